@@ -1,0 +1,108 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// One authoritative state for many processes, over plain HTTP.
+// Targets stand in the order of the arrows: each imports only what is above it. PackageTests reads the sources and holds that.
+
+let package = Package(
+    name: "storekeeper",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "StateStore", targets: ["StateStore"]),
+        .library(name: "StateServer", targets: ["StateServer"]),
+        .executable(name: "storekeeper", targets: ["storekeeper"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // libmicrohttpd (Debian: libmicrohttpd-dev). Only MicroHTTP sees it.
+        .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+        // simdjson (Debian: libsimdjson-dev) behind a C interface. Only StateJSON sees it.
+        .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
+        // XXH3, the content hash of entity tags (Debian: libxxhash-dev, header only). Only StateJSON sees it.
+        .systemLibrary(name: "CXXHash", providers: [.apt(["libxxhash-dev"])]),
+        // JSON as the product needs it: decode to typed values, encode in stable order, point, compare, patch.
+        .target(name: "StateJSON", dependencies: ["CSimdjson", "CXXHash"]),
+        // The pure core: actions, reducers, slices, tables, middleware, selections, subscriptions, the turn.
+        .target(name: "StateStore", dependencies: ["StateJSON"]),
+        // Requests and responses as values; entity tags, preferences, problems.
+        .target(
+            name: "HTTPMessages",
+            dependencies: [
+                .product(name: "HTTPTypes", package: "swift-http-types")
+            ]),
+        // The contract: a request and a snapshot in, an answer out. No socket, file or clock.
+        .target(
+            name: "StateHTTP",
+            dependencies: [
+                "HTTPMessages", "StateJSON", "StateStore",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]),
+        // libmicrohttpd as a Swift server with an event loop of its own.
+        .target(
+            name: "MicroHTTP",
+            dependencies: [
+                "CMicroHTTPD", "HTTPMessages",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ]),
+        // Commits, snapshots and idempotency outcomes in SQLite.
+        .target(
+            name: "StateJournal",
+            dependencies: [
+                "StateJSON", "StateStore",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]),
+        // The composition root: builds, connects, runs, stops.
+        .target(
+            name: "StateServer",
+            dependencies: [
+                "HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal", "StateStore",
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ]),
+        // The example domains, one file each.
+        .target(name: "Showcase", dependencies: ["StateStore"]),
+        // The command line.
+        .executableTarget(
+            name: "storekeeper",
+            dependencies: [
+                "Showcase", "StateServer",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+    ],
+    cxxLanguageStandard: .cxx17
+)
+
+for suite in [
+    "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "Showcase",
+] {
+    let target = package.targets.first { $0.name == suite }
+    package.targets.append(
+        .testTarget(name: suite + "Tests", dependencies: [.init(stringLiteral: suite)] + (target?.dependencies ?? [])))
+}
+// Reads the source tree: the import table, reasons beside unchecked statements, what the Dockerfile copies.
+package.targets.append(.testTarget(name: "PackageTests"))
+
+for target in package.targets where [.regular, .executable, .test].contains(target.type) && target.name != "CSimdjson" {
+    target.swiftSettings = [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .treatAllWarnings(as: .error),
+    ]
+}
