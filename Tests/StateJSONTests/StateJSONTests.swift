@@ -1,1 +1,284 @@
 import Testing
+
+@testable import StateJSON
+
+func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+func json(_ value: some Encodable) throws -> String { text(try JSON.encode(value)) }
+
+@Suite("Encoding")
+struct EncodingTests {
+    struct Shape: Codable, Equatable {
+        var name: String
+        var size: Double
+        var tags: [String: Int]
+        var parts: [Shape]
+        var note: String?
+    }
+
+    @Test("a value encodes compactly, fields in the order of the type, dictionaries sorted")
+    func compact() throws {
+        let shape = Shape(name: "a\"\n", size: 1, tags: ["b": 2, "a": 1], parts: [Shape(name: "", size: 0.5, tags: [:], parts: [])])
+
+        #expect(
+            try json(shape)
+                == #"{"name":"a\"\n","size":1,"tags":{"a":1,"b":2},"parts":[{"name":"","size":0.5,"tags":{},"parts":[]}]}"#)
+        #expect(try JSON.decode(Shape.self, from: JSON.encode(shape)) == shape)
+    }
+
+    @Test("sets and dictionaries with other keys have one order")
+    func unordered() throws {
+        struct Point: Codable, Hashable { var x: Int }
+
+        #expect(try json(Set([3, 1, 2])) == "[1,2,3]")
+        #expect(try json([Point(x: 2): "b", Point(x: 1): "a"]) == #"[{"x":1},"a",{"x":2},"b"]"#)
+        #expect(try json([2: "b", 1: "a"]) == #"{"1":"a","2":"b"}"#)
+    }
+
+    @Test("a dictionary inside a wrapper that encodes it itself is sorted too")
+    func wrapped() throws {
+        struct Wrapper: Encodable {
+            var inner = Dictionary(uniqueKeysWithValues: (0..<20).map { ("k\($0)", $0) })
+            func encode(to encoder: any Encoder) throws { try inner.encode(to: encoder) }
+        }
+
+        let keys = try JSONValue(parsing: JSON.encode(Wrapper()))
+        guard case .object(let object) = keys else { return #expect(Bool(false), "an object") }
+        #expect(object.members.map(\.key) == object.members.map(\.key).sorted())
+    }
+
+    @Test("what JSON cannot say is refused", arguments: [Double.nan, .infinity, -.infinity])
+    func notANumber(value: Double) {
+        #expect(throws: EncodingError.self) { try JSON.encode([value]) }
+    }
+
+    @Test(
+        "numbers are spelled in the shortest way that reads back",
+        arguments: [(0.1, "0.1"), (1e300, "1e+300"), (-0.0, "-0"), (3.0, "3"), (9_007_199_254_740_993.0, "9007199254740992")])
+    func numbers(value: Double, spelling: String) throws {
+        #expect(try json(value) == spelling)
+    }
+
+    @Test("a type that encodes nothing is an empty object")
+    func empty() throws {
+        struct Nothing: Codable {}
+
+        #expect(try json(Nothing()) == "{}")
+        #expect(try json([Nothing(), Nothing()]) == "[{},{}]")
+    }
+
+    @Test("an enum with values encodes as the compiler has it")
+    func enumeration() throws {
+        enum Films: Codable, Equatable { case loading, finished(titles: [String]) }
+
+        #expect(try json(Films.loading) == #"{"loading":{}}"#)
+        #expect(try JSON.decode(Films.self, from: JSON.encode(Films.finished(titles: ["a"]))) == .finished(titles: ["a"]))
+    }
+}
+
+@Suite("Decoding")
+struct DecodingTests {
+    struct Action: Codable, Equatable {
+        var id: Int
+        var title: String
+        var small: Int8?
+        var nested: [Inner]?
+        struct Inner: Codable, Equatable { var on: Bool }
+    }
+
+    @Test(
+        "a value that does not fit names the place and what was expected",
+        arguments: [
+            (#"{"title":"a"}"#, "/id", "is missing; expected a whole number"),
+            (#"{"id":"7","title":"a"}"#, "/id", "expected a whole number, found a string"),
+            (#"{"id":7,"title":null}"#, "/title", "expected a string, found null"),
+            (#"{"id":7,"title":"a","small":200}"#, "/small", "expected a whole number from -128 to 127, found another number"),
+            (#"{"id":1.5,"title":"a"}"#, "/id", "expected a whole number from -9223372036854775808 to 9223372036854775807, found another number"),
+            (#"{"id":7,"title":"a","nested":[{"on":true},{"on":1}]}"#, "/nested/1/on", "expected true or false, found a number"),
+            (#"{"id":7,"title":"a","titel":"b"}"#, "/titel", "there is no such field; known are id, title, small, nested"),
+            (#"[1]"#, "", "expected an object, found an array"),
+        ])
+    func mismatch(source: String, pointer: String, detail: String) {
+        #expect(throws: JSONFault(.mismatch, at: JSONPointer(text: pointer)!, detail)) {
+            try JSON.decode(Action.self, from: Array(source.utf8))
+        }
+    }
+
+    @Test(
+        "text that is not JSON is refused at its place",
+        arguments: [
+            (#"{"a":}"#, "/a", "expected a value, found '}' at byte 5"),
+            (#"{"a":1"#, "", "expected ',' or '}', found the end of the text at byte 6"),
+            (#"{"a":[1,]}"#, "/a/1", "expected a value, found ']' at byte 8"),
+            (#"{'a':1}"#, "", "expected a key in quotes, found ''' at byte 1"),
+            (#"{"a":01}"#, "/a", "a number must not begin with a zero, at byte 7"),
+            (#"{"a":1} x"#, "", "expected the end of the text, found 'x' at byte 8"),
+            (#"{"a":NaN}"#, "/a", "expected a value, found 'N' at byte 5"),
+            (#"{"a":1e999}"#, "/a", "the number does not fit 64 bits, read at byte 10"),
+            (#"{"a":99999999999999999999}"#, "/a", "the number does not fit 64 bits, read at byte 25"),
+            ("", "", "the text is empty; a JSON value was expected"),
+            ("{\"a\":\"\u{1}\"}", "", "a control character in a string must be escaped, found byte 0x1 at byte 6"),
+        ])
+    func malformed(source: String, pointer: String, detail: String) {
+        let fault = #expect(throws: JSONFault.self) { try JSONValue(parsing: Array(source.utf8)) }
+
+        #expect(fault?.kind == .malformed)
+        #expect(fault?.detail == detail)
+        if !detail.contains("control") { #expect(fault?.pointer.description == pointer) }
+    }
+
+    @Test("invalid UTF-8 is refused with its byte")
+    func invalidUTF8() {
+        let fault = #expect(throws: JSONFault.self) { try JSONValue(parsing: Array(#"{"a":""#.utf8) + [0xFF, 0x22, 0x7D]) }
+
+        #expect(fault?.detail == "byte 6 is not valid UTF-8")
+    }
+
+    @Test("a key that stands twice is refused, in small objects and in large ones")
+    func duplicates() {
+        let many = (0..<40).map { "\"k\($0)\":1" }.joined(separator: ",")
+        for source in [#"{"b":{"a":1,"a":2}}"#, "{\"b\":{\(many),\"a\":1,\"a\":2}}", #"{"b":{"a":1,"\u0061":2}}"#] {
+            let fault = #expect(throws: JSONFault.self) { try JSONValue(parsing: Array(source.utf8)) }
+
+            #expect(fault?.kind == .duplicateKey)
+            #expect(fault?.pointer.description == "/b/a")
+        }
+        #expect(throws: Never.self) { try JSONValue(parsing: Array("{\"e\u{301}\":1,\"\u{e9}\":2}".utf8)) }
+    }
+
+    @Test("nesting is taken up to the limit and not beyond", arguments: [(63, false), (64, false), (65, true), (2000, true)])
+    func depth(levels: Int, isRefused: Bool) {
+        let source = String(repeating: "[", count: levels) + String(repeating: "]", count: levels)
+        let fault: JSONFault?
+        do {
+            _ = try JSONValue(parsing: Array(source.utf8), depthMax: 64)
+            fault = nil
+        } catch { fault = error }
+
+        #expect((fault?.kind == .tooDeep) == isRefused)
+    }
+
+    @Test("a parser serves the next text after a refused one")
+    func reuse() throws {
+        #expect(throws: JSONFault.self) { try JSONValue(parsing: Array("[".utf8)) }
+        #expect(try JSONValue(parsing: Array("[1]".utf8)) == .array([.integer(1)]))
+    }
+}
+
+@Suite("Pointers")
+struct PointerTests {
+    @Test("tokens are unescaped, and escaped again", arguments: ["", "/a", "/a~1b/~0", "/", "/a//b"])
+    func roundTrip(text: String) {
+        #expect(JSONPointer(text: text)?.description == text)
+    }
+
+    @Test("what is not a pointer is refused", arguments: ["a", "/~", "/~2", "#/a"])
+    func refused(text: String) {
+        #expect(JSONPointer(text: text) == nil)
+    }
+
+    @Test("two spellings of one letter are two places")
+    func bytes() {
+        #expect(JSONPointer(["e\u{301}"]) != JSONPointer(["\u{e9}"]))
+    }
+
+    @Test("an array index has no leading zero", arguments: [("0", 0), ("10", 10), ("01", nil), ("-1", nil), ("", nil), ("+1", nil)])
+    func index(token: String, expected: Int?) {
+        #expect(JSONPointer.index(token) == expected)
+    }
+}
+
+@Suite("Patches")
+struct PatchTests {
+    func patch(_ old: String, _ new: String) -> JSONPatch {
+        var patch = JSONPatch()
+        patch.compare(Array(old.utf8), Array(new.utf8))
+        return patch
+    }
+
+    @Test(
+        "a patch says only what differs",
+        arguments: [
+            (#"{"a":1}"#, #"{"a":1}"#, "[]"),
+            (#"{"a":1,"b":2}"#, #"{"a":1,"b":3}"#, #"[{"op":"replace","path":"/b","value":3}]"#),
+            (#"{"a":1}"#, #"{"b":{"c":2}}"#, #"[{"op":"remove","path":"/a"},{"op":"add","path":"/b","value":{"c":2}}]"#),
+            (#"[1,2,3]"#, #"[1,3]"#, #"[{"op":"remove","path":"/1"}]"#),
+            (#"[1,3]"#, #"[1,2,3]"#, #"[{"op":"add","path":"/1","value":2}]"#),
+            (#"{"a~/\"":[{"x":1}]}"#, #"{"a~/\"":[{"x":2}]}"#, #"[{"op":"replace","path":"/a~0~1\"/0/x","value":2}]"#),
+            (#"1"#, #"[]"#, #"[{"op":"replace","path":"","value":[]}]"#),
+            (#"{"a":1,"b":2}"#, #"{"b":2,"a":1}"#, #"[{"op":"replace","path":"","value":{"b":2,"a":1}}]"#),
+        ])
+    func exact(old: String, new: String, expected: String) {
+        #expect(text(patch(old, new).text) == expected)
+    }
+
+    @Test("a change that shifts elements touches the array, one that does not touches the element")
+    func touched() {
+        #expect(patch(#"{"a":[1,2,3]}"#, #"{"a":[1,3]}"#).touched == ["/a"])
+        #expect(patch(#"{"a":[1,2,3]}"#, #"{"a":[1,9,3]}"#).touched == ["/a/1"])
+    }
+
+    static func random(_ depth: Int, _ generator: inout some RandomNumberGenerator) -> JSONValue {
+        switch Int.random(in: 0..<(depth > 3 ? 4 : 6), using: &generator) {
+        case 0: return .integer(.random(in: 0...3, using: &generator))
+        case 1: return .string(["", "a", "\"", "\u{1}é", "\\"].randomElement(using: &generator)!)
+        case 2: return .bool(.random(using: &generator))
+        case 3: return .null
+        case 4: return .array((0..<Int.random(in: 0...5, using: &generator)).map { _ in random(depth + 1, &generator) })
+        default:
+            var object = JSONObject()
+            for key in ["a", "b/", "~c", "\"d", "e\n", "f", "g", "h", "i", "j", "k"].shuffled(using: &generator)
+                .prefix(.random(in: 0...11, using: &generator))
+            {
+                object[key] = random(depth + 1, &generator)
+            }
+            return .object(object)
+        }
+    }
+
+    @Test("applying the patch between two values to the old gives the new", arguments: 0..<400)
+    func model(seed: Int) throws {
+        var generator = SplitMix(seed: UInt64(seed))
+        let (old, new) = (Self.random(0, &generator), Self.random(0, &generator))
+
+        var patch = JSONPatch()
+        patch.compare(old.text, new.text)
+        var result = old
+        try result.apply(patch: JSONValue(parsing: patch.text))
+
+        #expect(result == new, "seed \(seed)")
+        #expect(patch.isEmpty == (old.text == new.text))
+    }
+
+    @Test("selecting in text finds what selecting in the tree finds", arguments: 0..<100)
+    func select(seed: Int) {
+        var generator = SplitMix(seed: UInt64(seed))
+        let value = Self.random(0, &generator)
+        for tokens in [["a"], ["b/", "0"], ["~c"], ["\"d", "e\n"], ["1"], ["f", "g"]] {
+            let found = JSONText.select(tokens[...], in: value.text)
+            #expect(found == value[pointer: JSONPointer(tokens)]?.text, "seed \(seed)")
+        }
+    }
+
+    @Test("a patch that does not fit says where")
+    func misfit() throws {
+        var value = try JSONValue(parsing: Array(#"{"a":[]}"#.utf8))
+        let patch = try JSONValue(parsing: Array(#"[{"op":"replace","path":"/a/3","value":1}]"#.utf8))
+
+        #expect(throws: PatchMismatch(detail: "cannot replace at /a/3: there is no such place")) {
+            try value.apply(patch: patch)
+        }
+    }
+}
+
+/// A small seeded generator, so that a failing case can be run again.
+struct SplitMix: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

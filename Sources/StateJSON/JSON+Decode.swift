@@ -1,0 +1,163 @@
+/// JSON text to typed values and back.
+public enum JSON {}
+
+extension JSON {
+    /// Decodes a value from a whole text.
+    ///
+    /// Stricter than Foundation's decoder where silence would lose data: a field that the type does not know is a fault.
+    ///
+    /// - Throws: ``JSONFault`` with the place of the fault and what was expected there.
+    package static func decode<Value: Decodable>(
+        _ type: Value.Type = Value.self, from bytes: [UInt8], depthMax: Int = 64
+    ) throws(JSONFault) -> Value {
+        try JSONNode(JSONDocument(bytes, depthMax: depthMax)).decode(type)
+    }
+}
+
+/// A value inside a document.
+package struct JSONNode {
+    let document: JSONDocument
+    let index: Int
+
+    /// A document's outermost value.
+    package init(_ document: JSONDocument) {
+        self.init(document, document.root)
+    }
+
+    init(_ document: JSONDocument, _ index: Int) {
+        self.document = document
+        self.index = index
+    }
+
+    /// Where this value stands.
+    package var pointer: JSONPointer { document.pointer(to: index) }
+
+    /// This value as a tree.
+    package var value: JSONValue { JSONValue(document, index) }
+
+    /// The content, when this is a string.
+    package var string: String? {
+        document.kind(index) == UInt8(ascii: "\"") ? document.string(index) : nil
+    }
+
+    /// The elements, when this is an array.
+    package var elements: [JSONNode]? {
+        guard document.kind(index) == UInt8(ascii: "[") else { return nil }
+        var found: [JSONNode] = []
+        var element = document.firstChild(index)
+        while !document.isEnd(element) {
+            found.append(JSONNode(document, element))
+            element = document.after(element)
+        }
+        return found
+    }
+
+    /// The members in the order of the text, when this is an object.
+    package var members: [(key: String, value: JSONNode)]? {
+        guard document.kind(index) == UInt8(ascii: "{") else { return nil }
+        var found: [(String, JSONNode)] = []
+        var key = document.firstChild(index)
+        while !document.isEnd(key) {
+            found.append((document.string(key), JSONNode(document, key + 1)))
+            key = document.after(key + 1)
+        }
+        return found
+    }
+
+    /// Decodes this value.
+    ///
+    /// - Throws: ``JSONFault`` with the place, in the whole document, and what was expected there.
+    package func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws(JSONFault) -> Value {
+        let session = JSONDecodingSession(document)
+        let decoder = JSONValueDecoder(session: session, index: index)
+        let value: Value
+        do {
+            value = try decoder.decode(type)
+        } catch let fault as JSONFault {
+            throw fault
+        } catch let error as DecodingError {
+            throw JSONFault(error)
+        } catch {
+            throw JSONFault(.mismatch, at: pointer, "\(error)")
+        }
+        if let unknown = session.unknownFields.values.joined().min() {
+            let object = session.unknownFields.first { $1.contains(unknown) }?.key ?? index
+            throw JSONFault(
+                .mismatch, at: document.pointer(to: unknown),
+                "there is no such field; known are \(fieldNames(of: object, in: type).joined(separator: ", "))")
+        }
+        if !session.isRead, let key = members?.first?.key {
+            throw JSONFault(.mismatch, at: pointer.appending(key), "there is no such field: none is expected here")
+        }
+        return value
+    }
+
+    /// The fields that a type asks an object for: decoding once more, with notes. For faults only.
+    private func fieldNames<Value: Decodable>(of object: Int, in type: Value.Type) -> [String] {
+        let session = JSONDecodingSession(document)
+        session.asked = (object, [])
+        // It has decoded before; only the notes are of interest.
+        _ = try? JSONValueDecoder(session: session, index: index).decode(type)
+        return session.asked?.fields ?? []
+    }
+}
+
+extension JSONFault {
+    /// What a type's own `init(from:)` has thrown.
+    init(_ error: DecodingError) {
+        let (context, detail): (DecodingError.Context, String) =
+            switch error {
+            case .typeMismatch(let type, let context): (context, "expected \(expectation(of: type))")
+            case .valueNotFound(let type, let context): (context, "expected \(expectation(of: type)), found null")
+            case .keyNotFound(let key, let context): (context, "\"\(key.stringValue)\" is missing")
+            case .dataCorrupted(let context): (context, context.debugDescription)
+            @unknown default: (.init(codingPath: [], debugDescription: ""), "\(error)")
+            }
+        let tokens = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }
+        self.init(.mismatch, at: JSONPointer(tokens), detail)
+    }
+}
+
+/// What a type looks like in JSON, for a sentence that begins with "expected".
+func expectation(of type: Any.Type) -> String {
+    switch type {
+    case is String.Type: "a string"
+    case is Bool.Type: "true or false"
+    case is any FixedWidthInteger.Type: "a whole number"
+    case is any BinaryFloatingPoint.Type: "a number"
+    case is any JSONArrayShaped.Type: "an array"
+    default: "\(type)"
+    }
+}
+
+private protocol JSONArrayShaped {}
+extension Array: JSONArrayShaped {}
+extension Set: JSONArrayShaped {}
+
+/// What one call to decode notes down besides the value.
+final class JSONDecodingSession {
+    let document: JSONDocument
+    /// By object, the keys that no container so far has asked for. An object may be read through several containers.
+    var unknownFields: [Int: Set<Int>] = [:]
+    /// Whether anything was read at all: a type without fields asks for nothing.
+    var isRead = false
+    /// While noting: an object, and the fields that it was asked for.
+    var asked: (object: Int, fields: [String])?
+
+    init(_ document: JSONDocument) {
+        self.document = document
+    }
+
+    /// Notes which of an object's keys a set of coding keys does not know.
+    func note<Key: CodingKey>(_ object: Int, _ keys: Key.Type) {
+        isRead = true
+        var unknown: Set<Int> = []
+        var key = document.firstChild(object)
+        while !document.isEnd(key) {
+            if Key(stringValue: document.string(key)) == nil { unknown.insert(key) }
+            key = document.after(key + 1)
+        }
+        guard !unknown.isEmpty || unknownFields[object] != nil else { return }
+        unknownFields[object] = unknownFields[object].map { $0.intersection(unknown) } ?? unknown
+    }
+}

@@ -1,0 +1,184 @@
+extension JSON {
+    /// Encodes a value as compact UTF-8 text with a stable order: fields as the type encodes them, dictionaries and sets sorted.
+    ///
+    /// Equal values give equal bytes, in every process.
+    ///
+    /// - Throws: `EncodingError` for NaN and the infinities, and for a type that writes two of its containers in turns.
+    package static func encode(_ value: some Encodable) throws -> [UInt8] {
+        var writer = JSONWriter()
+        try write(value, to: &writer)
+        return writer.bytes
+    }
+
+    /// Appends a value's encoding, as ``encode(_:)`` has it.
+    package static func write(_ value: some Encodable, to writer: inout JSONWriter) throws {
+        let session = JSONEncodingSession(taking: &writer)
+        defer { session.giveBack(&writer) }
+        try session.encode(value)
+        try session.finish()
+    }
+}
+
+/// A value that knows its own text; it spares the detour through containers.
+protocol JSONWritable: Encodable {
+    func write(to writer: inout JSONWriter) throws
+}
+
+/// One call to encode: the text so far and the containers that are open in it.
+///
+/// Containers write straight into one buffer. A nested container is closed when its parent is written to again.
+final class JSONEncodingSession {
+    private var writer: JSONWriter
+    private var open: [OpenContainer] = []
+    private var nextID = 0
+    /// A key was written and its value not yet. A value that encodes nothing becomes `{}`.
+    private var isValueDue = true
+    private var misuse: String?
+
+    private struct OpenContainer {
+        let id: Int
+        let isObject: Bool
+        var count = 0
+        /// For a dictionary, where each member begins, and one more at the end: they are sorted when it closes.
+        var memberStarts: [Int]?
+    }
+
+    /// Takes the writer's buffer without copying; ``giveBack(_:)`` returns it.
+    init(taking other: inout JSONWriter) {
+        writer = JSONWriter(capacity: 0)
+        swap(&writer, &other)
+    }
+
+    func giveBack(_ other: inout JSONWriter) {
+        swap(&writer, &other)
+    }
+
+    var depth: Int { open.count }
+
+    func finish() throws {
+        close(to: 0)
+        fillDueValue()
+        if let misuse { throw EncodingError.invalidValue((), .init(codingPath: [], debugDescription: misuse)) }
+    }
+
+    func encode<Value: Encodable>(_ value: Value) throws {
+        // Sets and dictionaries are one pointer wide: nothing else has to be asked whether it is one.
+        if MemoryLayout<Value>.size == MemoryLayout<Int>.size, let unordered = value as? any UnorderedEncodable {
+            guard try unordered.encodeSorted(in: self) else { return try value.encode(to: JSONValueEncoder(self)) }
+            return
+        }
+        try value.encode(to: JSONValueEncoder(self))
+    }
+
+    func write(_ body: (inout JSONWriter) throws -> Void) rethrows {
+        isValueDue = false
+        try body(&writer)
+    }
+
+    func number<Number: BinaryFloatingPoint & CustomStringConvertible>(_ value: Number) throws {
+        isValueDue = false
+        guard writer.number(value) else {
+            throw EncodingError.invalidValue(
+                value, .init(codingPath: [], debugDescription: "JSON has no number for \(value)"))
+        }
+    }
+
+    /// Opens a container for the value that is due, or finds the one that the value has already opened at this depth.
+    func container(atDepth depth: Int, isObject: Bool, isSorted: Bool) -> Int {
+        if open.count > depth {
+            close(to: depth + 1)
+            if open[depth].isObject != isObject { misuse = "one value asked for two kinds of container" }
+            return open[depth].id
+        }
+        isValueDue = false
+        nextID += 1
+        writer.byte(isObject ? UInt8(ascii: "{") : UInt8(ascii: "["))
+        open.append(OpenContainer(id: nextID, isObject: isObject, memberStarts: isSorted ? [] : nil))
+        return nextID
+    }
+
+    /// Makes ready for the next member or element of a container, closing what is open inside it.
+    func beginElement(_ id: Int, depth: Int, key: String? = nil) {
+        close(to: depth + 1)
+        guard open.count == depth + 1, open[depth].id == id else {
+            misuse = "a container was written to after the one around it"
+            return
+        }
+        fillDueValue()
+        if open[depth].count > 0 { writer.byte(UInt8(ascii: ",")) }
+        open[depth].count += 1
+        open[depth].memberStarts?.append(writer.bytes.count)
+        if let key {
+            writer.string(key)
+            writer.byte(UInt8(ascii: ":"))
+        }
+        isValueDue = true
+    }
+
+    func count(_ id: Int, depth: Int) -> Int {
+        open.count > depth && open[depth].id == id ? open[depth].count : 0
+    }
+
+    /// Closes what is open beyond a depth.
+    func close(to depth: Int) {
+        while open.count > depth {
+            fillDueValue()
+            let container = open.removeLast()
+            if let starts = container.memberStarts { sort(starts) }
+            writer.byte(container.isObject ? UInt8(ascii: "}") : UInt8(ascii: "]"))
+        }
+    }
+
+    private func fillDueValue() {
+        guard isValueDue else { return }
+        isValueDue = false
+        writer.raw("{}")
+    }
+
+    /// Sorts the members of the dictionary that ends here by their text.
+    private func sort(_ starts: [Int]) {
+        guard starts.count > 1, let first = starts.first else { return }
+        let ends = starts.dropFirst().map { $0 - 1 } + [writer.bytes.count]
+        let members = zip(starts, ends).map { writer.bytes[$0..<$1] }
+        let sorted = members.sorted { $0.lexicographicallyPrecedes($1) }
+        writer.bytes.replaceSubrange(first..., with: Array(sorted.joined(separator: [UInt8(ascii: ",")])))
+    }
+}
+
+/// A collection whose own order differs from process to process.
+private protocol UnorderedEncodable {
+    /// Encodes the elements as an array sorted by their text.
+    ///
+    /// - Returns: false when the collection becomes an object, whose members are sorted when it closes.
+    func encodeSorted(in session: JSONEncodingSession) throws -> Bool
+}
+
+extension JSONEncodingSession {
+    fileprivate func array(of elements: [[UInt8]]) {
+        write { writer in
+            writer.byte(UInt8(ascii: "["))
+            var isFirst = true
+            for element in elements.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+                writer.separator(&isFirst)
+                writer.raw(element)
+            }
+            writer.byte(UInt8(ascii: "]"))
+        }
+    }
+}
+
+extension Set: UnorderedEncodable where Element: Encodable {
+    fileprivate func encodeSorted(in session: JSONEncodingSession) throws -> Bool {
+        session.array(of: try map { try JSON.encode($0) })
+        return true
+    }
+}
+
+extension Dictionary: UnorderedEncodable where Key: Encodable, Value: Encodable {
+    fileprivate func encodeSorted(in session: JSONEncodingSession) throws -> Bool {
+        if Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type { return false }
+        // The standard library writes such a dictionary as an array of keys and values in turn.
+        session.array(of: try map { try JSON.encode($0) + [UInt8(ascii: ",")] + JSON.encode($1) })
+        return true
+    }
+}

@@ -1,0 +1,199 @@
+/// Encodes the value that is due in a session; `Encoder` and single-value container at once.
+struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
+    let session: JSONEncodingSession
+    private let depth: Int
+
+    init(_ session: JSONEncodingSession) {
+        self.session = session
+        depth = session.depth
+    }
+
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        let isDictionary = ObjectIdentifier(type) == DictionaryKeyProbe.keyType
+        let id = session.container(atDepth: depth, isObject: true, isSorted: isDictionary)
+        return KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        let id = session.container(atDepth: depth, isObject: false, isSorted: false)
+        return JSONUnkeyedEncoding(session: session, id: id, depth: depth)
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer { self }
+
+    func encodeNil() { session.write { $0.raw("null") } }
+    func encode(_ value: Bool) { session.write { $0.bool(value) } }
+    func encode(_ value: String) { session.write { $0.string(value) } }
+    func encode(_ value: Double) throws { try session.number(value) }
+    func encode(_ value: Float) throws { try session.number(value) }
+    func encode(_ value: Int) { session.write { $0.integer(value) } }
+    func encode(_ value: Int8) { session.write { $0.integer(value) } }
+    func encode(_ value: Int16) { session.write { $0.integer(value) } }
+    func encode(_ value: Int32) { session.write { $0.integer(value) } }
+    func encode(_ value: Int64) { session.write { $0.integer(value) } }
+    func encode(_ value: UInt) { session.write { $0.integer(value) } }
+    func encode(_ value: UInt8) { session.write { $0.integer(value) } }
+    func encode(_ value: UInt16) { session.write { $0.integer(value) } }
+    func encode(_ value: UInt32) { session.write { $0.integer(value) } }
+    func encode(_ value: UInt64) { session.write { $0.integer(value) } }
+    func encode(_ value: some Encodable) throws { try session.encode(value) }
+}
+
+/// Learns the key type, private to the standard library, under which every dictionary with string-like keys encodes itself.
+///
+/// A dictionary that is encoded by a wrapper's `encode(to:)` never passes through the session, so its type cannot be
+/// asked there; its keys always come by here.
+private enum DictionaryKeyProbe {
+    static let keyType: ObjectIdentifier? = {
+        let probe = Probe()
+        // The probe's containers write nothing and throw nothing.
+        try? [String: Int]().encode(to: probe)
+        return probe.found.keyType
+    }()
+
+    private final class Found {
+        var keyType: ObjectIdentifier?
+    }
+
+    private struct Probe: Encoder {
+        let found = Found()
+        var codingPath: [any CodingKey] { [] }
+        var userInfo: [CodingUserInfoKey: Any] { [:] }
+        func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+            found.keyType = ObjectIdentifier(type)
+            var writer = JSONWriter()
+            return JSONValueEncoder(JSONEncodingSession(taking: &writer)).plainContainer()
+        }
+        func unkeyedContainer() -> any UnkeyedEncodingContainer {
+            var writer = JSONWriter()
+            return JSONValueEncoder(JSONEncodingSession(taking: &writer)).unkeyedContainer()
+        }
+        func singleValueContainer() -> any SingleValueEncodingContainer {
+            var writer = JSONWriter()
+            return JSONValueEncoder(JSONEncodingSession(taking: &writer))
+        }
+    }
+}
+
+extension JSONValueEncoder {
+    /// A keyed container without the question whether its keys are a dictionary's, which is what the probe answers.
+    fileprivate func plainContainer<Key: CodingKey>() -> KeyedEncodingContainer<Key> {
+        let id = session.container(atDepth: depth, isObject: true, isSorted: false)
+        return KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
+    }
+}
+
+private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let session: JSONEncodingSession
+    let id: Int
+    let depth: Int
+
+    var codingPath: [any CodingKey] { [] }
+
+    @inline(__always)
+    private func begin(_ key: Key) -> JSONValueEncoder {
+        session.beginElement(id, depth: depth, key: key.stringValue)
+        return JSONValueEncoder(session)
+    }
+
+    func encodeNil(forKey key: Key) { begin(key).encodeNil() }
+    func encode(_ value: Bool, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: String, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: Double, forKey key: Key) throws { try begin(key).encode(value) }
+    func encode(_ value: Float, forKey key: Key) throws { try begin(key).encode(value) }
+    func encode(_ value: Int, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: Int8, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: Int16, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: Int32, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: Int64, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: UInt, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: UInt8, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: UInt16, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: UInt32, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: UInt64, forKey key: Key) { begin(key).encode(value) }
+    func encode(_ value: some Encodable, forKey key: Key) throws { try begin(key).encode(value) }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy keyType: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> {
+        begin(key).container(keyedBy: keyType)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { begin(key).unkeyedContainer() }
+
+    /// The same object: a superclass's fields stand beside its subclass's.
+    func superEncoder() -> any Encoder { JSONSuperEncoder(session: session, depth: depth) }
+    func superEncoder(forKey key: Key) -> any Encoder { begin(key) }
+}
+
+/// Encodes into the container that is already open at a depth.
+private struct JSONSuperEncoder: Encoder {
+    let session: JSONEncodingSession
+    let depth: Int
+
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        let id = session.container(atDepth: depth, isObject: true, isSorted: false)
+        return KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        let id = session.container(atDepth: depth, isObject: false, isSorted: false)
+        return JSONUnkeyedEncoding(session: session, id: id, depth: depth)
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer { JSONValueEncoder(session) }
+}
+
+private struct JSONUnkeyedEncoding: UnkeyedEncodingContainer {
+    let session: JSONEncodingSession
+    let id: Int
+    let depth: Int
+
+    var codingPath: [any CodingKey] { [] }
+    var count: Int { session.count(id, depth: depth) }
+
+    private func begin() -> JSONValueEncoder {
+        session.beginElement(id, depth: depth)
+        return JSONValueEncoder(session)
+    }
+
+    func encodeNil() { begin().encodeNil() }
+    func encode(_ value: Bool) { begin().encode(value) }
+    func encode(_ value: String) { begin().encode(value) }
+    func encode(_ value: Double) throws { try begin().encode(value) }
+    func encode(_ value: Float) throws { try begin().encode(value) }
+    func encode(_ value: Int) { begin().encode(value) }
+    func encode(_ value: Int8) { begin().encode(value) }
+    func encode(_ value: Int16) { begin().encode(value) }
+    func encode(_ value: Int32) { begin().encode(value) }
+    func encode(_ value: Int64) { begin().encode(value) }
+    func encode(_ value: UInt) { begin().encode(value) }
+    func encode(_ value: UInt8) { begin().encode(value) }
+    func encode(_ value: UInt16) { begin().encode(value) }
+    func encode(_ value: UInt32) { begin().encode(value) }
+    func encode(_ value: UInt64) { begin().encode(value) }
+    func encode(_ value: some Encodable) throws { try begin().encode(value) }
+
+    func nestedContainer<Nested: CodingKey>(keyedBy keyType: Nested.Type) -> KeyedEncodingContainer<Nested> {
+        begin().container(keyedBy: keyType)
+    }
+
+    func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { begin().unkeyedContainer() }
+    func superEncoder() -> any Encoder { begin() }
+}
+
+extension JSONValue: Encodable, JSONWritable {
+    package func encode(to encoder: any Encoder) throws {
+        guard let encoder = encoder as? JSONValueEncoder else {
+            throw EncodingError.invalidValue(
+                self, .init(codingPath: encoder.codingPath, debugDescription: "only this module's encoder writes it"))
+        }
+        encoder.session.write { write(to: &$0) }
+    }
+}

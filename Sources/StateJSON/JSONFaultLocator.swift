@@ -1,0 +1,175 @@
+/// Finds where a text that the parser has refused stops being JSON, and says what was expected there.
+///
+/// It runs only on refused texts, so it is written to be plain rather than fast.
+struct JSONFaultLocator {
+    private let bytes: [UInt8]
+    private var index = 0
+    private var path: [String] = []
+
+    private struct Stop: Error {
+        var detail: String
+    }
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// The first fault. A text without one, which the parser refused all the same, has a number out of range.
+    mutating func locate() -> JSONFault {
+        do throws(Stop) {
+            skipSpace()
+            try value(depth: 0)
+            skipSpace()
+            guard index == bytes.count else { throw Stop(detail: "expected the end of the text, found \(found)") }
+        } catch {
+            return JSONFault(.malformed, at: JSONPointer(path), "\(error.detail) at byte \(index)")
+        }
+        return JSONFault(.malformed, at: .root, "a number or an escape in it has no value that can be represented")
+    }
+
+    static func firstInvalidUTF8(in bytes: [UInt8]) -> Int {
+        var decoder = UTF8()
+        var iterator = bytes.makeIterator()
+        var valid = 0
+        while case .scalarValue(let scalar) = decoder.decode(&iterator) { valid += UTF8.width(scalar) }
+        return valid
+    }
+
+    private var found: String {
+        guard index < bytes.count else { return "the end of the text" }
+        let byte = bytes[index]
+        return (0x21...0x7E).contains(byte) ? "'\(Character(UnicodeScalar(byte)))'" : "byte 0x\(String(byte, radix: 16))"
+    }
+
+    private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
+
+    private mutating func skipSpace() {
+        while let byte = next, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { index += 1 }
+    }
+
+    private mutating func value(depth: Int) throws(Stop) {
+        // The parser has its own limit below this one; this only keeps our recursion bounded.
+        guard depth < 1100 else { throw Stop(detail: "nested too deep") }
+        switch next {
+        case UInt8(ascii: "{"): try object(depth: depth)
+        case UInt8(ascii: "["): try array(depth: depth)
+        case UInt8(ascii: "\""): _ = try string()
+        case UInt8(ascii: "t"): try literal("true")
+        case UInt8(ascii: "f"): try literal("false")
+        case UInt8(ascii: "n"): try literal("null")
+        case let byte? where byte == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte):
+            try number()
+        default: throw Stop(detail: "expected a value, found \(found)")
+        }
+    }
+
+    private mutating func object(depth: Int) throws(Stop) {
+        index += 1
+        skipSpace()
+        if next == UInt8(ascii: "}") {
+            index += 1
+            return
+        }
+        while true {
+            skipSpace()
+            guard next == UInt8(ascii: "\"") else { throw Stop(detail: "expected a key in quotes, found \(found)") }
+            path.append(try string())
+            skipSpace()
+            guard next == UInt8(ascii: ":") else { throw Stop(detail: "expected ':', found \(found)") }
+            index += 1
+            skipSpace()
+            try value(depth: depth + 1)
+            path.removeLast()
+            skipSpace()
+            switch next {
+            case UInt8(ascii: ","): index += 1
+            case UInt8(ascii: "}"):
+                index += 1
+                return
+            default: throw Stop(detail: "expected ',' or '}', found \(found)")
+            }
+        }
+    }
+
+    private mutating func array(depth: Int) throws(Stop) {
+        index += 1
+        skipSpace()
+        if next == UInt8(ascii: "]") {
+            index += 1
+            return
+        }
+        var position = 0
+        while true {
+            path.append(String(position))
+            skipSpace()
+            try value(depth: depth + 1)
+            path.removeLast()
+            skipSpace()
+            switch next {
+            case UInt8(ascii: ","):
+                index += 1
+                position += 1
+            case UInt8(ascii: "]"):
+                index += 1
+                return
+            default: throw Stop(detail: "expected ',' or ']', found \(found)")
+            }
+        }
+    }
+
+    private mutating func string() throws(Stop) -> String {
+        let start = index + 1
+        index += 1
+        while let byte = next, byte != UInt8(ascii: "\"") {
+            guard byte >= 0x20 else { throw Stop(detail: "a control character in a string must be escaped, found \(found)") }
+            if byte == UInt8(ascii: "\\") {
+                index += 1
+                guard let escaped = next, #""\/bfnrtu"#.utf8.contains(escaped) else {
+                    throw Stop(detail: "expected an escape that JSON has, found \(found)")
+                }
+            }
+            index += 1
+        }
+        guard next != nil else { throw Stop(detail: "expected '\"' at the end of a string, found \(found)") }
+        index += 1
+        return String(decoding: bytes[start..<index - 1], as: UTF8.self)
+    }
+
+    private mutating func literal(_ text: StaticString) throws(Stop) {
+        for offset in 0..<text.utf8CodeUnitCount {
+            guard next == text.utf8Start[offset] else { throw Stop(detail: "expected \(text), found \(found)") }
+            index += 1
+        }
+    }
+
+    private mutating func number() throws(Stop) {
+        let start = index
+        if next == UInt8(ascii: "-") { index += 1 }
+        let wholeStart = index
+        try digits()
+        if bytes[wholeStart] == UInt8(ascii: "0"), index > wholeStart + 1 {
+            throw Stop(detail: "a number must not begin with a zero,")
+        }
+        var isInteger = true
+        if next == UInt8(ascii: ".") {
+            index += 1
+            isInteger = false
+            try digits()
+        }
+        if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
+            index += 1
+            isInteger = false
+            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { index += 1 }
+            try digits()
+        }
+        let text = String(decoding: bytes[start..<index], as: UTF8.self)
+        let isRepresentable = isInteger ? Int64(text) != nil || UInt64(text) != nil : Double(text)?.isFinite == true
+        guard isRepresentable else { throw Stop(detail: "the number does not fit 64 bits, read") }
+    }
+
+    private mutating func digits() throws(Stop) {
+        let start = index
+        while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { index += 1 }
+        guard index > start else { throw Stop(detail: "expected a digit, found \(found)") }
+    }
+}

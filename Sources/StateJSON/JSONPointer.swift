@@ -1,0 +1,116 @@
+/// A place in a JSON document (RFC 6901).
+///
+/// Two pointers are equal when their tokens are the same bytes. Swift's own string equality would take two spellings of
+/// one accented letter for the same key; in JSON they are different keys.
+public struct JSONPointer: Sendable {
+    /// The unescaped reference tokens, outermost first; empty for the whole document.
+    public var tokens: [String]
+
+    /// The whole document.
+    public static let root = JSONPointer([])
+
+    /// Makes a pointer from unescaped tokens.
+    public init(_ tokens: [String]) {
+        self.tokens = tokens
+    }
+
+    /// Reads RFC 6901 text: empty, or tokens each led by `/`, with `~0` for `~` and `~1` for `/`.
+    ///
+    /// - Returns: nil when the text does not begin with `/` or has a `~` that is not followed by `0` or `1`.
+    public init?(text: String) {
+        guard !text.utf8.isEmpty else {
+            self = .root
+            return
+        }
+        guard text.utf8.first == UInt8(ascii: "/") else { return nil }
+        var tokens: [String] = []
+        for part in text.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+            guard let token = JSONPointer.unescape(Substring(part)) else { return nil }
+            tokens.append(token)
+        }
+        self.tokens = tokens
+    }
+
+    /// The token of an escaped one, or nil when a `~` stands alone.
+    package static func unescape(_ escaped: Substring) -> String? {
+        guard escaped.utf8.contains(UInt8(ascii: "~")) else { return String(escaped) }
+        var bytes: [UInt8] = []
+        var rest = escaped.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "~") else {
+                bytes.append(byte)
+                continue
+            }
+            switch rest.popFirst() {
+            case UInt8(ascii: "0"): bytes.append(UInt8(ascii: "~"))
+            case UInt8(ascii: "1"): bytes.append(UInt8(ascii: "/"))
+            default: return nil
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The pointer to a member or element of this place.
+    public func appending(_ token: String) -> JSONPointer {
+        JSONPointer(tokens + [token])
+    }
+
+    /// Whether one of the two places holds the other, or they are the same.
+    public func overlaps(_ other: JSONPointer) -> Bool {
+        zip(tokens, other.tokens).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+    }
+}
+
+extension JSONPointer: CustomStringConvertible {
+    /// The RFC 6901 text.
+    public var description: String {
+        var text = ""
+        for token in tokens {
+            text += "/"
+            for scalar in token.unicodeScalars {
+                switch scalar {
+                case "~": text += "~0"
+                case "/": text += "~1"
+                default: text.unicodeScalars.append(scalar)
+                }
+            }
+        }
+        return text
+    }
+}
+
+extension JSONPointer: Hashable {
+    /// Whether the tokens are the same bytes.
+    public static func == (left: JSONPointer, right: JSONPointer) -> Bool {
+        left.tokens.count == right.tokens.count
+            && zip(left.tokens, right.tokens).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+    }
+
+    /// Feeds the tokens' bytes.
+    public func hash(into hasher: inout Hasher) {
+        for token in tokens {
+            for byte in token.utf8 { hasher.combine(byte) }
+            hasher.combine(UInt8(0xFF))
+        }
+    }
+}
+
+extension JSONPointer: ExpressibleByStringLiteral {
+    /// Reads a literal pointer; a malformed one is a programming error.
+    public init(stringLiteral text: String) {
+        guard let pointer = JSONPointer(text: text) else {
+            preconditionFailure("\"\(text)\" is not a JSON Pointer: it must be empty or begin with /")
+        }
+        self = pointer
+    }
+}
+
+extension JSONPointer {
+    /// The index that a token names in an array: digits without a leading zero, or nil.
+    package static func index(_ token: String) -> Int? {
+        let digits = token.utf8
+        guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+        guard digits.count == 1 || digits.first != UInt8(ascii: "0") else { return nil }
+        return Int(token)
+    }
+}

@@ -1,0 +1,182 @@
+/// Walks compact JSON text that this module wrote, without building anything.
+///
+/// The text is trusted: it has no white space between tokens and is well formed. Text from a client goes through
+/// ``JSONDocument`` first.
+package struct JSONText {
+    let bytes: UnsafeBufferPointer<UInt8>
+
+    /// Looks at bytes that outlive this value.
+    package init(_ bytes: UnsafeBufferPointer<UInt8>) {
+        self.bytes = bytes
+    }
+
+    /// A value's place in the text.
+    package typealias Span = Range<Int>
+
+    /// A member of an object: its key without the quotes, still escaped, and its value.
+    package struct Member {
+        let key: Span
+        let value: Span
+    }
+
+    /// The whole text as one value.
+    package var whole: Span { 0..<bytes.count }
+
+    /// Whether two spans, of this text and of another, are the same bytes.
+    @inline(__always)
+    func matches(_ span: Span, _ other: JSONText, _ otherSpan: Span) -> Bool {
+        span.count == otherSpan.count
+            && slice(span).elementsEqual(other.slice(otherSpan))
+    }
+
+    @inline(__always)
+    func slice(_ span: Span) -> UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(rebasing: bytes[span])
+    }
+
+    /// The first byte, which tells what kind of value it is.
+    @inline(__always)
+    func kind(_ span: Span) -> UInt8 {
+        bytes[span.lowerBound]
+    }
+
+    /// One past the string that begins at `start`.
+    private func endOfString(_ start: Int) -> Int {
+        var index = start + 1
+        while bytes[index] != UInt8(ascii: "\"") {
+            index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
+        }
+        return index + 1
+    }
+
+    /// One past the value that begins at `start`.
+    private func endOfValue(_ start: Int) -> Int {
+        switch bytes[start] {
+        case UInt8(ascii: "\""): return endOfString(start)
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            var index = start
+            var depth = 0
+            repeat {
+                switch bytes[index] {
+                case UInt8(ascii: "\""):
+                    index = endOfString(index)
+                    continue
+                case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+                case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+                default: break
+                }
+                index += 1
+            } while depth > 0
+            return index
+        default:
+            var index = start
+            while index < bytes.count {
+                switch bytes[index] {
+                case UInt8(ascii: ","), UInt8(ascii: "}"), UInt8(ascii: "]"): return index
+                default: index += 1
+                }
+            }
+            return index
+        }
+    }
+
+    /// The members of an object, in the order of the text.
+    func members(_ object: Span) -> [Member] {
+        var found: [Member] = []
+        var index = object.lowerBound + 1
+        while bytes[index] != UInt8(ascii: "}") {
+            let keyEnd = endOfString(index)
+            let valueEnd = endOfValue(keyEnd + 1)
+            found.append(Member(key: index + 1..<keyEnd - 1, value: keyEnd + 1..<valueEnd))
+            index = bytes[valueEnd] == UInt8(ascii: ",") ? valueEnd + 1 : valueEnd
+        }
+        return found
+    }
+
+    /// The elements of an array.
+    func elements(_ array: Span) -> [Span] {
+        var found: [Span] = []
+        var index = array.lowerBound + 1
+        while bytes[index] != UInt8(ascii: "]") {
+            let end = endOfValue(index)
+            found.append(index..<end)
+            index = bytes[end] == UInt8(ascii: ",") ? end + 1 : end
+        }
+        return found
+    }
+
+    /// The value at some tokens below a value, or nil where there is none.
+    package func find(_ tokens: ArraySlice<String>, in span: Span) -> Span? {
+        guard let token = tokens.first else { return span }
+        switch kind(span) {
+        case UInt8(ascii: "{"):
+            var writer = JSONWriter(capacity: token.utf8.count + 8)
+            writer.string(token)
+            let wanted = writer.bytes.dropFirst().dropLast()
+            for member in members(span) where slice(member.key).elementsEqual(wanted) {
+                return find(tokens.dropFirst(), in: member.value)
+            }
+            return nil
+        case UInt8(ascii: "["):
+            guard let index = JSONPointer.index(token) else { return nil }
+            let elements = elements(span)
+            return index < elements.count ? find(tokens.dropFirst(), in: elements[index]) : nil
+        default: return nil
+        }
+    }
+}
+
+extension JSONText {
+    /// The part of an encoded value that some tokens point to, or nil where there is none. O(n) in the text.
+    package static func select(_ tokens: ArraySlice<String>, in bytes: [UInt8]) -> [UInt8]? {
+        guard !tokens.isEmpty else { return bytes }
+        return bytes.withUnsafeBufferPointer { buffer in
+            let text = JSONText(buffer)
+            return text.find(tokens, in: text.whole).map { Array(buffer[$0]) }
+        }
+    }
+
+    /// The same JSON with two spaces of indentation a level and a newline at the end, for people.
+    package static func indented(_ bytes: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        out.reserveCapacity(bytes.count * 2)
+        var depth = 0
+        var isInString = false
+        var isEscaped = false
+        func newline() {
+            out.append(UInt8(ascii: "\n"))
+            out.append(contentsOf: repeatElement(UInt8(ascii: " "), count: depth * 2))
+        }
+        for (index, byte) in bytes.enumerated() {
+            if isInString {
+                out.append(byte)
+                if isEscaped { isEscaped = false } else if byte == UInt8(ascii: "\\") { isEscaped = true }
+                else if byte == UInt8(ascii: "\"") { isInString = false }
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                out.append(byte)
+                let isEmpty = index + 1 < bytes.count && [UInt8(ascii: "}"), UInt8(ascii: "]")].contains(bytes[index + 1])
+                depth += 1
+                if !isEmpty { newline() }
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                depth -= 1
+                if ![UInt8(ascii: "{"), UInt8(ascii: "[")].contains(bytes[index - 1]) { newline() }
+                out.append(byte)
+            case UInt8(ascii: ","):
+                out.append(byte)
+                newline()
+            case UInt8(ascii: ":"):
+                out.append(byte)
+                out.append(UInt8(ascii: " "))
+            case UInt8(ascii: "\""):
+                isInString = true
+                out.append(byte)
+            default: out.append(byte)
+            }
+        }
+        out.append(UInt8(ascii: "\n"))
+        return out
+    }
+}

@@ -1,0 +1,187 @@
+/// A JSON value as a tree, for what has no Swift type: patches, metadata, values to compare with.
+package enum JSONValue: Sendable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    /// Above Int64.max only.
+    case unsigned(UInt64)
+    case double(Double)
+    case string(String)
+    case array([JSONValue])
+    case object(JSONObject)
+}
+
+/// The members of an object in their order, found by key in constant time once there are many.
+package struct JSONObject: Sendable {
+    /// In the order of the text.
+    package private(set) var members: [(key: String, value: JSONValue)] = []
+    /// Built from nine members on: below, looking at each is faster. Keys are bytes, so that two spellings of one letter differ.
+    private var positions: [[UInt8]: Int]?
+
+    /// Makes an object without members.
+    package init() {}
+
+    /// The value of a key; setting nil removes the member, setting a new key appends it.
+    package subscript(key: String) -> JSONValue? {
+        get { position(of: key).map { members[$0].value } }
+        _modify {
+            let position = position(of: key)
+            var value = position.map { members[$0].value }
+            // The tree must not be held twice while it is changed, or every level of it would be copied.
+            if let position { members[position].value = .null }
+            defer {
+                switch (position, value) {
+                case (let position?, let value?): members[position].value = value
+                case (let position?, nil): remove(at: position)
+                case (nil, let value?): append(key, value)
+                case (nil, nil): break
+                }
+            }
+            yield &value
+        }
+    }
+
+    /// Appends a member whose key is known to be new.
+    package mutating func append(_ key: String, _ value: JSONValue) {
+        members.append((key, value))
+        if positions != nil {
+            positions?[Array(key.utf8)] = members.count - 1
+        } else if members.count > 8 {
+            index()
+        }
+    }
+
+    private mutating func remove(at position: Int) {
+        if position == members.count - 1 {
+            positions?[Array(members[position].key.utf8)] = nil
+            members.removeLast()
+        } else {
+            members.remove(at: position)
+            if positions != nil { index() }
+        }
+    }
+
+    private mutating func index() {
+        positions = Dictionary(uniqueKeysWithValues: members.enumerated().map { (Array($1.key.utf8), $0) })
+    }
+
+    private func position(of key: String) -> Int? {
+        if let positions { return positions[Array(key.utf8)] }
+        return members.firstIndex { $0.key.utf8.elementsEqual(key.utf8) }
+    }
+}
+
+extension JSONValue: Equatable {
+    /// Whether two values say the same: numbers by value, objects whatever the order of their members.
+    package static func == (left: JSONValue, right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.integer(let left), .integer(let right)): left == right
+        case (.unsigned(let left), .unsigned(let right)): left == right
+        case (.double(let left), .double(let right)): left == right
+        case (.integer(let whole), .double(let double)), (.double(let double), .integer(let whole)):
+            Int64(exactly: double) == whole
+        case (.unsigned(let whole), .double(let double)), (.double(let double), .unsigned(let whole)):
+            UInt64(exactly: double) == whole
+        case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)):
+            left.members.count == right.members.count && left.members.allSatisfy { right[$0.key] == $0.value }
+        default: false
+        }
+    }
+}
+
+extension JSONValue {
+    /// Parses a whole text.
+    ///
+    /// - Throws: ``JSONFault``, as ``JSONDocument`` does.
+    package init(parsing bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
+        let document = try JSONDocument(bytes, depthMax: depthMax)
+        self.init(document, document.root)
+    }
+
+    init(_ document: JSONDocument, _ index: Int) {
+        switch document.kind(index) {
+        case UInt8(ascii: "{"):
+            var object = JSONObject()
+            var key = document.firstChild(index)
+            while !document.isEnd(key) {
+                object.append(document.string(key), JSONValue(document, key + 1))
+                key = document.after(key + 1)
+            }
+            self = .object(object)
+        case UInt8(ascii: "["):
+            var elements: [JSONValue] = []
+            var element = document.firstChild(index)
+            while !document.isEnd(element) {
+                elements.append(JSONValue(document, element))
+                element = document.after(element)
+            }
+            self = .array(elements)
+        case UInt8(ascii: "\""): self = .string(document.string(index))
+        case UInt8(ascii: "l"): self = .integer(Int64(bitPattern: document.bits(index)))
+        case UInt8(ascii: "u"): self = .unsigned(document.bits(index))
+        case UInt8(ascii: "d"): self = .double(Double(bitPattern: document.bits(index)))
+        case UInt8(ascii: "t"): self = .bool(true)
+        case UInt8(ascii: "f"): self = .bool(false)
+        default: self = .null
+        }
+    }
+
+    /// The compact text.
+    package var text: [UInt8] {
+        var writer = JSONWriter()
+        write(to: &writer)
+        return writer.bytes
+    }
+
+    /// Appends the compact text.
+    package func write(to writer: inout JSONWriter) {
+        switch self {
+        case .null: writer.raw("null")
+        case .bool(let value): writer.bool(value)
+        case .integer(let value): writer.integer(value)
+        case .unsigned(let value): writer.integer(value)
+        // A parsed number is finite.
+        case .double(let value): _ = writer.number(value)
+        case .string(let value): writer.string(value)
+        case .array(let elements):
+            writer.byte(UInt8(ascii: "["))
+            var isFirst = true
+            for element in elements {
+                writer.separator(&isFirst)
+                element.write(to: &writer)
+            }
+            writer.byte(UInt8(ascii: "]"))
+        case .object(let object):
+            writer.byte(UInt8(ascii: "{"))
+            var isFirst = true
+            for (key, value) in object.members {
+                writer.separator(&isFirst)
+                writer.string(key)
+                writer.byte(UInt8(ascii: ":"))
+                value.write(to: &writer)
+            }
+            writer.byte(UInt8(ascii: "}"))
+        }
+    }
+
+    /// The value at a pointer, or nil where there is none.
+    package subscript(pointer pointer: JSONPointer) -> JSONValue? {
+        var value = self
+        for token in pointer.tokens {
+            switch value {
+            case .object(let object):
+                guard let member = object[token] else { return nil }
+                value = member
+            case .array(let elements):
+                guard let index = JSONPointer.index(token), index < elements.count else { return nil }
+                value = elements[index]
+            default: return nil
+            }
+        }
+        return value
+    }
+}

@@ -1,0 +1,125 @@
+/// Appends compact JSON text to a byte buffer.
+///
+/// The writer knows how a value is spelled, not what belongs where: commas and braces are the caller's.
+package struct JSONWriter {
+    /// What has been written: UTF-8 JSON text.
+    package var bytes: [UInt8]
+
+    /// Makes a writer with room for `capacity` bytes.
+    package init(capacity: Int = 256) {
+        bytes = []
+        bytes.reserveCapacity(capacity)
+    }
+
+    /// Appends JSON text that is already well formed, such as a cached encoding.
+    @inline(__always)
+    package mutating func raw(_ text: StaticString) {
+        bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// Appends JSON bytes that are already well formed.
+    @inline(__always)
+    package mutating func raw(_ more: some Collection<UInt8>) {
+        bytes.append(contentsOf: more)
+    }
+
+    /// Appends one byte of punctuation.
+    @inline(__always)
+    package mutating func byte(_ byte: UInt8) {
+        bytes.append(byte)
+    }
+
+    /// Appends `true` or `false`.
+    package mutating func bool(_ value: Bool) {
+        if value { raw("true") } else { raw("false") }
+    }
+
+    /// Appends a whole number.
+    package mutating func integer(_ value: some FixedWidthInteger) {
+        if value < 0 { byte(UInt8(ascii: "-")) }
+        var rest = UInt64(value.magnitude)
+        if rest < 10 {
+            byte(UInt8(ascii: "0") + UInt8(rest))
+            return
+        }
+        // Twenty digits hold the largest UInt64.
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+            var start = 20
+            while rest > 0 {
+                let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
+                start -= 1
+                digits[start] = UInt8(ascii: "0") + UInt8(remainder)
+                rest = quotient
+            }
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: UnsafeBufferPointer(digits)[start..<20]))
+        }
+    }
+
+    /// Appends a number in the shortest form that reads back as the same value; whole numbers without a fraction.
+    ///
+    /// - Returns: false, with nothing appended, for the values that JSON has no spelling for: NaN and the infinities.
+    package mutating func number<Number: BinaryFloatingPoint & CustomStringConvertible>(_ value: Number) -> Bool {
+        guard value.isFinite else { return false }
+        // 2^53: up to here every whole Double is spelled exactly by its integer.
+        if value == value.rounded(.towardZero), value.magnitude <= 9_007_199_254_740_992 {
+            if value == 0, value.sign == .minus { raw("-0") } else { integer(Int64(value)) }
+            return true
+        }
+        bytes.append(contentsOf: value.description.utf8)
+        return true
+    }
+
+    /// Appends a quoted string, escaping what RFC 8259 says must be.
+    package mutating func string(_ value: String) {
+        var value = value
+        value.withUTF8 { string($0) }
+    }
+
+    /// Appends a quoted string given as valid UTF-8.
+    package mutating func string(_ utf8: UnsafeBufferPointer<UInt8>) {
+        byte(UInt8(ascii: "\""))
+        var clean = 0
+        for index in utf8.indices {
+            let character = utf8[index]
+            guard character < 0x20 || character == UInt8(ascii: "\"") || character == UInt8(ascii: "\\") else { continue }
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[clean..<index]))
+            escape(character)
+            clean = index + 1
+        }
+        bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[clean...]))
+        byte(UInt8(ascii: "\""))
+    }
+
+    private mutating func escape(_ character: UInt8) {
+        switch character {
+        case UInt8(ascii: "\""): raw("\\\"")
+        case UInt8(ascii: "\\"): raw("\\\\")
+        case 0x08: raw("\\b")
+        case 0x09: raw("\\t")
+        case 0x0A: raw("\\n")
+        case 0x0C: raw("\\f")
+        case 0x0D: raw("\\r")
+        default:
+            let hexadecimal: StaticString = "0123456789abcdef"
+            raw("\\u00")
+            byte(hexadecimal.utf8Start[Int(character >> 4)])
+            byte(hexadecimal.utf8Start[Int(character & 15)])
+        }
+    }
+}
+
+extension JSONWriter {
+    /// Appends `,` unless this is the first of a list; `first` is false from then on.
+    @inline(__always)
+    package mutating func separator(_ first: inout Bool) {
+        if first { first = false } else { byte(UInt8(ascii: ",")) }
+    }
+
+    /// Appends an object's next key with its colon, and the comma before it where one is due.
+    package mutating func key(_ name: StaticString, _ first: inout Bool) {
+        separator(&first)
+        byte(UInt8(ascii: "\""))
+        raw(name)
+        raw("\":")
+    }
+}
