@@ -33,7 +33,12 @@ let package = Package(
         // JSON as the product needs it: decode to typed values, encode in stable order, point, compare, patch.
         .target(name: "StateJSON", dependencies: ["CSimdjson", "CXXHash"]),
         // The pure core: actions, reducers, slices, tables, middleware, selections, subscriptions, the turn.
-        .target(name: "StateStore", dependencies: ["StateJSON"]),
+        .target(
+            name: "StateStore",
+            dependencies: [
+                "StateJSON",
+                .product(name: "DequeModule", package: "swift-collections"),
+            ]),
         // Requests and responses as values; entity tags, preferences, problems.
         .target(
             name: "HTTPMessages",

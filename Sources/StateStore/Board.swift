@@ -1,0 +1,165 @@
+internal import Synchronization
+
+/// What the store has published, and who waits for what comes next.
+///
+/// Readers and waiters are served here, on whatever thread they come, without waiting for a turn. Looking and parking are
+/// one step: no commit slips between. `Token` stands for a waiter; the board hands tokens back and does not look inside.
+package final class Board<Token: Hashable & Sendable>: Sendable {
+    private let standing: Mutex<Standing<Token>>
+    private let caps: WaiterCaps
+    /// Whether commits older than those in memory can be read elsewhere.
+    private let hasJournal: Bool
+
+    /// Opens a board on a snapshot.
+    package init(
+        _ head: Snapshot, catalogue: Catalogue, limits: StoreLimits = StoreLimits(),
+        caps: WaiterCaps = WaiterCaps(waitersMax: 20_000, waitersPerClientMax: 20_000), journalOldest: Version? = nil
+    ) {
+        self.caps = caps
+        hasJournal = journalOldest != nil
+        standing = Mutex(
+            Standing(
+                head: head, index: SelectionIndex(viewReads: catalogue.views),
+                history: History(
+                    base: head.cursor.version, countMax: limits.historyCommitsMax, weightMax: limits.historyBytesMax),
+                oldest: journalOldest ?? head.cursor.version))
+    }
+
+    /// The newest snapshot.
+    package var head: Snapshot { standing.withLock { $0.head } }
+
+    /// The oldest position that can be followed from.
+    package var oldest: Version { standing.withLock { $0.oldest } }
+
+    /// How many wait.
+    package var waitersCount: Int { standing.withLock { $0.spots.count } }
+
+    /// The value of a selection now. Asked again before it changes, it costs a look into a dictionary.
+    ///
+    /// - Throws: `EncodingError` when a view's value cannot be encoded.
+    package func read(_ selection: Selection) throws -> Reading {
+        let (head, known) = standing.withLock { ($0.head, $0.index.encoded(selection)) }
+        if let known { return Reading(cursor: head.cursor, encoded: known) }
+        let encoded = try head.encoded(selection)
+        if let encoded {
+            standing.withLock {
+                guard $0.head.cursor == head.cursor else { return }
+                $0.index.note(encoded, for: selection)
+            }
+        }
+        return Reading(cursor: head.cursor, encoded: encoded)
+    }
+
+    /// Waits until a selection has other content than `tags`, unless it has already.
+    package func park(_ token: Token, client: String, at selection: Selection, until tags: TagSet) throws -> Parking {
+        let seen = try read(selection)
+        guard tags.contains(seen.encoded?.tag) else { return .ready }
+        return try standing.withLock { standing in
+            // A commit may have come since the look: only then is the value encoded under the lock.
+            if standing.head.cursor != seen.cursor {
+                let now = try standing.index.encoded(selection) ?? standing.head.encoded(selection)
+                guard tags.contains(now?.tag) else { return .ready }
+            }
+            return standing.admit(token, client, .selection(selection), caps) {
+                $0.index.park(token, at: selection, until: tags)
+            }
+        }
+    }
+
+    /// Waits until the head has reached a version, unless it has already.
+    package func park(_ token: Token, client: String, until version: Version) -> Parking {
+        standing.withLock { standing in
+            guard standing.head.cursor.version < version else { return .ready }
+            return standing.admit(token, client, .version(version), caps) {
+                $0.byVersion[version, default: []].insert(token)
+            }
+        }
+    }
+
+    /// The commits after a position; where there are none and a token is given, it waits for the first.
+    package func follow(_ query: ChangesQuery, as token: Token? = nil, client: String = "") -> Following {
+        standing.withLock { standing in
+            let head = standing.head.cursor
+            guard query.since <= head.version else { return .aboveHead(head: head) }
+            guard query.since >= standing.oldest else { return .expired(oldest: standing.oldest, head: head) }
+            guard let commits = standing.history.commits(after: query.since) else { return .inJournal(head: head) }
+            let page = ChangesPage(query, from: commits, head: head)
+            guard page.commits.isEmpty, !page.isMore else { return .page(page) }
+            guard let token else { return .nothing(head: head, .ready) }
+            var query = query
+            // Everything up to the head has been looked at: followers that stand anywhere before it wait together.
+            query.since = head.version
+            let parking = standing.admit(token, client, .changes(query), caps) {
+                $0.followers[query, default: []].insert(token)
+            }
+            return .nothing(head: head, parking)
+        }
+    }
+
+    /// Takes a waiter out.
+    ///
+    /// - Returns: the head at that moment, or nil when the waiter was not here: somebody is answering it already.
+    package func leave(_ token: Token) -> Cursor? {
+        standing.withLock { $0.leave(token) ? $0.head.cursor : nil }
+    }
+
+    /// Takes everybody out, with the head at that moment.
+    package func leaveAll() -> (tokens: [Token], head: Cursor) {
+        standing.withLock { standing in
+            let tokens = Array(standing.spots.keys)
+            for token in tokens { _ = standing.leave(token) }
+            return (tokens, standing.head.cursor)
+        }
+    }
+
+    /// The commit that made a version or that has an ID, if it is in memory.
+    package func commit(version: Version) -> Commit? { standing.withLock { $0.history.commit(version) } }
+    /// The newest commit with a client's own ID, if it is in memory.
+    package func commit(id: String) -> Commit? { standing.withLock { $0.history.commit(id: id) } }
+
+    /// Notes that the journal has dropped what came before a version.
+    package func journalBegins(at version: Version) {
+        standing.withLock { $0.oldest = max($0.oldest, version) }
+    }
+
+    /// Makes a turn's result the present.
+    ///
+    /// Called by one publisher at a time. Each selection that may have changed and is waited for is encoded once, before
+    /// the lock is taken.
+    ///
+    /// - Returns: whom to answer, in groups.
+    package func publish(_ head: Snapshot, _ commits: [Commit]) -> [Wake<Token>] {
+        let touched = Set(commits.lazy.flatMap(\.touched))
+        let awaited = standing.withLock { standing in
+            standing.index.selections(touchedBy: touched).filter { standing.index.isAwaited($0) }
+        }
+        var values: [Selection: Encoded?] = [:]
+        // A view that cannot be encoded is gone for those who wait for it; a later GET tells them why.
+        for selection in awaited { values[selection] = .some(try? head.encoded(selection)) }
+
+        return standing.withLock { standing in
+            standing.head = head
+            var wakes: [Wake<Token>] = []
+            for selection in standing.index.selections(touchedBy: touched) {
+                guard standing.index.isAwaited(selection) else {
+                    standing.index.forget(selection)
+                    continue
+                }
+                let value = values[selection] ?? (try? head.encoded(selection))
+                let woken = standing.index.settle(selection, value)
+                guard !woken.isEmpty else { continue }
+                for token in woken { standing.release(token) }
+                wakes.append(.selection(selection, Reading(cursor: head.cursor, encoded: value), woken))
+            }
+            for commit in commits { standing.history.append(commit) }
+            if !hasJournal { standing.oldest = standing.history.base }
+            standing.wakeFollowers(commits, into: &wakes)
+            for (version, tokens) in standing.byVersion where version <= head.cursor.version {
+                standing.byVersion[version] = nil
+                for token in tokens { standing.release(token) }
+                wakes.append(.version(head.cursor, Array(tokens)))
+            }
+            return wakes
+        }
+    }
+}

@@ -1,0 +1,240 @@
+internal import StateJSON
+
+/// The state, its version and the keys it has seen: everything that a turn decides upon.
+///
+/// Pure: a turn is computed without changing anything and then adopted, or dropped where it could not be recorded.
+struct Core<State: StateType>: Sendable {
+    let model: Model<State>
+    let epoch: Epoch
+    let middleware: [Middleware<State>]
+    let limits: StoreLimits
+    private(set) var state: State
+    private(set) var version: Version
+    private(set) var ledger: IdempotencyLedger
+
+    init(
+        model: Model<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
+        version: Version, keys: [KeyRecord]
+    ) {
+        self.model = model
+        self.epoch = epoch
+        self.middleware = middleware
+        self.limits = limits
+        self.state = state
+        self.version = version
+        ledger = IdempotencyLedger(keys)
+    }
+
+    /// What a turn has made of what was waiting.
+    struct Turn: Sendable {
+        var state: State
+        var version: Version
+        var commits: [Commit] = []
+        /// One for each submission, in order.
+        var outcomes: [Outcome] = []
+        /// The keys of this turn, not yet in the ledger.
+        fileprivate var keys: [String: KeyRecord] = [:]
+    }
+
+    /// Applies the submissions in order, each to what those before it have made.
+    func turn(_ submissions: [Submission], at time: Timestamp) -> Turn {
+        var turn = Turn(state: state, version: version)
+        turn.outcomes.reserveCapacity(submissions.count)
+        for submission in submissions { turn.outcomes.append(take(submission, in: &turn, at: time)) }
+        return turn
+    }
+
+    /// Makes a turn's result the present.
+    mutating func adopt(_ turn: Turn, at time: Timestamp) {
+        state = turn.state
+        version = turn.version
+        ledger.forget(before: time)
+        for commit in turn.commits {
+            if let record = commit.idempotency { ledger.insert(record) }
+        }
+    }
+
+    private func take(_ submission: Submission, in turn: inout Turn, at time: Timestamp) -> Outcome {
+        if let idempotency = submission.idempotency, submission.purpose == .commit {
+            if let record = turn.keys[idempotency.key] ?? ledger.record(idempotency.key, at: time) {
+                guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
+                return .committed(
+                    Receipt(version: record.version, id: record.id, isChange: record.isChange, isReplay: true))
+            }
+            guard ledger.count + turn.keys.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
+        }
+        do {
+            if let failure = try failedPrecondition(of: submission, in: turn.state) {
+                return .preconditionFailed(failure)
+            }
+            let passage = Passage(
+                state: turn.state, version: turn.version + 1, isDryRun: submission.purpose == .dryRun)
+            for (index, item) in submission.items.enumerated() {
+                do throws(Rejection) {
+                    try dispatch(item.action, passage)
+                } catch {
+                    return .rejected(error, index: index)
+                }
+            }
+            let patch = try patch(from: turn.state, to: passage)
+            if submission.purpose == .dryRun { return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text) }
+            return .committed(try commit(submission, passage, patch, in: &turn, at: time))
+        } catch {
+            return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
+        }
+    }
+
+    private func dispatch(_ action: any Action, _ passage: Passage<State>) throws(Rejection) {
+        let reached = passage.applied.count
+        try dispatch(action, passage, from: 0)
+        guard passage.applied.count > reached else {
+            throw Rejection("action-held-back", "a middleware did not pass the action on; nothing was committed")
+        }
+    }
+
+    private func dispatch(_ action: any Action, _ passage: Passage<State>, from index: Int) throws(Rejection) {
+        guard index < middleware.count else {
+            try model.reduce(&passage.state, action)
+            passage.applied.append(action)
+            return
+        }
+        try middleware[index].process(action, passage) { (next) throws(Rejection) in
+            try dispatch(next, passage, from: index + 1)
+        }
+    }
+
+    private func patch(from old: State, to passage: Passage<State>) throws -> JSONPatch {
+        var patch = JSONPatch()
+        var scopes: [[String]] = []
+        for action in passage.applied {
+            for scope in model.scopes(of: type(of: action).type) ?? [] where !scopes.contains(scope) {
+                scopes.append(scope)
+            }
+        }
+        // A slice inside another that is compared anyway would be said twice.
+        for scope in scopes where !scopes.contains(where: { $0.count < scope.count && scope.starts(with: $0) }) {
+            try model.place.compare(old, passage.state, scope: scope[...], into: &patch)
+        }
+        return patch
+    }
+
+    private func commit(
+        _ submission: Submission, _ passage: Passage<State>, _ patch: JSONPatch, in turn: inout Turn, at time: Timestamp
+    ) throws -> Receipt {
+        let version = turn.version + 1
+        let id =
+            submission.form == .single ? submission.items.first?.id ?? Cursor(epoch, version).description
+            : Cursor(epoch, version).description
+        let record = submission.idempotency.map {
+            KeyRecord(
+                key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: !patch.isEmpty,
+                expiry: time.advanced(by: limits.idempotencyLifetime))
+        }
+        let commit = Commit(
+            version: version, time: time, id: id, types: passage.applied.map { type(of: $0).type },
+            action: try text(of: passage.applied, submission), patch: patch.text, touched: patch.touched,
+            memberIDs: submission.form == .batch ? submission.items.compactMap(\.id) : [], idempotency: record)
+        var receipt = Receipt(version: version, id: id, isChange: !patch.isEmpty, isReplay: false)
+        if submission.wantsRepresentation {
+            receipt.representation = try patch.touched.map {
+                ($0, try model.place.select(passage.state, $0.tokens[...]))
+            }
+        }
+        turn.state = passage.state
+        turn.version = version
+        turn.commits.append(commit)
+        if let record { turn.keys[record.key] = record }
+        return receipt
+    }
+
+    /// The recorded JSON: what has reached the reducers, with the IDs and metadata that it came with.
+    private func text(of applied: [any Action], _ submission: Submission) throws -> [UInt8] {
+        var writer = JSONWriter()
+        let isArray = submission.form == .batch || applied.count != 1
+        if isArray { writer.byte(UInt8(ascii: "[")) }
+        var isFirst = true
+        for (index, action) in applied.enumerated() {
+            writer.separator(&isFirst)
+            // A middleware that multiplies actions breaks the correspondence; then what came beside them is left out.
+            let item = applied.count == submission.items.count ? submission.items[index] : nil
+            try Self.write(action, item, to: &writer)
+        }
+        if isArray { writer.byte(UInt8(ascii: "]")) }
+        return writer.bytes
+    }
+
+    private static func write(_ action: any Action, _ item: Submission.Item?, to writer: inout JSONWriter) throws {
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        if let id = item?.id {
+            writer.key("id", &isFirst)
+            writer.string(id)
+        }
+        writer.key("type", &isFirst)
+        writer.string(type(of: action).type)
+        let before = writer.bytes.count
+        writer.key("payload", &isFirst)
+        let start = writer.bytes.count
+        try JSON.write(action, to: &writer)
+        if writer.bytes[start...].elementsEqual([UInt8(ascii: "{"), UInt8(ascii: "}")]) {
+            writer.bytes.removeSubrange(before...)
+        }
+        if let meta = item?.meta {
+            writer.key("meta", &isFirst)
+            writer.raw(meta)
+        }
+        writer.byte(UInt8(ascii: "}"))
+    }
+
+    private func failedPrecondition(of submission: Submission, in state: State) throws -> PreconditionFailure? {
+        if let tagGuard = submission.tagGuard {
+            let actual = try model.place.select(state, tagGuard.pointer.tokens[...]).map(Encoded.init)
+            guard tagGuard.tags.contains(actual?.tag) else {
+                let expected: [String] =
+                    switch tagGuard.tags {
+                    case .any: ["*"]
+                    case .tags(let tags): tags
+                    }
+                return PreconditionFailure(
+                    pointer: tagGuard.pointer, expected: try JSON.encode(expected), actual: actual?.bytes,
+                    actualTag: actual?.tag)
+            }
+        }
+        for expectation in submission.expectations {
+            let actual = try model.place.select(state, expectation.pointer.tokens[...])
+            let value = try actual.map { try JSONValue(parsing: $0, depthMax: 1000) }
+            guard value == expectation.value else {
+                return PreconditionFailure(
+                    pointer: expectation.pointer, expected: expectation.value.text, actual: actual,
+                    actualTag: actual.map { Encoded($0).tag })
+            }
+        }
+        return nil
+    }
+}
+
+/// How much a store takes on.
+public struct StoreLimits: Sendable {
+    /// How many submissions may wait for a turn; more are refused at once.
+    public var mailboxMax: Int
+    /// How many idempotency keys are remembered; above it a request with a new key is refused.
+    public var idempotencyKeysMax: Int
+    /// How long an idempotency key is remembered.
+    public var idempotencyLifetime: Duration
+    /// How many commits are kept in memory for `/v1/changes`.
+    public var historyCommitsMax: Int
+    /// About how many bytes of commits are kept in memory.
+    public var historyBytesMax: Int
+
+    /// The limits that the shipped configuration has.
+    public init(
+        mailboxMax: Int = 65_536, idempotencyKeysMax: Int = 1_000_000, idempotencyLifetime: Duration = .seconds(86_400),
+        historyCommitsMax: Int = 100_000, historyBytesMax: Int = 64 << 20
+    ) {
+        self.mailboxMax = mailboxMax
+        self.idempotencyKeysMax = idempotencyKeysMax
+        self.idempotencyLifetime = idempotencyLifetime
+        self.historyCommitsMax = historyCommitsMax
+        self.historyBytesMax = historyBytesMax
+    }
+}

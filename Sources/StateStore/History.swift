@@ -1,0 +1,124 @@
+internal import DequeModule
+package import StateJSON
+
+/// Which changes a follower asks for.
+package struct ChangesFilter: Hashable, Sendable {
+    /// Only commits that touch this place.
+    package var path: JSONPointer?
+    /// Only commits with an action of one of these types; empty for all.
+    package var types: [String]
+
+    /// Makes a filter; by default it passes everything.
+    package init(path: JSONPointer? = nil, types: [String] = []) {
+        self.path = path
+        self.types = types
+    }
+
+    /// Whether a commit passes.
+    package func passes(_ commit: Commit) -> Bool {
+        if !types.isEmpty, !commit.types.contains(where: types.contains) { return false }
+        guard let path else { return true }
+        return commit.touched.contains { $0.overlaps(path) }
+    }
+}
+
+/// Where a follower stands and what it asks for.
+package struct ChangesQuery: Hashable, Sendable {
+    /// The last version that the follower has.
+    package var since: Version
+    /// How many commits an answer has at most.
+    package var limit: Int
+    package var filter: ChangesFilter
+
+    /// Makes a query.
+    package init(since: Version, limit: Int = 100, filter: ChangesFilter = ChangesFilter()) {
+        self.since = since
+        self.limit = limit
+        self.filter = filter
+    }
+}
+
+/// Commits after a position, in order and without a gap, filtered.
+package struct ChangesPage: Sendable {
+    package var commits: [Commit]
+    /// The last version that was looked at: where the follower goes on.
+    package var next: Version
+    /// Whether there is more to be had at once.
+    package var isMore: Bool
+    package var head: Cursor
+
+    /// Makes a page.
+    package init(commits: [Commit], next: Version, isMore: Bool, head: Cursor) {
+        self.commits = commits
+        self.next = next
+        self.isMore = isMore
+        self.head = head
+    }
+
+    /// Looks through commits that follow `query.since` without a gap.
+    ///
+    /// A page ends at the query's limit, after about four megabytes, or after 10,000 commits looked at.
+    package init(_ query: ChangesQuery, from commits: some Sequence<Commit>, head: Cursor) {
+        var page = ChangesPage(commits: [], next: query.since, isMore: false, head: head)
+        var bytes = 0
+        var lookedAt = 0
+        for commit in commits {
+            guard page.commits.count < query.limit, bytes < 4 << 20, lookedAt < 10_000 else { break }
+            lookedAt += 1
+            page.next = commit.version
+            guard query.filter.passes(commit) else { continue }
+            page.commits.append(commit)
+            bytes += commit.weight
+        }
+        page.isMore = page.next < head.version
+        self = page
+    }
+}
+
+/// The newest commits, bounded in number and in bytes.
+struct History: Sendable {
+    private var commits: Deque<Commit> = []
+    private var versions: [String: Version] = [:]
+    private var weight = 0
+    private let countMax: Int
+    private let weightMax: Int
+    /// The version after which the first kept commit comes.
+    private(set) var base: Version
+
+    init(base: Version, countMax: Int, weightMax: Int) {
+        self.base = base
+        self.countMax = countMax
+        self.weightMax = weightMax
+    }
+
+    mutating func append(_ commit: Commit) {
+        commits.append(commit)
+        weight += commit.weight
+        for id in commit.clientIDs { versions[id] = commit.version }
+        while commits.count > countMax || (weight > weightMax && commits.count > 1) {
+            let oldest = commits.removeFirst()
+            weight -= oldest.weight
+            base = oldest.version
+            for id in oldest.clientIDs where versions[id] == oldest.version { versions[id] = nil }
+        }
+    }
+
+    /// The commits after a version, or nil when some of them are no longer here.
+    func commits(after version: Version) -> Deque<Commit>.SubSequence? {
+        guard version >= base else { return nil }
+        return commits.dropFirst(Int(min(version - base, Version(commits.count))))
+    }
+
+    /// The commit that made a version.
+    func commit(_ version: Version) -> Commit? {
+        version > base ? commits(after: version - 1)?.first : nil
+    }
+
+    /// The commit of a client's own ID; the newest where the ID was used again.
+    func commit(id: String) -> Commit? { versions[id].flatMap { commit($0) } }
+}
+
+extension Commit {
+    /// The IDs under which clients know this commit, other than its cursor.
+    package var clientIDs: [String] { memberIDs + (id.contains(".") && Cursor(text: id) != nil ? [] : [id]) }
+}

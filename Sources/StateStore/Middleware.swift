@@ -1,0 +1,72 @@
+/// A step that every action passes on its way to the reducers, in the order of the store's array.
+///
+/// A middleware calls `next` with the action to pass it on, with another to change it, or not at all to hold it back;
+/// it throws a ``Rejection`` to refuse it. After `next` it sees the state that the action made. It runs inside the turn,
+/// on a copy of the state, also in a dry run: it must be quick and do nothing outside but log.
+public struct Middleware<State: Sendable>: Sendable {
+    /// Passes an action to the next middleware, at the end to the reducers.
+    public typealias Next = (any Action) throws(Rejection) -> Void
+
+    let process: @Sendable (any Action, Passage<State>, Next) throws(Rejection) -> Void
+
+    /// Makes a middleware.
+    public init(
+        _ process: @escaping @Sendable (_ action: any Action, _ passage: Passage<State>, _ next: Next) throws(Rejection) -> Void
+    ) {
+        self.process = process
+    }
+}
+
+/// What a middleware can see of an action's way through the store.
+public final class Passage<State: Sendable> {
+    /// The state as it is at this point: before `next`, as the action finds it; after, as the action leaves it.
+    public internal(set) var state: State
+    /// The version that the action makes if all goes well.
+    public let version: Version
+    /// Whether nothing of this will be kept.
+    public let isDryRun: Bool
+    /// The actions that have reached the reducers.
+    var applied: [any Action] = []
+
+    init(state: State, version: Version, isDryRun: Bool) {
+        self.state = state
+        self.version = version
+        self.isDryRun = isDryRun
+    }
+}
+
+extension Middleware {
+    /// Asks every ``ValidatedAction`` whether it is valid.
+    public static var validation: Middleware {
+        Middleware { action, _, next throws(Rejection) in
+            if let action = action as? any ValidatedAction { try action.validate() }
+            try next(action)
+        }
+    }
+
+    /// Tells what became of each action.
+    public static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> Middleware {
+        Middleware { action, passage, next throws(Rejection) in
+            let type = Swift.type(of: action).type
+            do throws(Rejection) {
+                try next(action)
+            } catch {
+                log(LogRecord(actionType: type, version: passage.version, isDryRun: passage.isDryRun, rejection: error))
+                throw error
+            }
+            log(LogRecord(actionType: type, version: passage.version, isDryRun: passage.isDryRun, rejection: nil))
+        }
+    }
+}
+
+/// What the logging middleware tells about an action. It never holds the payload.
+public struct LogRecord: Sendable {
+    /// The action's type.
+    public var actionType: String
+    /// The version that it makes, or would have made.
+    public var version: Version
+    /// Whether nothing of it is kept.
+    public var isDryRun: Bool
+    /// Why it was refused, or nil when it passed.
+    public var rejection: Rejection?
+}

@@ -1,0 +1,109 @@
+package import StateJSON
+
+/// A fault in what a domain declares; the store does not start with it.
+public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
+    /// One sentence a fault.
+    public var description: String
+}
+
+/// A domain made ready: which action goes to which reducers, and where each part of the state stands.
+package struct Model<State: StateType>: Sendable {
+    struct Route: Sendable {
+        let actionType: any Action.Type
+        var handlers: [Declaration<State>.Handler]
+        /// The slices that the handlers can change.
+        var scopes: [[String]]
+    }
+
+    let place: any Place<State>
+    private let routes: [String: Route]
+    private let views: [String: View<State>]
+    package let catalogue: Catalogue
+
+    /// Reads a domain's declarations.
+    ///
+    /// - Throws: ``DeclarationFault`` for a forgotten or repeated part, or two Swift types under one action type.
+    package init<D: Domain>(_ domain: D) throws(DeclarationFault) where D.State == State {
+        var declaration = Declaration<State>()
+        domain.reducer.declare(in: &declaration)
+        var (place, faults) = declaration.place()
+        var routes: [String: Route] = [:]
+        for handler in declaration.handlers {
+            if let known = routes[handler.type], known.actionType != handler.actionType {
+                faults.append("the action type \"\(handler.type)\" is both \(known.actionType) and \(handler.actionType)")
+            }
+            routes[handler.type, default: Route(actionType: handler.actionType, handlers: [], scopes: [])]
+                .handlers.append(handler)
+            if routes[handler.type]?.scopes.contains(handler.scope) == false {
+                routes[handler.type]?.scopes.append(handler.scope)
+            }
+        }
+        let views = Dictionary(declaration.views.map { ($0.name, $0) }) { first, _ in
+            faults.append("there are two views named \"\(first.name)\"")
+            return first
+        }
+        if let fault = Self.encodingFault(place) { faults.append(fault) }
+        guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
+        self.place = place
+        self.routes = routes
+        self.views = views
+        catalogue = Catalogue(
+            actions: Dictionary(uniqueKeysWithValues: routes.map { ($0, $1.actionType) }),
+            views: Dictionary(uniqueKeysWithValues: views.map { ($0, $1.reads) }))
+    }
+
+    private static func encodingFault(_ place: any Place<State>) -> String? {
+        do {
+            _ = try place.text(State())
+            return nil
+        } catch { return "the initial state cannot be encoded: \(error)" }
+    }
+
+    /// The slices that an action's reducers can change; nil when no reducer handles it.
+    func scopes(of type: String) -> [[String]]? { routes[type]?.scopes }
+
+    /// Runs an action's reducers, in the order of their declaration.
+    func reduce(_ state: inout State, _ action: any Action) throws(Rejection) {
+        let type = Swift.type(of: action).type
+        guard let route = routes[type] else {
+            throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid)
+        }
+        for handler in route.handlers { try handler.apply(&state, action) }
+    }
+
+    /// The JSON of a selection, or nil where there is nothing.
+    func select(_ selection: Selection, in state: State) throws -> [UInt8]? {
+        switch selection {
+        case .pointer(let pointer): try place.select(state, pointer.tokens[...])
+        case .view(let name): try views[name]?.evaluate(state)
+        }
+    }
+
+    /// Reads a whole state, as ``Snapshot/whole()`` writes it.
+    ///
+    /// - Throws: ``JSONFault`` with the place where text and domain do not fit.
+    package func state(from bytes: [UInt8]) throws(JSONFault) -> State {
+        var state = State()
+        try place.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
+        return state
+    }
+}
+
+/// What clients may name: action types and views.
+package struct Catalogue: Sendable {
+    /// The Swift type of each action type.
+    package let actions: [String: any Action.Type]
+    /// What each view reads.
+    package let views: [String: [JSONPointer]]
+
+    /// The action types, sorted.
+    package var types: [String] { actions.keys.sorted() }
+}
+
+/// A part of the state that can be read, watched and compared.
+package enum Selection: Hashable, Sendable {
+    /// The value at a place.
+    case pointer(JSONPointer)
+    /// A named view.
+    case view(String)
+}

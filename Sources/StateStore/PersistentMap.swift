@@ -1,0 +1,246 @@
+/// A sorted map whose copies share what they have in common.
+///
+/// A weight-balanced tree (Adams 1993; Hirai and Yamamoto 2011 for the parameters): a change copies the path from the
+/// root, so the map before it stays as it was and costs nothing to keep. Two versions are compared by walking both and
+/// skipping every subtree that is the same object: what a comparison costs is what differs.
+///
+/// Every operation on one key is O(log n). A copy is O(1).
+struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
+    final class Node: Sendable {
+        let key: Key
+        let value: Value
+        let left: Node?
+        let right: Node?
+        let count: Int
+
+        init(_ left: Node?, _ key: Key, _ value: Value, _ right: Node?) {
+            self.left = left
+            self.key = key
+            self.value = value
+            self.right = right
+            count = (left?.count ?? 0) + 1 + (right?.count ?? 0)
+        }
+    }
+
+    private(set) var root: Node?
+
+    init() {}
+
+    private init(root: Node?) {
+        self.root = root
+    }
+
+    /// Builds a balanced tree. O(n).
+    ///
+    /// - Precondition: keys rise strictly.
+    init(sorted elements: [(Key, Value)]) {
+        root = Self.build(elements[...])
+    }
+
+    private static func build(_ elements: ArraySlice<(Key, Value)>) -> Node? {
+        guard !elements.isEmpty else { return nil }
+        let middle = elements.startIndex + elements.count / 2
+        let (key, value) = elements[middle]
+        return Node(build(elements[..<middle]), key, value, build(elements[(middle + 1)...]))
+    }
+
+    var count: Int { root?.count ?? 0 }
+    var isEmpty: Bool { root == nil }
+    var first: (key: Key, value: Value)? { isEmpty ? nil : self[at: 0] }
+    var last: (key: Key, value: Value)? { isEmpty ? nil : self[at: count - 1] }
+
+    subscript(key: Key) -> Value? {
+        var node = root
+        while let here = node {
+            if key < here.key {
+                node = here.left
+            } else if here.key < key {
+                node = here.right
+            } else {
+                return here.value
+            }
+        }
+        return nil
+    }
+
+    /// The element at a position in the order of the keys.
+    subscript(at position: Int) -> (key: Key, value: Value) {
+        precondition((0..<count).contains(position), "position \(position) is not in a map of \(count)")
+        var position = position
+        var node = root
+        while let here = node {
+            let before = here.left?.count ?? 0
+            if position < before {
+                node = here.left
+            } else if position > before {
+                position -= before + 1
+                node = here.right
+            } else {
+                return (here.key, here.value)
+            }
+        }
+        preconditionFailure("a tree's count is the number of its nodes")
+    }
+
+    /// How many keys are below this one.
+    func position(of key: Key) -> Int {
+        var position = 0
+        var node = root
+        while let here = node {
+            if here.key < key {
+                position += (here.left?.count ?? 0) + 1
+                node = here.right
+            } else {
+                node = here.left
+            }
+        }
+        return position
+    }
+
+    mutating func set(_ key: Key, _ value: Value) {
+        root = Self.inserting(key, value, into: root)
+    }
+
+    mutating func remove(_ key: Key) {
+        root = Self.removing(key, from: root)
+    }
+
+    /// Visits every element in the order of the keys.
+    func visit<Failure: Error>(_ body: (Key, Value) throws(Failure) -> Void) throws(Failure) {
+        try Self.visit(root, body)
+    }
+
+    private static func visit<Failure: Error>(
+        _ node: Node?, _ body: (Key, Value) throws(Failure) -> Void
+    ) throws(Failure) {
+        guard let node else { return }
+        try visit(node.left, body)
+        try body(node.key, node.value)
+        try visit(node.right, body)
+    }
+}
+
+extension PersistentMap {
+    private static func inserting(_ key: Key, _ value: Value, into node: Node?) -> Node {
+        guard let node else { return Node(nil, key, value, nil) }
+        if key < node.key {
+            return balanced(inserting(key, value, into: node.left), node.key, node.value, node.right)
+        }
+        if node.key < key {
+            return balanced(node.left, node.key, node.value, inserting(key, value, into: node.right))
+        }
+        return Node(node.left, key, value, node.right)
+    }
+
+    private static func removing(_ key: Key, from node: Node?) -> Node? {
+        guard let node else { return nil }
+        if key < node.key {
+            return balanced(removing(key, from: node.left), node.key, node.value, node.right)
+        }
+        if node.key < key {
+            return balanced(node.left, node.key, node.value, removing(key, from: node.right))
+        }
+        return glued(node.left, node.right)
+    }
+
+    /// Joins the two sides of a node that has left.
+    private static func glued(_ left: Node?, _ right: Node?) -> Node? {
+        guard let left else { return right }
+        guard let right else { return left }
+        if left.count > right.count {
+            let (rest, key, value) = removingLast(left)
+            return balanced(rest, key, value, right)
+        }
+        let (key, value, rest) = removingFirst(right)
+        return balanced(left, key, value, rest)
+    }
+
+    private static func removingFirst(_ node: Node) -> (Key, Value, Node?) {
+        guard let left = node.left else { return (node.key, node.value, node.right) }
+        let (key, value, rest) = removingFirst(left)
+        return (key, value, balanced(rest, node.key, node.value, node.right))
+    }
+
+    private static func removingLast(_ node: Node) -> (Node?, Key, Value) {
+        guard let right = node.right else { return (node.left, node.key, node.value) }
+        let (rest, key, value) = removingLast(right)
+        return (balanced(node.left, node.key, node.value, rest), key, value)
+    }
+
+    private static func weight(_ node: Node?) -> Int { (node?.count ?? 0) + 1 }
+
+    /// Makes a node whose sides may be out of balance by one insertion or removal. Parameters 3 and 2.
+    private static func balanced(_ left: Node?, _ key: Key, _ value: Value, _ right: Node?) -> Node {
+        if let right, weight(left) * 3 < weight(right) {
+            if let inner = right.left, weight(inner) >= weight(right.right) * 2 {
+                return Node(
+                    Node(left, key, value, inner.left), inner.key, inner.value,
+                    Node(inner.right, right.key, right.value, right.right))
+            }
+            return Node(Node(left, key, value, right.left), right.key, right.value, right.right)
+        }
+        if let left, weight(right) * 3 < weight(left) {
+            if let inner = left.right, weight(inner) >= weight(left.left) * 2 {
+                return Node(
+                    Node(left.left, left.key, left.value, inner.left), inner.key, inner.value,
+                    Node(inner.right, key, value, right))
+            }
+            return Node(left.left, left.key, left.value, Node(left.right, key, value, right))
+        }
+        return Node(left, key, value, right)
+    }
+
+    /// Joins two trees of any size around a key between them.
+    private static func joined(_ left: Node?, _ key: Key, _ value: Value, _ right: Node?) -> Node {
+        if let right, weight(left) * 3 < weight(right) {
+            return balanced(joined(left, key, value, right.left), right.key, right.value, right.right)
+        }
+        if let left, weight(right) * 3 < weight(left) {
+            return balanced(left.left, left.key, left.value, joined(left.right, key, value, right))
+        }
+        return Node(left, key, value, right)
+    }
+
+    private static func split(_ node: Node?, at key: Key) -> (Node?, Value?, Node?) {
+        guard let node else { return (nil, nil, nil) }
+        if key < node.key {
+            let (left, value, right) = split(node.left, at: key)
+            return (left, value, joined(right, node.key, node.value, node.right))
+        }
+        if node.key < key {
+            let (left, value, right) = split(node.right, at: key)
+            return (joined(node.left, node.key, node.value, left), value, right)
+        }
+        return (node.left, node.value, node.right)
+    }
+}
+
+extension PersistentMap {
+    /// Visits, in the order of the keys, every key that only one of two maps has or that may have another value.
+    ///
+    /// Subtrees that both maps share are skipped, so what a change copied without changing is visited too: O(k log n)
+    /// for k changes between the two.
+    static func visitDifferences<Failure: Error>(
+        _ old: PersistentMap, _ new: PersistentMap, _ body: (Key, Value?, Value?) throws(Failure) -> Void
+    ) throws(Failure) {
+        try visitDifferences(old.root, new.root, body)
+    }
+
+    private static func visitDifferences<Failure: Error>(
+        _ old: Node?, _ new: Node?, _ body: (Key, Value?, Value?) throws(Failure) -> Void
+    ) throws(Failure) {
+        guard old !== new else { return }
+        guard let old else { return try visit(new) { (key, value) throws(Failure) in try body(key, nil, value) } }
+        guard let new else { return try visit(old) { (key, value) throws(Failure) in try body(key, value, nil) } }
+        if old.key == new.key {
+            try visitDifferences(old.left, new.left, body)
+            try body(old.key, old.value, new.value)
+            try visitDifferences(old.right, new.right, body)
+        } else {
+            let (left, value, right) = split(new, at: old.key)
+            try visitDifferences(old.left, left, body)
+            try body(old.key, old.value, value)
+            try visitDifferences(old.right, right, body)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+internal import StateJSON
+
+/// Things filed under the places they look at, found by a place that has changed.
+///
+/// Finding costs the depth of the place and the number of things found, whatever else is filed.
+struct PointerTree<Element: Hashable & Sendable>: Sendable {
+    private var children: [String: PointerTree] = [:]
+    private var elements: Set<Element> = []
+
+    private var isEmpty: Bool { children.isEmpty && elements.isEmpty }
+
+    mutating func insert(_ element: Element, at pointer: JSONPointer) {
+        insert(element, pointer.tokens[...])
+    }
+
+    private mutating func insert(_ element: Element, _ tokens: ArraySlice<String>) {
+        guard let token = tokens.first else {
+            elements.insert(element)
+            return
+        }
+        children[token, default: PointerTree()].insert(element, tokens.dropFirst())
+    }
+
+    mutating func remove(_ element: Element, at pointer: JSONPointer) {
+        remove(element, pointer.tokens[...])
+    }
+
+    private mutating func remove(_ element: Element, _ tokens: ArraySlice<String>) {
+        guard let token = tokens.first else {
+            elements.remove(element)
+            return
+        }
+        children[token]?.remove(element, tokens.dropFirst())
+        if children[token]?.isEmpty == true { children[token] = nil }
+    }
+
+    /// Adds everything filed at the place, above it or below it.
+    func collect(overlapping pointer: JSONPointer, into found: inout Set<Element>) {
+        var tree = self
+        for token in pointer.tokens {
+            found.formUnion(tree.elements)
+            guard let child = tree.children[token] else { return }
+            tree = child
+        }
+        tree.collectAll(into: &found)
+    }
+
+    private func collectAll(into found: inout Set<Element>) {
+        found.formUnion(elements)
+        for child in children.values { child.collectAll(into: &found) }
+    }
+}

@@ -1,0 +1,59 @@
+/// How many commits a state is away from the beginning of its history.
+public typealias Version = UInt64
+
+/// The name of one history: 80 random bits in lower-case base 32.
+///
+/// It lasts as long as the journal lasts; a counter that starts again from 0 starts under another name.
+public struct Epoch: Hashable, Sendable, CustomStringConvertible {
+    /// Sixteen characters from `a` to `z` and `2` to `7`.
+    public let text: String
+    private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567")
+
+    /// Names a new history.
+    public static func random(using generator: inout some RandomNumberGenerator) -> Epoch {
+        Epoch(checked: String((0..<16).map { _ in alphabet[Int.random(in: 0..<32, using: &generator)] }))
+    }
+
+    /// Names a new history.
+    public static func random() -> Epoch {
+        var generator = SystemRandomNumberGenerator()
+        return random(using: &generator)
+    }
+
+    /// Reads a name; nil when it is not spelled as ``text`` says.
+    public init?(_ text: some StringProtocol) {
+        guard text.utf8.count == 16, text.allSatisfy(Epoch.alphabet.contains) else { return nil }
+        self.init(checked: String(text))
+    }
+
+    private init(checked text: String) { self.text = text }
+
+    /// The name.
+    public var description: String { text }
+}
+
+/// An instant of a history; opaque to clients.
+public struct Cursor: Hashable, Sendable, CustomStringConvertible {
+    /// Which history.
+    public var epoch: Epoch
+    /// Which version of the state.
+    public var version: Version
+
+    /// Makes a cursor.
+    public init(_ epoch: Epoch, _ version: Version) {
+        self.epoch = epoch
+        self.version = version
+    }
+
+    /// Reads `<epoch>.<version>`; nil when the text is not one.
+    public init?(text: some StringProtocol) {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, let epoch = Epoch(parts[0]), let version = Version(parts[1]),
+            String(version) == parts[1]
+        else { return nil }
+        self.init(epoch, version)
+    }
+
+    /// `<epoch>.<version>`.
+    public var description: String { "\(epoch.text).\(version)" }
+}

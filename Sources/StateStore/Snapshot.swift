@@ -1,0 +1,46 @@
+internal import StateJSON
+
+/// The state at one version, for anybody to read, on any thread, for as long as they like.
+package struct Snapshot: Sendable {
+    /// Which instant it is.
+    package let cursor: Cursor
+    private let select: @Sendable (Selection) throws -> [UInt8]?
+
+    init(_ cursor: Cursor, select: @escaping @Sendable (Selection) throws -> [UInt8]?) {
+        self.cursor = cursor
+        self.select = select
+    }
+
+    /// The value of a selection, or nil where there is nothing. It costs what the selection holds.
+    ///
+    /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state always can.
+    package func encoded(_ selection: Selection) throws -> Encoded? {
+        try select(selection).map(Encoded.init)
+    }
+
+    /// The whole state as JSON, from which ``Model/state(from:)`` makes it again.
+    package func whole() throws -> [UInt8] {
+        try select(.pointer(.root)) ?? []
+    }
+}
+
+extension Snapshot {
+    /// A snapshot of a state that a model describes.
+    package init<State>(_ state: State, of model: Model<State>, at cursor: Cursor) {
+        self.init(cursor) { try model.select($0, in: state) }
+    }
+}
+
+/// An encoded value with its content tag.
+package final class Encoded: Sendable {
+    /// Compact UTF-8 JSON.
+    package let bytes: [UInt8]
+    /// The strong hash of exactly these bytes.
+    package let tag: String
+
+    /// Hashes and keeps the bytes. O(n).
+    package init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+        tag = ContentHash(bytes).text
+    }
+}

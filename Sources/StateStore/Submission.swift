@@ -1,0 +1,128 @@
+package import StateJSON
+
+/// What one request asks of the store: an action or several as one, and the conditions under which.
+package struct Submission: Sendable {
+    /// An action with what came beside it.
+    package struct Item: Sendable {
+        package var action: any Action
+        /// The client's own ID.
+        package var id: String?
+        /// UTF-8 JSON object, recorded and never interpreted.
+        package var meta: [UInt8]?
+
+        /// Makes an item.
+        package init(_ action: any Action, id: String? = nil, meta: [UInt8]? = nil) {
+            self.action = action
+            self.id = id
+            self.meta = meta
+        }
+    }
+
+    /// A value that must stand at a place at the moment of the commit.
+    package struct Expectation: Sendable {
+        package var pointer: JSONPointer
+        package var value: JSONValue
+
+        /// Makes an expectation.
+        package init(_ pointer: JSONPointer, _ value: JSONValue) {
+            self.pointer = pointer
+            self.value = value
+        }
+    }
+
+    /// A content tag that a place must have at the moment of the commit.
+    package struct TagGuard: Sendable {
+        package var pointer: JSONPointer
+        package var tags: TagSet
+
+        /// Makes a guard.
+        package init(_ pointer: JSONPointer, _ tags: TagSet) {
+            self.pointer = pointer
+            self.tags = tags
+        }
+    }
+
+    /// Whether the items came as an array: recorded as one.
+    package enum Form: Sendable { case single, batch }
+    /// Whether anything is kept.
+    package enum Purpose: Sendable { case commit, dryRun }
+
+    package var items: [Item]
+    package var form: Form
+    package var purpose = Purpose.commit
+    package var expectations: [Expectation] = []
+    package var tagGuard: TagGuard?
+    package var idempotency: (key: String, fingerprint: String)?
+    /// Whether the outcome brings the changed parts of the new state.
+    package var wantsRepresentation = false
+
+    /// Makes a submission that is committed without conditions.
+    package init(_ items: [Item], form: Form = .single) {
+        self.items = items
+        self.form = form
+    }
+}
+
+/// The content tags that a client has named.
+package enum TagSet: Hashable, Sendable {
+    /// `*`: whatever is there.
+    case any
+    /// These.
+    case tags([String])
+
+    /// Whether content with this tag, nil where there is none, is among them.
+    package func contains(_ tag: String?) -> Bool {
+        switch (self, tag) {
+        case (_, nil): false
+        case (.any, _?): true
+        case (.tags(let tags), let tag?): tags.contains(tag)
+        }
+    }
+}
+
+/// What became of a submission.
+package enum Outcome: Sendable {
+    /// It is in the history and, where there is a journal, on the disk.
+    case committed(Receipt)
+    /// It would have been committed, with this patch.
+    case wouldCommit(isChange: Bool, patch: [UInt8])
+    /// A reducer or a middleware did not take the item at `index`.
+    case rejected(Rejection, index: Int)
+    /// An expectation or a tag guard did not hold.
+    case preconditionFailed(PreconditionFailure)
+    /// The idempotency key has been used with another body.
+    case keyReused(key: String)
+    /// The mailbox, or the ledger of idempotency keys, has no room.
+    case full(Resource)
+    /// The journal did not take it. Nothing has happened.
+    case notRecorded
+    /// The new state cannot be encoded, which is a fault of the domain. Nothing has happened.
+    case failed(detail: String)
+    /// The store is stopping.
+    case draining
+
+    /// What has no room.
+    package enum Resource: Sendable { case mailbox, idempotencyKeys }
+}
+
+/// The proof of a commit.
+package struct Receipt: Sendable {
+    package var version: Version
+    package var id: String
+    package var isChange: Bool
+    /// Whether this is the answer to an earlier request with the same key.
+    package var isReplay: Bool
+    /// The changed parts of the new state with their JSON, nil for what is gone; only where asked for.
+    package var representation: [(pointer: JSONPointer, value: [UInt8]?)] = []
+}
+
+/// A condition that did not hold.
+package struct PreconditionFailure: Sendable {
+    package var pointer: JSONPointer
+    /// UTF-8 JSON of what was expected there, or the tags.
+    package var expected: [UInt8]
+    /// UTF-8 JSON of what stands there, or nil where there is nothing.
+    package var actual: [UInt8]?
+    /// The content tag of what stands there.
+    package var actualTag: String?
+}

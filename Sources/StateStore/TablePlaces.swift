@@ -1,0 +1,105 @@
+internal import StateJSON
+
+/// The entities of a table as a JSON object, keys sorted.
+struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
+    typealias Table = EntityTable<ID, Entity>
+
+    func write(_ table: Table, to writer: inout JSONWriter) throws {
+        writer.byte(UInt8(ascii: "{"))
+        var isFirst = true
+        try table.entries.visit { (id, entry) throws in
+            writer.separator(&isFirst)
+            writer.string(id.token)
+            writer.byte(UInt8(ascii: ":"))
+            try JSON.write(entry.entity, to: &writer)
+        }
+        writer.byte(UInt8(ascii: "}"))
+    }
+
+    func select(_ table: Table, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
+        guard let token = tokens.first else { return try text(table) }
+        // An ID may equal another spelling of itself, as strings do; a JSON key does not.
+        guard let id = ID(token: token), let entity = table[id], spelling(of: id, in: table) == token.utf8.map(\.self)
+        else { return nil }
+        return JSONText.select(tokens.dropFirst(), in: try JSON.encode(entity))
+    }
+
+    private func spelling(of id: ID, in table: Table) -> [UInt8] {
+        Array(table.entries[at: table.entries.position(of: id)].key.token.utf8)
+    }
+
+    func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
+        try PersistentMap.visitDifferences(old.entries, new.entries) { (id, before, after) throws in
+            switch (before, after) {
+            case (let before?, let after?) where before !== after:
+                let (before, after) = (try JSON.encode(before.entity), try JSON.encode(after.entity))
+                guard before != after else { return }
+                patch.descend(id.token) { $0.compare(before, after) }
+            case (nil, let after?): patch.add(member: id.token, value: try JSON.encode(after.entity))
+            case (_?, nil): patch.remove(member: id.token)
+            default: break
+            }
+        }
+    }
+
+    func read(_ node: JSONNode, into table: inout Table) throws(JSONFault) {
+        guard let members = node.members else { throw JSONFault(.mismatch, at: node.pointer, "expected an object") }
+        var entities: [(ID, Entity)] = []
+        entities.reserveCapacity(members.count)
+        for (key, value) in members {
+            guard let id = ID(token: key) else {
+                throw JSONFault(.mismatch, at: value.pointer, "the key is not the ID of an entity")
+            }
+            entities.append((id, try value.decode(Entity.self)))
+        }
+        table = EntityTable(sorted: entities.sorted { $0.0 < $1.0 })
+    }
+}
+
+/// The order of a table as a JSON array of IDs. It is read after the entities.
+struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
+    typealias Table = EntityTable<ID, Entity>
+
+    func write(_ table: Table, to writer: inout JSONWriter) throws {
+        writer.byte(UInt8(ascii: "["))
+        var isFirst = true
+        try table.order.visit { (_, id) throws in
+            writer.separator(&isFirst)
+            try JSON.write(id, to: &writer)
+        }
+        writer.byte(UInt8(ascii: "]"))
+    }
+
+    func select(_ table: Table, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
+        guard let token = tokens.first else { return try text(table) }
+        guard let index = JSONPointer.index(token), index < table.count else { return nil }
+        return JSONText.select(tokens.dropFirst(), in: try JSON.encode(table.id(at: index)))
+    }
+
+    func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
+        var removed: [Int] = []
+        var inserted: [(Int, ID)] = []
+        PersistentMap.visitDifferences(old.order, new.order) { rank, before, after in
+            guard before != after else { return }
+            if before != nil { removed.append(old.order.position(of: rank)) }
+            if let after { inserted.append((new.order.position(of: rank), after)) }
+        }
+        guard !removed.isEmpty || !inserted.isEmpty else { return }
+        // A table that was ordered anew is said in one operation.
+        if removed.count + inserted.count > 16, removed.count + inserted.count > new.count / 2 {
+            patch.compare(try text(old), try text(new))
+            return
+        }
+        // What stays keeps its order: taking out from the end and then putting in from the start needs no other index.
+        for position in removed.reversed() { patch.remove(at: position) }
+        for (position, id) in inserted { patch.insert(at: position, value: try JSON.encode(id)) }
+    }
+
+    func read(_ node: JSONNode, into table: inout Table) throws(JSONFault) {
+        let ids: [ID] = try node.decode()
+        guard ids.sorted() == table.entries.keys else {
+            throw JSONFault(.mismatch, at: node.pointer, "expected each entity's ID once")
+        }
+        table.reorder(ids)
+    }
+}

@@ -1,0 +1,54 @@
+// What readers and waiters are told.
+
+/// Those who are to be answered now, in groups that get the same answer.
+package enum Wake<Token: Hashable & Sendable>: Sendable {
+    /// The selection has other content; nil where it is gone.
+    case selection(Selection, Reading, [Token])
+    /// There are commits for these followers.
+    case changes(ChangesQuery, ChangesPage, [Token])
+    /// The version that they waited for is here.
+    case version(Cursor, [Token])
+}
+
+/// A selection's value at an instant.
+package struct Reading: Sendable {
+    package let cursor: Cursor
+    /// nil where there is nothing.
+    package let encoded: Encoded?
+}
+
+/// Whether a waiter was taken in.
+package enum Parking: Sendable {
+    case parked
+    /// What it would wait for is so already.
+    case ready
+    /// There are too many: in all, or of this client.
+    case refused(Share)
+
+    package enum Share: Sendable { case all, client }
+}
+
+/// What there is after a follower's position.
+package enum Following: Sendable {
+    case page(ChangesPage)
+    /// Nothing yet; where asked for, the follower is parked.
+    case nothing(head: Cursor, Parking)
+    /// The commits are no longer in memory, but the journal has them.
+    case inJournal(head: Cursor)
+    /// The commits are gone.
+    case expired(oldest: Version, head: Cursor)
+    /// The position is above the head: it belongs to a history that is not this one.
+    case aboveHead(head: Cursor)
+}
+
+/// How many may wait.
+package struct WaiterCaps: Sendable {
+    package var waitersMax: Int
+    package var waitersPerClientMax: Int
+
+    /// Makes caps.
+    package init(waitersMax: Int, waitersPerClientMax: Int) {
+        self.waitersMax = waitersMax
+        self.waitersPerClientMax = waitersPerClientMax
+    }
+}
