@@ -21,9 +21,12 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
             Standing(
                 head: head, index: SelectionIndex(viewReads: catalogue.views),
                 history: History(
-                    base: head.cursor.version, countMax: limits.historyCommitsMax, weightMax: limits.historyBytesMax),
+                    beginningWith: head, countMax: limits.historyCommitsMax, weightMax: limits.historyBytesMax),
                 oldest: journalOldest ?? head.cursor.version))
     }
+
+    /// The head and the oldest position that can be followed from, of one instant.
+    package var position: (head: Cursor, oldest: Version) { standing.withLock { ($0.head.cursor, $0.oldest) } }
 
     /// The newest snapshot.
     package var head: Snapshot { standing.withLock { $0.head } }
@@ -98,9 +101,10 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
 
     /// Takes a waiter out.
     ///
-    /// - Returns: the head at that moment, or nil when the waiter was not here: somebody is answering it already.
-    package func leave(_ token: Token) -> Cursor? {
-        standing.withLock { $0.leave(token) ? $0.head.cursor : nil }
+    /// - Returns: the token as it was parked and the head at that moment, or nil when the waiter was not here: somebody
+    ///   is answering it already.
+    package func leave(_ token: Token) -> (token: Token, head: Cursor)? {
+        standing.withLock { standing in standing.leave(token).map { ($0, standing.head.cursor) } }
     }
 
     /// Takes everybody out, with the head at that moment.
@@ -110,6 +114,11 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
             for token in tokens { _ = standing.leave(token) }
             return (tokens, standing.head.cursor)
         }
+    }
+
+    /// The nearest state at or before a version and the commits from there to it, or nil where memory does not reach.
+    package func path(to version: Version) -> (from: Snapshot, commits: [Commit])? {
+        standing.withLock { $0.history.path(to: version) }
     }
 
     /// The commit that made a version or that has an ID, if it is in memory.
@@ -152,6 +161,7 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
                 wakes.append(.selection(selection, Reading(cursor: head.cursor, encoded: value), woken))
             }
             for commit in commits { standing.history.append(commit) }
+            standing.history.note(head)
             if !hasJournal { standing.oldest = standing.history.base }
             standing.wakeFollowers(commits, into: &wakes)
             for (version, tokens) in standing.byVersion where version <= head.cursor.version {

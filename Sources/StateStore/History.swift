@@ -80,13 +80,17 @@ struct History: Sendable {
     private var commits: Deque<Commit> = []
     private var versions: [String: Version] = [:]
     private var weight = 0
+    /// Snapshots on the way, oldest first: a past state is the nearest one before it and the patches since.
+    private var checkpoints: Deque<Snapshot> = []
+    private static let checkpointInterval: Version = 1024
     private let countMax: Int
     private let weightMax: Int
     /// The version after which the first kept commit comes.
     private(set) var base: Version
 
-    init(base: Version, countMax: Int, weightMax: Int) {
-        self.base = base
+    init(beginningWith snapshot: Snapshot, countMax: Int, weightMax: Int) {
+        base = snapshot.cursor.version
+        checkpoints = [snapshot]
         self.countMax = countMax
         self.weightMax = weightMax
     }
@@ -101,6 +105,24 @@ struct History: Sendable {
             base = oldest.version
             for id in oldest.clientIDs where versions[id] == oldest.version { versions[id] = nil }
         }
+    }
+
+    /// Notes a state on the way.
+    mutating func note(_ snapshot: Snapshot) {
+        guard let last = checkpoints.last, snapshot.cursor.version >= last.cursor.version + Self.checkpointInterval else {
+            return
+        }
+        checkpoints.append(snapshot)
+        // The commits between a checkpoint and the next one that can be reached are needed too.
+        while checkpoints.count > 1, checkpoints[0].cursor.version < base { checkpoints.removeFirst() }
+    }
+
+    /// The nearest state at or before a version and the commits from there to it, or nil where they are gone.
+    func path(to version: Version) -> (from: Snapshot, commits: [Commit])? {
+        guard let start = checkpoints.last(where: { $0.cursor.version <= version }),
+            let commits = commits(after: start.cursor.version)
+        else { return nil }
+        return (start, Array(commits.prefix(Int(version - start.cursor.version))))
     }
 
     /// The commits after a version, or nil when some of them are no longer here.

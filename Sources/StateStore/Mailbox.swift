@@ -23,25 +23,23 @@ struct Mailbox: Sendable {
         self.capacity = capacity
     }
 
-    /// What to do after posting.
-    enum Posted {
-        /// Nothing: a turn is on its way.
-        case waits
-        /// Have a turn run.
-        case needsTurn
-        /// Nothing was taken: say so to the sender.
-        case refused(Outcome)
-    }
-
     var count: Int { waiting.count }
 
-    mutating func post(_ envelope: Envelope) -> Posted {
-        guard !isClosed else { return .refused(.draining) }
-        guard waiting.count < capacity else { return .refused(.full(.mailbox)) }
+    /// Takes an envelope in.
+    ///
+    /// - Returns: nil when it waits now, or what to answer when it was not taken.
+    mutating func enqueue(_ envelope: Envelope) -> Outcome? {
+        guard !isClosed else { return .draining }
+        guard waiting.count < capacity else { return .full(.mailbox) }
         waiting.append(envelope)
-        if isTurnDue { return .waits }
+        return nil
+    }
+
+    /// Whether a turn has to be asked for; true for the first who asks until everything is taken.
+    mutating func claimTurn() -> Bool {
+        guard !isTurnDue, !waiting.isEmpty else { return false }
         isTurnDue = true
-        return .needsTurn
+        return true
     }
 
     /// Takes everything, in the order it came.

@@ -39,8 +39,12 @@ extension Standing {
         if let count = byClient[client], count > 1 { byClient[client] = count - 1 } else { byClient[client] = nil }
     }
 
-    mutating func leave(_ token: Token) -> Bool {
-        guard let (spot, _) = spots[token] else { return false }
+    /// Takes a waiter out.
+    ///
+    /// - Returns: the token as it was parked, which may know more than the equal one that was asked for.
+    mutating func leave(_ token: Token) -> Token? {
+        guard let index = spots.index(forKey: token) else { return nil }
+        let (parked, (spot, _)) = spots[index]
         switch spot {
         case .selection(let selection): index.remove(token, at: selection)
         case .changes(let query):
@@ -51,7 +55,7 @@ extension Standing {
             if byVersion[version]?.isEmpty == true { byVersion[version] = nil }
         }
         release(token)
-        return true
+        return parked
     }
 
     mutating func wakeFollowers(_ commits: [Commit], into wakes: inout [Wake<Token>]) {

@@ -77,11 +77,19 @@ public final class Store<State: StateType>: Sendable {
 
     /// Hands a submission over and returns; the outcome comes on the store's queue, after the turn.
     package func submit(_ envelope: Envelope) {
-        switch mailbox.withLock({ $0.post(envelope) }) {
-        case .waits: break
-        case .needsTurn: queue.async { self.turn() }
-        case .refused(let outcome): envelope.complete(outcome)
-        }
+        enqueue(envelope)
+        flush()
+    }
+
+    /// Hands a submission over without asking for a turn: ``flush()`` does, once for many.
+    package func enqueue(_ envelope: Envelope) {
+        if let refusal = mailbox.withLock({ $0.enqueue(envelope) }) { envelope.complete(refusal) }
+    }
+
+    /// Has a turn run for what was enqueued, if anything was.
+    package func flush() {
+        guard mailbox.withLock({ $0.claimTurn() }) else { return }
+        queue.async { self.turn() }
     }
 
     /// Hands a submission over and waits for its turn.
@@ -92,7 +100,7 @@ public final class Store<State: StateType>: Sendable {
         let outcome = Mutex<Outcome>(.draining)
         let envelope = Envelope(submission) { result in outcome.withLock { $0 = result } }
         // Even if a turn is already due, running one here is the shortest way, and the later one finds nothing.
-        if case .refused(let refusal) = mailbox.withLock({ $0.post(envelope) }) { return refusal }
+        if let refusal = mailbox.withLock({ $0.enqueue(envelope) }) { return refusal }
         queue.sync { self.turn() }
         return outcome.withLock { $0 }
     }

@@ -1,0 +1,52 @@
+/// The value of `If-Match` or `If-None-Match` (RFC 9110, section 13.1).
+public enum EntityTagCondition: Sendable, Equatable {
+    /// `*`: anything that exists.
+    case any
+    /// The opaque tags, with whether each was marked as weak.
+    case tags([EntityTag])
+
+    /// An entity tag.
+    public struct EntityTag: Sendable, Equatable {
+        /// What stands between the quotes.
+        public var opaque: String
+        /// Whether `W/` stands before them.
+        public var isWeak: Bool
+    }
+
+    /// Reads a field value; nil when it is not `*` or a list of quoted tags.
+    public init?(_ value: String) {
+        let value = value.utf8.trimmingSpaces
+        if value.elementsEqual("*".utf8) {
+            self = .any
+            return
+        }
+        var tags: [EntityTag] = []
+        var rest = value[...]
+        while true {
+            rest = rest.trimmingSpaces
+            let isWeak = rest.starts(with: "W/".utf8)
+            if isWeak { rest = rest.dropFirst(2) }
+            guard rest.popFirst() == UInt8(ascii: "\""), let end = rest.firstIndex(of: UInt8(ascii: "\"")) else {
+                return nil
+            }
+            tags.append(EntityTag(opaque: String(Substring(rest[..<end])), isWeak: isWeak))
+            rest = rest[rest.index(after: end)...].trimmingSpaces
+            guard let separator = rest.popFirst() else { break }
+            guard separator == UInt8(ascii: ",") else { return nil }
+        }
+        self = .tags(tags)
+    }
+}
+
+extension Substring.UTF8View {
+    var trimmingSpaces: Substring.UTF8View {
+        var rest = self
+        while let first = rest.first, first == 0x20 || first == 0x09 { rest = rest.dropFirst() }
+        while let last = rest.last, last == 0x20 || last == 0x09 { rest = rest.dropLast() }
+        return rest
+    }
+}
+
+extension String.UTF8View {
+    var trimmingSpaces: Substring.UTF8View { self[...].trimmingSpaces }
+}

@@ -1,0 +1,76 @@
+/// A request target taken apart: the path's segments and the query's parameters, each percent-decoded exactly once.
+public struct RequestTarget: Sendable, Equatable {
+    /// A query parameter. `?pretty` has no value; `?pretty=` has an empty one.
+    public struct Parameter: Sendable, Equatable {
+        /// The decoded name.
+        public var name: String
+        /// The decoded value, or nil where there is no `=`.
+        public var value: String?
+    }
+
+    /// What cannot be decoded.
+    public struct Fault: Error, Sendable, Equatable {
+        /// What is wrong, as a sentence without the target itself.
+        public var detail: String
+    }
+
+    /// The path's segments: `/v1/state/a%2Fb` has `v1`, `state` and `a/b`. The root has none.
+    public var segments: [String]
+    /// The query's parameters in order.
+    public var parameters: [Parameter]
+
+    /// Takes a raw target apart.
+    ///
+    /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
+    public init(_ target: String) throws(Fault) {
+        let parts = target.utf8.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
+        guard let path = parts.first, path.first == UInt8(ascii: "/") else {
+            throw Fault(detail: "the request target must be a path that begins with /")
+        }
+        segments = []
+        if path.count > 1 {
+            for segment in path.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+                segments.append(try Self.decoded(segment, plusIsSpace: false))
+            }
+        }
+        parameters = []
+        guard parts.count == 2 else { return }
+        for pair in parts[1].split(separator: UInt8(ascii: "&")) {
+            let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            parameters.append(
+                Parameter(
+                    name: try Self.decoded(sides[0], plusIsSpace: true),
+                    value: sides.count == 2 ? try Self.decoded(sides[1], plusIsSpace: true) : nil))
+        }
+    }
+
+    private static func decoded(_ text: Substring.UTF8View, plusIsSpace: Bool) throws(Fault) -> String {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var rest = text
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "%"):
+                guard let high = rest.popFirst().flatMap(hexadecimal), let low = rest.popFirst().flatMap(hexadecimal) else {
+                    throw Fault(detail: "a % in the request target must be followed by two hexadecimal digits")
+                }
+                bytes.append(high << 4 | low)
+            case UInt8(ascii: "+") where plusIsSpace: bytes.append(UInt8(ascii: " "))
+            default: bytes.append(byte)
+            }
+        }
+        guard let string = String(validating: bytes, as: UTF8.self) else {
+            throw Fault(detail: "the request target must be UTF-8 once its percent escapes are decoded")
+        }
+        return string
+    }
+
+    private static func hexadecimal(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

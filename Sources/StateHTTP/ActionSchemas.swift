@@ -1,0 +1,193 @@
+internal import StateJSON
+internal import StateStore
+
+/// The catalogue of actions and the description of the interface, made from the domain's own types.
+struct ActionSchemas {
+    private let actions: [(type: String, payload: JSONValue)]
+    private let views: [String]
+
+    init(_ catalogue: Catalogue) {
+        actions = catalogue.types.compactMap { type in
+            catalogue.actions[type].map { (type, SchemaProbe.schema(of: $0)) }
+        }
+        views = catalogue.views.keys.sorted()
+    }
+
+    /// `{"actions":[{"type","payload":<JSON Schema>}]}`, sorted by type.
+    var catalogue: [UInt8] {
+        JSONValue.of(("actions", .array(actions.map { .of(("type", .string($0.type)), ("payload", $0.payload)) }))).text
+    }
+
+    /// OpenAPI 3.1.
+    var openAPI: [UInt8] {
+        JSONValue.of(
+            ("openapi", .string("3.1.0")),
+            ("info", .of(("title", .string("Storekeeper")), ("version", .string("1")))),
+            ("paths", paths),
+            ("components", .of(("schemas", schemas)))
+        ).text
+    }
+
+    private var schemas: JSONValue {
+        var schemas = JSONObject()
+        let names = actions.map { Self.name(of: $0.type) }
+        schemas["Action"] = .of(
+            ("oneOf", .array(names.map(Self.reference))),
+            ("discriminator", .of(("propertyName", .string("type")))))
+        for (action, name) in zip(actions, names) {
+            let hasFields = action.payload[pointer: "/properties"] != nil
+            schemas[name] = .of(
+                ("type", .string("object")), ("required", .array((hasFields ? ["type", "payload"] : ["type"]).map(JSONValue.string))),
+                (
+                    "properties",
+                    .of(
+                        ("type", .of(("const", .string(action.type)))), ("payload", action.payload),
+                        ("id", Self.type("string")), ("meta", Self.type("object")),
+                        (
+                            "expect",
+                            .of(
+                                ("type", .string("array")),
+                                (
+                                    "items",
+                                    .of(
+                                        ("type", .string("object")),
+                                        ("required", .array([.string("path"), .string("value")])))
+                                ))
+                        ))
+                ), ("additionalProperties", .bool(false)))
+        }
+        schemas["Receipt"] = Self.object(
+            ["cursor": "string", "version": "integer", "id": "string", "changed": "boolean"], required: true)
+        schemas["Problem"] = Self.object(
+            [
+                "type": "string", "title": "string", "status": "integer", "code": "string", "detail": "string",
+                "requestId": "string", "cursor": "string", "errors": "array",
+            ], required: false)
+        schemas["Changes"] = Self.object(
+            ["changes": "array", "next": "string", "more": "boolean", "head": "string"], required: true)
+        return .object(schemas)
+    }
+
+    private var paths: JSONValue {
+        let wait = Self.query("wait", "Seconds to wait for other content, with If-None-Match", "number")
+        let pretty = Self.query("pretty", "Indent the answer", "boolean")
+        let atLeast = Self.query("at-least", "A cursor that the answer must not be older than", "string")
+        var paths = JSONObject()
+        paths["/v1"] = Self.get("Who this server is", [pretty])
+        paths["/v1/state"] = Self.get(
+            "The whole state", [wait, atLeast, Self.query("version", "A past version", "integer"), pretty])
+        paths["/v1/state/{pointer}"] = Self.get(
+            "A part of the state by JSON Pointer",
+            [Self.parameter("pointer", "path", "Tokens of a JSON Pointer", "string", isRequired: true), wait, atLeast, pretty])
+        for view in views { paths["/v1/views/\(view)"] = Self.get("The view \(view)", [wait, atLeast, pretty]) }
+        paths["/v1/views"] = Self.get("The named views", [pretty])
+        paths["/v1/changes"] = Self.get(
+            "Every commit after a cursor",
+            [
+                Self.parameter("since", "query", "A cursor, oldest or now", "string", isRequired: true), wait,
+                Self.query("limit", "How many commits at most", "integer"),
+                Self.query("path", "Only commits that touch this JSON Pointer", "string"),
+                Self.query("types", "Only commits with these action types, comma-separated", "string"),
+                Self.query("on-lost", "snapshot: answer a lost cursor with the state", "string"), pretty,
+            ], schema: "Changes")
+        var actions = JSONObject()
+        if case .object(let get) = Self.get("The action types", [pretty]) { actions["get"] = get["get"] }
+        actions["post"] = .of(
+            ("summary", .string("Dispatch one action, or an array of them as one commit")),
+            (
+                "parameters",
+                .array([
+                    Self.query("dry-run", "Commit nothing, answer with the patch", "boolean"),
+                    Self.query("path", "What If-Match guards", "string"), pretty,
+                    Self.parameter("Idempotency-Key", "header", "Makes a retry safe", "string", isRequired: false),
+                    Self.parameter("If-Match", "header", "The content tag that path must have", "string", isRequired: false),
+                ])
+            ),
+            (
+                "requestBody",
+                .of(
+                    ("required", .bool(true)),
+                    (
+                        "content",
+                        .of(
+                            (
+                                "application/json",
+                                .of(
+                                    (
+                                        "schema",
+                                        .of(
+                                            (
+                                                "oneOf",
+                                                .array([
+                                                    Self.reference("Action"),
+                                                    .of(("type", .string("array")), ("items", Self.reference("Action"))),
+                                                ])
+                                            ))
+                                    ))
+                            ),
+                            ("application/x-ndjson", .of(("schema", Self.reference("Action")))))
+                    ))
+            ), ("responses", Self.responses(schema: "Receipt")))
+        paths["/v1/actions"] = .object(actions)
+        paths["/v1/actions/{id}"] = Self.get(
+            "What became of an action",
+            [Self.parameter("id", "path", "The ID of a commit or an action", "string", isRequired: true), pretty])
+        return .object(paths)
+    }
+
+    private static func name(of type: String) -> String {
+        String(type.map { $0.isLetter || $0.isNumber ? $0 : "-" })
+    }
+
+    private static func reference(_ name: String) -> JSONValue { .of(("$ref", .string("#/components/schemas/\(name)"))) }
+
+    private static func type(_ name: String) -> JSONValue { .of(("type", .string(name))) }
+
+    private static func object(_ properties: KeyValuePairs<String, String>, required: Bool) -> JSONValue {
+        var members = JSONObject()
+        for (name, type) in properties { members[name] = Self.type(type) }
+        var schema: [(String, JSONValue)] = [("type", .string("object")), ("properties", .object(members))]
+        if required { schema.append(("required", .array(properties.map { .string($0.key) }))) }
+        return .of(schema)
+    }
+
+    private static func query(_ name: String, _ summary: String, _ type: String) -> JSONValue {
+        parameter(name, "query", summary, type, isRequired: false)
+    }
+
+    private static func parameter(
+        _ name: String, _ place: String, _ summary: String, _ type: String, isRequired: Bool
+    ) -> JSONValue {
+        .of(
+            ("name", .string(name)), ("in", .string(place)), ("description", .string(summary)),
+            ("required", .bool(isRequired)), ("schema", Self.type(type)))
+    }
+
+    private static func get(_ summary: String, _ parameters: [JSONValue], schema: String? = nil) -> JSONValue {
+        .of(
+            (
+                "get",
+                .of(
+                    ("summary", .string(summary)), ("parameters", .array(parameters)),
+                    ("responses", responses(schema: schema)))
+            ))
+    }
+
+    private static func responses(schema: String?) -> JSONValue {
+        let content = JSONValue.of(("application/json", .of(("schema", schema.map(reference) ?? .object(JSONObject())))))
+        let problem = JSONValue.of(("application/problem+json", .of(("schema", reference("Problem")))))
+        return .of(
+            ("200", .of(("description", .string("As asked")), ("content", content))),
+            ("default", .of(("description", .string("A problem (RFC 9457)")), ("content", problem))))
+    }
+}
+
+extension JSONValue {
+    fileprivate static func of(_ members: (String, JSONValue)...) -> JSONValue { of(members) }
+
+    fileprivate static func of(_ members: [(String, JSONValue)]) -> JSONValue {
+        var object = JSONObject()
+        for (key, value) in members { object[key] = value }
+        return .object(object)
+    }
+}

@@ -1,0 +1,91 @@
+package import HTTPMessages
+internal import StateJSON
+package import StateStore
+
+/// What a request comes to: an answer, or what the rim has to do to find one.
+package enum Answer: Sendable {
+    /// Nothing has to be done.
+    case respond(Response)
+    /// Hand actions to the store; then ``Contract/response(to:outcomes:head:requestID:)``.
+    case dispatch(DispatchRequest)
+    /// Read a selection, now or later; then ``Contract/response(to:_:)``.
+    case read(ReadRequest)
+    /// Read the commits after a position, now or later; then ``Contract/response(to:_:)``.
+    case follow(FollowRequest)
+    /// Find what became of an action; then ``Contract/response(toOutcomeOf:_:head:requestID:)``.
+    case outcome(id: String, Style)
+    /// Whether the process lives: as long as it answers, it does.
+    case live
+    /// Whether the process takes actions.
+    case ready
+    /// The operator's figures.
+    case metrics
+}
+
+/// How a JSON body is laid out.
+package enum Style: Sendable {
+    /// Without white space.
+    case compact
+    /// For people.
+    case pretty
+}
+
+/// A POST of actions.
+package struct DispatchRequest: Sendable {
+    /// What the body holds: one action, a batch as one, or lines that stand each for itself.
+    package enum Form: Sendable { case one, lines }
+
+    /// A line that asks something of the store, or one that cannot.
+    package enum Line: Sendable {
+        case submission(Submission)
+        case problem(Problem)
+    }
+
+    package var form: Form
+    package var lines: [Line]
+    package var returning: Preferences.Return?
+    package var style: Style
+}
+
+/// A GET of a selection.
+package struct ReadRequest: Sendable {
+    package var selection: Selection
+    /// `If-None-Match`: content that the client has already.
+    package var known: TagSet?
+    /// How long the client waits for other content.
+    package var wait: Wait?
+    /// The version that the answer must not be older than.
+    package var atLeast: Version?
+    /// The version that the answer must be of.
+    package var version: Version?
+    package var style: Style
+    package var requestID: String
+}
+
+/// A GET of the commits after a position.
+package struct FollowRequest: Sendable {
+    /// Where the follower stands.
+    package enum Since: Sendable, Equatable { case cursor(Cursor), oldest, now }
+    /// What is answered when its position is gone.
+    package enum OnLost: Sendable, Equatable { case problem, snapshot }
+
+    package var since: Since
+    package var limit: Int
+    package var filter: ChangesFilter
+    package var wait: Wait?
+    package var onLost: OnLost
+    package var style: Style
+    package var requestID: String
+
+    /// The query from a position.
+    package func query(since version: Version) -> ChangesQuery {
+        ChangesQuery(since: version, limit: limit, filter: filter)
+    }
+}
+
+/// How long a client waits, and whether that is less than it has asked for.
+package struct Wait: Sendable, Equatable {
+    package var duration: Duration
+    /// What is said in `Preference-Applied`, where the client used `Prefer` or asked for too much.
+    package var applied: Int?
+}

@@ -1,0 +1,146 @@
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+extension Contract {
+    /// Says what has become of a POST.
+    ///
+    /// - Parameter outcomes: of the request's submissions, in their order.
+    package func response(
+        to request: DispatchRequest, outcomes: [Outcome], head: Cursor, requestID: String
+    ) -> Response {
+        switch request.form {
+        case .one:
+            guard let outcome = outcomes.first else {
+                return response(to: Problem.ourFault, head: head, requestID: requestID)
+            }
+            return response(to: outcome, request, head: head, requestID: requestID)
+        case .lines:
+            var body: [UInt8] = []
+            var rest = outcomes[...]
+            for line in request.lines {
+                switch line {
+                case .problem(let problem): body += Self.document(problem, head: nil, requestID: nil)
+                case .submission:
+                    let outcome = rest.popFirst() ?? .draining
+                    switch result(of: outcome, epoch: head.epoch) {
+                    case .success(let receipt): body += receipt
+                    case .failure(let problem): body += Self.document(problem, head: nil, requestID: nil)
+                    }
+                }
+                body.append(UInt8(ascii: "\n"))
+            }
+            var response = Response.json(.ok, body, head: head)
+            response.fields[.contentType] = "application/x-ndjson"
+            return response
+        }
+    }
+
+    private func response(
+        to outcome: Outcome, _ request: DispatchRequest, head: Cursor, requestID: String
+    ) -> Response {
+        let body: [UInt8]
+        switch result(of: outcome, epoch: head.epoch) {
+        case .success(let bytes): body = bytes
+        case .failure(let problem):
+            return response(to: problem, head: head, requestID: requestID, style: request.style)
+        }
+        var response = Response.json(.ok, body, style: request.style, head: head)
+        if case .committed(let receipt) = outcome {
+            response.fields[.stateCursor] = Cursor(head.epoch, receipt.version).description
+            if receipt.isReplay { response.fields[.idempotencyReplayed] = "true" }
+        }
+        switch request.returning {
+        case .minimal?:
+            response.status = .noContent
+            response.body = []
+            response.fields[.contentType] = nil
+            response.fields[.preferenceApplied] = "return=minimal"
+        case .representation?: response.fields[.preferenceApplied] = "return=representation"
+        case nil: break
+        }
+        return response
+    }
+
+    private func result(of outcome: Outcome, epoch: Epoch) -> Result<[UInt8], Problem> {
+        switch outcome {
+        case .committed(let receipt): .success(Self.json(receipt, epoch: epoch))
+        case .wouldCommit(let isChange, let patch):
+            .success(Array(#"{"dryRun":true,"changed":\#(isChange),"patch":"#.utf8) + patch + [UInt8(ascii: "}")])
+        case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: index))
+        case .preconditionFailed(let failure): .failure(Self.problem(failure))
+        case .keyReused:
+            .failure(
+                Problem(
+                    .unprocessableContent, "idempotency-key-reused",
+                    "this Idempotency-Key was used with another body; a retry must send the same body, a new command needs a new key"
+                ))
+        case .full(.mailbox):
+            .failure(
+                Problem(
+                    .serviceUnavailable, "mailbox-full",
+                    "as many actions wait as this server allows; nothing was committed, come back in a moment",
+                    fields: [.retryAfter: "1"]))
+        case .full(.idempotencyKeys):
+            .failure(
+                Problem(
+                    .serviceUnavailable, "idempotency-keys-full",
+                    "as many idempotency keys are remembered as this server allows; nothing was committed",
+                    fields: [.retryAfter: "60"]))
+        case .notRecorded: .failure(.notDurable)
+        case .failed: .failure(.ourFault)
+        case .draining: .failure(.draining)
+        }
+    }
+
+    private static func json(_ receipt: Receipt, epoch: Epoch) -> [UInt8] {
+        var writer = JSONWriter(capacity: 96)
+        var isFirst = true
+        let cursor = Cursor(epoch, receipt.version).description
+        writer.byte(UInt8(ascii: "{"))
+        writer.key("cursor", &isFirst)
+        writer.string(cursor)
+        writer.key("version", &isFirst)
+        writer.integer(receipt.version)
+        writer.key("id", &isFirst)
+        writer.string(receipt.id)
+        writer.key("changed", &isFirst)
+        writer.bool(receipt.isChange)
+        if !receipt.representation.isEmpty {
+            writer.key("state", &isFirst)
+            writer.byte(UInt8(ascii: "{"))
+            var isFirstPart = true
+            for (pointer, value) in receipt.representation {
+                writer.separator(&isFirstPart)
+                writer.string(pointer.description)
+                writer.byte(UInt8(ascii: ":"))
+                writer.raw(value ?? Array("null".utf8))
+            }
+            writer.byte(UInt8(ascii: "}"))
+        }
+        writer.byte(UInt8(ascii: "}"))
+        return writer.bytes
+    }
+
+    private static func problem(_ rejection: Rejection, index: Int) -> Problem {
+        Problem(
+            rejection.kind == .conflict ? .conflict : .unprocessableContent, rejection.code, rejection.detail,
+            parts: rejection.pointer.map { [.init("/payload\($0)", rejection.detail)] } ?? [],
+            members: index > 0 ? [.init("index", Array(String(index).utf8))] : [])
+    }
+
+    private static func problem(_ failure: PreconditionFailure) -> Problem {
+        var members: [Problem.Member] = [
+            .string("pointer", failure.pointer.description), .init("expected", failure.expected),
+        ]
+        // Where there is nothing, there is no actual value either: null would be a value.
+        if let actual = failure.actual { members.append(.init("actual", actual)) }
+        if let tag = failure.actualTag { members.append(.string("etag", "\"\(tag)\"")) }
+        let found = failure.actual == nil ? "there is nothing there" : "another value is there"
+        return Problem(
+            .preconditionFailed, "precondition-failed",
+            "\(failure.pointer.tokens.isEmpty ? "the state" : failure.pointer.description) is not as expected: \(found); nothing was committed",
+            members: members)
+    }
+}

@@ -1,0 +1,40 @@
+internal import StateJSON
+internal import StateStore
+
+extension Contract {
+    /// Who this server is, and where everything stands.
+    func identity(_ position: HeadPosition) -> [UInt8] {
+        var writer = JSONWriter()
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        writer.key("epoch", &isFirst)
+        writer.string(position.head.epoch.text)
+        writer.key("version", &isFirst)
+        writer.integer(position.head.version)
+        writer.key("cursor", &isFirst)
+        writer.string(position.head.description)
+        writer.key("oldest", &isFirst)
+        writer.string(Cursor(position.head.epoch, position.oldest).description)
+        writer.key("limits", &isFirst)
+        var isFirstLimit = true
+        writer.byte(UInt8(ascii: "{"))
+        for (name, value) in [
+            ("body_bytes_max", limits.bodyBytesMax), ("depth_max", limits.depthMax),
+            ("wait_seconds_default", Int(limits.waitDefault.components.seconds)),
+            ("wait_seconds_max", Int(limits.waitMax.components.seconds)),
+            ("changes_limit_default", limits.changesLimitDefault), ("changes_limit_max", limits.changesLimitMax),
+            ("batch_actions_max", limits.batchActionsMax),
+            ("idempotency_seconds", Int(limits.idempotencyLifetime.components.seconds)),
+        ] {
+            writer.separator(&isFirstLimit)
+            writer.string(name)
+            writer.byte(UInt8(ascii: ":"))
+            writer.integer(value)
+        }
+        writer.raw("},\"links\":{\"state\":\"/v1/state\",\"views\":\"/v1/views\",\"actions\":\"/v1/actions\"")
+        writer.raw(",\"changes\":\"/v1/changes?since=")
+        writer.raw(position.head.description.utf8)
+        writer.raw("\",\"openapi\":\"/v1/openapi.json\"}}")
+        return writer.bytes
+    }
+}

@@ -1,0 +1,98 @@
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+extension Problem.Member {
+    static func string(_ name: String, _ value: String) -> Problem.Member {
+        var writer = JSONWriter()
+        writer.string(value)
+        return Problem.Member(name, writer.bytes)
+    }
+}
+
+extension Contract {
+    /// A cursor that cannot be followed from: `cursor-lost` or `cursor-expired`.
+    func lost(_ code: String, _ position: HeadPosition) -> Problem {
+        let reason =
+            code == "cursor-lost"
+            ? "the cursor belongs to another history than this store's" : "the changes after the cursor are no longer kept"
+        return Problem(
+            .gone, code, "\(reason); read /v1/state and go on from its State-Cursor",
+            members: [
+                .string("epoch", position.head.epoch.text),
+                .string("oldest", Cursor(position.head.epoch, position.oldest).description),
+                .string("head", position.head.description),
+            ], fields: [.link: "</v1/state>; rel=\"resync\""])
+    }
+
+    static func aheadOfHead(_ head: Cursor) -> Problem {
+        Problem(
+            .conflict, "ahead-of-head",
+            "the store has not come so far: its head is version \(head.version); add wait to wait for it",
+            members: [.string("head", head.description)])
+    }
+
+    static func nothing(at selection: Selection) -> Problem {
+        switch selection {
+        case .pointer(let pointer):
+            Problem(
+                .notFound, "no-such-path", "there is nothing in the state at \(pointer.description)",
+                members: [.string("pointer", pointer.description)])
+        case .view(let name): Problem(.notFound, "no-such-view", "the view \(name) has no value")
+        }
+    }
+}
+
+/// What the rim has to refuse by itself, in the contract's words.
+extension Problem {
+    /// Too many wait already, in all or for this client.
+    package static func tooManyWaiters(_ share: Parking.Share) -> Problem {
+        switch share {
+        case .all:
+            Problem(
+                .serviceUnavailable, "too-many-waiters",
+                "as many requests wait as this server allows; ask without wait, or come back",
+                fields: [.retryAfter: "5"])
+        case .client:
+            Problem(
+                .tooManyRequests, "too-many-waiters",
+                "as many requests of this client wait as its share allows; ask without wait, or come back",
+                fields: [.retryAfter: "5"])
+        }
+    }
+
+    /// The server is stopping.
+    package static var draining: Problem {
+        Problem(
+            .serviceUnavailable, "draining", "the server is stopping and takes no more actions; nothing was committed",
+            fields: [.retryAfter: "1"])
+    }
+
+    /// The journal does not take commits.
+    package static var notDurable: Problem {
+        Problem(
+            .serviceUnavailable, "not-durable",
+            "the journal could not record the action; nothing was committed and the state is as it was",
+            fields: [.retryAfter: "1"])
+    }
+
+    /// A version that is no longer kept.
+    package static func versionGone(oldest: Version) -> Problem {
+        Problem(
+            .gone, "version-expired", "the state of that version is no longer kept; the oldest is \(oldest)",
+            members: [.init("oldest", Array(String(oldest).utf8))])
+    }
+
+    /// Our own fault. What went wrong is for the log.
+    package static var ourFault: Problem {
+        Problem(.internalServerError, "internal", "the server failed on this request; nothing was committed")
+    }
+
+    /// The body is larger than the limit.
+    package static func tooLarge(limit: Int) -> Problem {
+        Problem(
+            .contentTooLarge, "body-too-large", "the body is larger than the \(limit) bytes that this server takes",
+            members: [.init("limit", Array(String(limit).utf8))])
+    }
+}

@@ -1,0 +1,280 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+internal import StateStore
+
+extension Contract {
+    /// Reads a POST of actions.
+    func dispatch(_ request: Request, _ target: RequestTarget) throws(Problem) -> Answer {
+        let parameters = try Parameters(target, known: ["dry-run", "path", "pretty"])
+        let purpose: Submission.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
+        let returning = Preferences(request.fields[values: .prefer]).returning
+        var dispatch = DispatchRequest(
+            form: .one, lines: [], returning: returning, style: try parameters.style())
+        let conditions = Conditions(
+            tagGuard: try tagGuard(request, parameters), key: try idempotencyKey(request), purpose: purpose,
+            wantsRepresentation: returning == .representation)
+
+        switch try mediaType(request) {
+        case .json:
+            let submission = try submission(request.body)
+            dispatch.lines = [.submission(conditions.applied(to: submission, body: request.body, line: nil))]
+        case .lines:
+            dispatch.form = .lines
+            let lines = request.body.split(separator: UInt8(ascii: "\n"))
+                .filter { !$0.allSatisfy { [0x20, 0x09, 0x0D].contains($0) } }
+            for (index, line) in lines.enumerated() {
+                do throws(Problem) {
+                    let submission = try submission(Array(line))
+                    dispatch.lines.append(
+                        .submission(conditions.applied(to: submission, body: Array(line), line: index)))
+                } catch {
+                    dispatch.lines.append(.problem(error))
+                }
+            }
+            guard !dispatch.lines.isEmpty else {
+                throw Problem(.badRequest, "malformed-json", "the body is empty; one action a line was expected")
+            }
+        }
+        return .dispatch(dispatch)
+    }
+
+    private enum MediaType { case json, lines }
+
+    private func mediaType(_ request: Request) throws(Problem) -> MediaType {
+        let type = request.fields[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
+        switch type {
+        case "application/json"?: return .json
+        case "application/x-ndjson"?: return .lines
+        default:
+            let found =
+                type == "application/x-www-form-urlencoded"
+                ? "the body came as a form, as curl -d sends it; use curl --json"
+                : "actions come as application/json (curl --json) or application/x-ndjson"
+            throw Problem(
+                .unsupportedMediaType, "media-type", found,
+                fields: [.accept: "application/json, application/x-ndjson"])
+        }
+    }
+
+    /// What holds for every action of a request.
+    private struct Conditions {
+        var tagGuard: Submission.TagGuard?
+        var key: String?
+        var purpose: Submission.Purpose
+        var wantsRepresentation: Bool
+
+        func applied(to submission: Submission, body: [UInt8], line: Int?) -> Submission {
+            var submission = submission
+            submission.tagGuard = tagGuard
+            submission.purpose = purpose
+            submission.wantsRepresentation = wantsRepresentation
+            if let key {
+                // Each line of a bulk load is a commit of its own: a retry must find each by itself.
+                submission.idempotency = (line.map { "\(key)#\($0)" } ?? key, ContentHash(body).text)
+            }
+            return submission
+        }
+    }
+
+    private func tagGuard(_ request: Request, _ parameters: Parameters) throws(Problem) -> Submission.TagGuard? {
+        let path = try parameters.text("path")
+        guard let value = request.fields[.ifMatch] else {
+            guard path == nil else {
+                throw Problem(.badRequest, "bad-parameter", "path says what If-Match guards; there is no If-Match")
+            }
+            return nil
+        }
+        guard let pointer = JSONPointer(text: path ?? "") else {
+            throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
+        }
+        switch EntityTagCondition(value) {
+        case .any?: return .init(pointer, .any)
+        // If-Match compares strongly: a weak tag matches nothing.
+        case .tags(let tags)?: return .init(pointer, .tags(tags.filter { !$0.isWeak }.map(\.opaque)))
+        case nil: throw Problem(.badRequest, "bad-entity-tag", "If-Match must be * or a list of tags in double quotes")
+        }
+    }
+
+    private func idempotencyKey(_ request: Request) throws(Problem) -> String? {
+        guard let field = request.fields[.idempotencyKey] else { return nil }
+        var key = field
+        if field.utf8.first == UInt8(ascii: "\"") {
+            guard field.utf8.count >= 2, field.utf8.last == UInt8(ascii: "\"") else {
+                throw Problem(.badRequest, "bad-idempotency-key", "the quotes around Idempotency-Key do not match")
+            }
+            key = Self.unescaped(field.dropFirst().dropLast())
+        }
+        guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+            throw Problem(
+                .badRequest, "bad-idempotency-key", "Idempotency-Key must be 1 to 255 printable ASCII characters")
+        }
+        return key
+    }
+
+    /// The content of a structured-field string (RFC 8941, section 3.3.3): a backslash stands before quote and backslash.
+    private static func unescaped(_ content: Substring) -> String {
+        var result = ""
+        var isEscaped = false
+        for character in content {
+            isEscaped = character == "\\" && !isEscaped
+            if !isEscaped { result.append(character) }
+        }
+        return result
+    }
+
+    /// Reads one action, or an array of them as one transaction.
+    private func submission(_ body: [UInt8]) throws(Problem) -> Submission {
+        let document: JSONDocument
+        do throws(JSONFault) {
+            document = try JSONDocument(body, depthMax: limits.depthMax)
+        } catch {
+            let code =
+                switch error.kind {
+                case .duplicateKey: "duplicate-key"
+                case .tooDeep: "too-deep"
+                case .malformed, .mismatch: "malformed-json"
+                }
+            throw Problem(
+                .badRequest, code, "the body cannot be read as JSON: \(error.detail)",
+                parts: [.init(error.pointer.description, error.detail)])
+        }
+        let node = JSONNode(document)
+        guard let elements = node.elements else {
+            var expectations: [Submission.Expectation] = []
+            let item = try item(node, &expectations)
+            var submission = Submission([item])
+            submission.expectations = expectations
+            return submission
+        }
+        guard !elements.isEmpty else {
+            throw Problem(.unprocessableContent, "empty-batch", "a batch needs at least one action")
+        }
+        guard elements.count <= limits.batchActionsMax else {
+            throw Problem(
+                .unprocessableContent, "batch-too-large", "a batch holds at most \(limits.batchActionsMax) actions")
+        }
+        var expectations: [Submission.Expectation] = []
+        var items: [Submission.Item] = []
+        for element in elements { items.append(try item(element, &expectations)) }
+        var submission = Submission(items, form: .batch)
+        submission.expectations = expectations
+        return submission
+    }
+
+    private func item(
+        _ node: JSONNode, _ expectations: inout [Submission.Expectation]
+    ) throws(Problem) -> Submission.Item {
+        guard let members = node.members else {
+            throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
+        }
+        var type: String?
+        var payload: JSONNode?
+        var id: String?
+        var meta: [UInt8]?
+        for (key, value) in members {
+            switch key {
+            case "type":
+                guard let text = value.string else { throw invalid(value.pointer, "expected a string") }
+                type = text
+            case "payload":
+                guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
+                payload = value
+            case "id":
+                guard let text = value.string, (1...255).contains(text.utf8.count) else {
+                    throw invalid(value.pointer, "expected a string of 1 to 255 bytes")
+                }
+                id = text
+            case "meta":
+                guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
+                meta = value.value.text
+            case "expect": try expect(value, &expectations)
+            default:
+                throw invalid(value.pointer, "there is no such field; known are type, payload, id, meta, expect")
+            }
+        }
+        guard let type else { throw invalid(node.pointer.appending("type"), "is missing; expected a string") }
+        guard let actionType = catalogue.actions[type] else {
+            throw unknownType(type, at: node.pointer.appending("type"))
+        }
+        return .init(try decode(actionType, payload, in: node), id: id, meta: meta)
+    }
+
+    private func decode(
+        _ type: any Action.Type, _ payload: JSONNode?, in node: JSONNode
+    ) throws(Problem) -> any Action {
+        do throws(JSONFault) {
+            guard let payload else { return try type.decode() }
+            return try payload.decode(type)
+        } catch {
+            // Without a payload, the places are counted from where it should have been.
+            let pointer =
+                payload == nil
+                ? JSONPointer(node.pointer.tokens + ["payload"] + error.pointer.tokens) : error.pointer
+            throw invalid(pointer, error.detail)
+        }
+    }
+
+    private func expect(_ node: JSONNode, _ expectations: inout [Submission.Expectation]) throws(Problem) {
+        guard let elements = node.elements else {
+            throw invalid(node.pointer, "expected an array of objects with \"path\" and \"value\"")
+        }
+        for element in elements {
+            let members = element.members ?? []
+            guard members.count == 2, let path = members.first(where: { $0.key == "path" })?.value,
+                let value = members.first(where: { $0.key == "value" })?.value
+            else { throw invalid(element.pointer, "expected an object with \"path\" and \"value\"") }
+            guard let pointer = path.string.flatMap(JSONPointer.init(text:)) else {
+                throw invalid(path.pointer, "expected a JSON Pointer, empty or beginning with /")
+            }
+            expectations.append(.init(pointer, value.value))
+        }
+    }
+
+    private func invalid(_ pointer: JSONPointer, _ detail: String) -> Problem {
+        let place = pointer.tokens.isEmpty ? "the body" : pointer.description
+        return Problem(
+            .unprocessableContent, "invalid-action", "\(place): \(detail)", parts: [.init(pointer.description, detail)])
+    }
+
+    func unknownType(_ type: String, at pointer: JSONPointer?) -> Problem {
+        let near = NearestNames.of(type, among: catalogue.types)
+        let hint = near.isEmpty ? "GET /v1/actions lists them" : "did you mean \(near.joined(separator: " or "))?"
+        let detail = "there is no action of this type; \(hint)"
+        return Problem(
+            pointer == nil ? .badRequest : .unprocessableContent, "unknown-action", detail,
+            parts: pointer.map { [.init($0.description, detail)] } ?? [])
+    }
+}
+
+extension Action {
+    /// Decodes an action that came without a payload.
+    fileprivate static func decode() throws(JSONFault) -> Self {
+        try JSON.decode(Self.self, from: Array("{}".utf8))
+    }
+}
+
+/// Names that somebody may have meant.
+enum NearestNames {
+    /// At most three, nearest first, none that shares little with what was written.
+    static func of(_ name: String, among names: [String]) -> [String] {
+        let scored = names.map { ($0, distance(Array(name.utf8.prefix(64)), Array($0.utf8))) }
+        return scored.filter { $0.1 <= max(2, $0.0.utf8.count / 3) || $0.0.hasSuffix("/\(name)") }
+            .sorted { ($0.1, $0.0) < ($1.1, $1.0) }.prefix(3).map(\.0)
+    }
+
+    /// How many letters have to be put in, taken out or exchanged (Levenshtein).
+    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        var row = Array(0...right.count)
+        for (i, a) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, b) in right.enumerated() {
+                let cost = min(row[j] + 1, row[j + 1] + 1, diagonal + (a == b ? 0 : 1))
+                diagonal = row[j + 1]
+                row[j + 1] = cost
+            }
+        }
+        return row[right.count]
+    }
+}

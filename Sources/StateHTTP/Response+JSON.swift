@@ -1,0 +1,77 @@
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+extension Response {
+    /// A JSON answer that is the state of an instant and must not be kept.
+    static func json(
+        _ status: HTTPResponse.Status, _ body: [UInt8], style: Style = .compact, head: Cursor? = nil
+    ) -> Response {
+        var fields: HTTPFields = [
+            .contentType: "application/json", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+        ]
+        if let head { fields[.stateCursor] = head.description }
+        return Response(status: status, fields: fields, body: style == .pretty ? JSONText.indented(body) : body)
+    }
+}
+
+extension Contract {
+    /// A problem document (RFC 9457).
+    package func response(
+        to problem: Problem, head: Cursor?, requestID: String, style: Style = .compact
+    ) -> Response {
+        var response = Response.json(
+            problem.status, Self.document(problem, head: head, requestID: requestID), style: style, head: head)
+        response.fields[.contentType] = "application/problem+json"
+        for field in problem.fields { response.fields[field.name] = field.value }
+        return response
+    }
+
+    static func document(_ problem: Problem, head: Cursor?, requestID: String?) -> [UInt8] {
+        var writer = JSONWriter()
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        writer.key("type", &isFirst)
+        // RFC 9457: about:blank where the status and the code say what kind of problem it is.
+        writer.string("about:blank")
+        writer.key("title", &isFirst)
+        writer.string(problem.status.reasonPhrase)
+        writer.key("status", &isFirst)
+        writer.integer(problem.status.code)
+        writer.key("code", &isFirst)
+        writer.string(problem.code)
+        writer.key("detail", &isFirst)
+        writer.string(problem.detail)
+        if let requestID {
+            writer.key("requestId", &isFirst)
+            writer.string(requestID)
+        }
+        if let head {
+            writer.key("cursor", &isFirst)
+            writer.string(head.description)
+        }
+        if !problem.parts.isEmpty {
+            writer.key("errors", &isFirst)
+            writer.byte(UInt8(ascii: "["))
+            var isFirstPart = true
+            for part in problem.parts {
+                writer.separator(&isFirstPart)
+                writer.raw("{\"pointer\":")
+                writer.string(part.pointer)
+                writer.raw(",\"detail\":")
+                writer.string(part.detail)
+                writer.byte(UInt8(ascii: "}"))
+            }
+            writer.byte(UInt8(ascii: "]"))
+        }
+        for member in problem.members {
+            writer.separator(&isFirst)
+            writer.string(member.name)
+            writer.byte(UInt8(ascii: ":"))
+            writer.raw(member.json)
+        }
+        writer.byte(UInt8(ascii: "}"))
+        return writer.bytes
+    }
+}

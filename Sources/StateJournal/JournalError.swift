@@ -1,0 +1,23 @@
+internal import GRDB
+
+/// Why a journal cannot be used. The description is a sentence for the operator.
+public struct JournalError: Error, Sendable, CustomStringConvertible {
+    /// What happened, to what, and what can be done.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+
+    /// Says SQLite's error in one sentence.
+    init(_ doing: String, _ path: String, _ error: any Error) {
+        let reason: String =
+            switch (error as? DatabaseError)?.resultCode {
+            case .SQLITE_FULL?: "the disk is full"
+            case .SQLITE_CANTOPEN?: "the file cannot be opened; does the directory exist and may this user write there?"
+            case .SQLITE_READONLY?: "the file or its directory is read-only"
+            case .SQLITE_CORRUPT?, .SQLITE_NOTADB?: "the file is damaged or is not a journal"
+            case .SQLITE_IOERR?: "the disk reports an error"
+            default: (error as? DatabaseError)?.message ?? "\(error)"
+            }
+        self.init("cannot \(doing) the journal \(path): \(reason)")
+    }
+}

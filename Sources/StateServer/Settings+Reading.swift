@@ -1,0 +1,132 @@
+internal import Configuration
+internal import FoundationEssentials
+internal import StateJSON
+internal import SystemPackage
+
+/// A fault in the configuration, as a sentence for the operator.
+public struct SettingsFault: Error, Sendable, CustomStringConvertible {
+    /// What is wrong, where, and what was expected.
+    public var description: String
+}
+
+/// Settings with where each came from.
+public struct SettingsReading: Sendable {
+    /// The effective values.
+    public var settings = Settings()
+    /// By key: `default`, the file, the environment or the command line.
+    public var origins: [String: String] = [:]
+
+    /// Reads a file, then the environment, then flags; the later wins.
+    ///
+    /// - Parameters:
+    ///   - file: the path of a JSON file, or nil for none.
+    ///   - environment: variables; those that begin with `STOREKEEPER_` must be settings.
+    ///   - flags: by key, what the command line says.
+    /// - Throws: ``SettingsFault`` for a file that cannot be read, an unknown key, or a value out of its range.
+    public init(file: String?, environment: [String: String], flags: [String: String]) async throws {
+        try Self.checkNames(
+            environment.keys.filter { $0.hasPrefix("STOREKEEPER_") }, known: Setting.all.map(\.environmentName),
+            place: "the environment")
+        var providers: [(String, any ConfigProvider)] = [
+            (
+                "flag",
+                InMemoryProvider(
+                    name: "flags",
+                    values: Dictionary(
+                        uniqueKeysWithValues: flags.map {
+                            (AbsoluteConfigKey([$0]), ConfigValue(.string($1), isSecret: false))
+                        }))
+            ),
+            ("environment", EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "storekeeper")),
+        ]
+        if let file {
+            try Self.checkKeys(of: file)
+            do {
+                providers.append((file, try await FileProvider<JSONSnapshot>(filePath: FilePath(file))))
+            } catch {
+                throw SettingsFault(description: "the configuration file \(file) cannot be read: \(error)")
+            }
+        }
+        for setting in Setting.all {
+            origins[setting.key] = "default"
+            for (origin, provider) in providers {
+                guard let value = try Self.value(of: setting, from: provider, origin) else { continue }
+                settings[setting.key] = value
+                origins[setting.key] = origin == "environment" ? setting.environmentName : origin
+                break
+            }
+        }
+        if settings.integer("wait_seconds_default") > settings.integer("wait_seconds_max") {
+            throw SettingsFault(description: "wait_seconds_default must not be above wait_seconds_max")
+        }
+        if settings.integer("waiters_max") >= settings.integer("connections_max") {
+            throw SettingsFault(
+                description: "waiters_max must be below connections_max: a waiting request holds its connection, and actions need some too"
+            )
+        }
+    }
+
+    private static func value(
+        of setting: Setting, from provider: any ConfigProvider, _ origin: String
+    ) throws -> Setting.Value? {
+        let key = AbsoluteConfigKey([setting.key])
+        switch setting.initial {
+        case .text:
+            guard let text = try? provider.value(forKey: key, type: .string).value else { return nil }
+            guard case .string(let string) = text.content, !string.isEmpty else {
+                throw SettingsFault(description: "\(setting.key) (\(origin)) must be a text")
+            }
+            return .text(string)
+        case .integer:
+            // Flags and variables are texts; a file has numbers. A provider throws when it has the other kind.
+            let number: Int? =
+                switch (try? provider.value(forKey: key, type: .int).value)?.content {
+                case .int(let number)?: number
+                default:
+                    switch (try? provider.value(forKey: key, type: .string).value)?.content {
+                    case .string(let text)?: Int(text) ?? .min
+                    default: (try? provider.value(forKey: key, type: .string)) == nil ? .min : nil
+                    }
+                }
+            guard let number else { return nil }
+            guard setting.range.contains(number) else {
+                throw SettingsFault(
+                    description: "\(setting.key) (\(origin)) must be a whole number from \(setting.range.lowerBound) to \(setting.range.upperBound)"
+                )
+            }
+            return .integer(number)
+        }
+    }
+
+    private static func checkKeys(of file: String) throws {
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw SettingsFault(description: "the configuration file \(file) cannot be read: is it there, and may this user read it?")
+        }
+        let value: JSONValue
+        do {
+            value = try JSONValue(parsing: [UInt8](data))
+        } catch let fault {
+            throw SettingsFault(description: "the configuration file \(file) is not JSON: \(fault.detail)")
+        }
+        guard case .object(let object) = value else {
+            throw SettingsFault(description: "the configuration file \(file) must hold one JSON object")
+        }
+        try checkNames(object.members.map(\.key), known: Setting.all.map(\.key), place: file)
+    }
+
+    /// Refuses a name that is no setting and suggests the one that was meant.
+    private static func checkNames(_ names: [String], known: [String], place: String) throws {
+        for name in names.sorted() where !known.contains(name) {
+            let near = known.min { distance(name, $0) < distance(name, $1) }
+            let hint = near.map { "; did you mean \($0)?" } ?? ""
+            throw SettingsFault(description: "\(place) has \(name), which is not a setting\(hint)")
+        }
+    }
+
+    /// How many letters differ at the best alignment from both ends: enough to find a mistyped name.
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let prefix = zip(left, right).prefix { $0 == $1 }.count
+        let suffix = zip(left.dropFirst(prefix).reversed(), right.dropFirst(prefix).reversed()).prefix { $0 == $1 }.count
+        return max(left.count, right.count) - prefix - suffix
+    }
+}

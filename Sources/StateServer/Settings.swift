@@ -1,0 +1,111 @@
+internal import Configuration
+
+/// Everything about a server that can be set, with its defaults.
+///
+/// A setting's key, unit, default and range stand in ``Setting/all``; `config/storekeeper.json` lists every one.
+public struct Settings: Sendable, Equatable {
+    /// The values by key; each key of ``Setting/all`` is there.
+    private var values: [String: Setting.Value]
+
+    /// The defaults.
+    public init() {
+        values = Dictionary(uniqueKeysWithValues: Setting.all.map { ($0.key, $0.initial) })
+    }
+
+    /// The value of a setting.
+    ///
+    /// - Precondition: there is a setting with this key.
+    public subscript(key: String) -> Setting.Value {
+        get {
+            guard let value = values[key] else { preconditionFailure("there is no setting \(key)") }
+            return value
+        }
+        set { values[key] = newValue }
+    }
+
+    /// The value of a whole-number setting.
+    public func integer(_ key: String) -> Int {
+        guard case .integer(let value) = self[key] else { preconditionFailure("\(key) is not a number") }
+        return value
+    }
+
+    /// The value of a text setting.
+    public func text(_ key: String) -> String {
+        guard case .text(let value) = self[key] else { preconditionFailure("\(key) is not a text") }
+        return value
+    }
+
+    func seconds(_ key: String) -> Duration { .seconds(integer(key)) }
+}
+
+/// One thing that can be set.
+public struct Setting: Sendable {
+    /// What a setting can be.
+    public enum Value: Sendable, Equatable, CustomStringConvertible {
+        /// A whole number in the unit that the key ends with.
+        case integer(Int)
+        /// A text.
+        case text(String)
+
+        /// As it stands in the file.
+        public var description: String {
+            switch self {
+            case .integer(let value): String(value)
+            case .text(let value): "\"\(value)\""
+            }
+        }
+    }
+
+    /// The key in the file; in the environment it is upper case behind `STOREKEEPER_`.
+    public let key: String
+    /// What it is when nobody sets it.
+    public let initial: Value
+    /// What a number may be.
+    public let range: ClosedRange<Int>
+    /// What it does.
+    public let summary: String
+
+    private init(_ key: String, _ initial: String, _ summary: String) {
+        self.key = key
+        self.initial = .text(initial)
+        range = 0...0
+        self.summary = summary
+    }
+
+    private init(_ key: String, _ initial: Int, _ range: ClosedRange<Int>, _ summary: String) {
+        self.key = key
+        self.initial = .integer(initial)
+        self.range = range
+        self.summary = summary
+    }
+
+    /// Every setting, in the order of the shipped file.
+    public static let all: [Setting] = [
+        Setting("listen", "127.0.0.1:8080", "address and port; port 0 picks a free one"),
+        Setting("data", "./data", "directory of the journal; none keeps the state in memory"),
+        Setting("domain", "showcase", "which domain is served"),
+        Setting("log_level", "info", "trace, debug, info, notice, warning, error or critical"),
+        Setting("body_bytes_max", 8 << 20, 1024...(1 << 30), "longest request body"),
+        Setting("depth_max", 64, 4...512, "deepest nesting of a JSON body"),
+        Setting("batch_actions_max", 10_000, 1...1_000_000, "most actions in one atomic array"),
+        Setting("wait_seconds_default", 25, 1...3600, "how long a wait without a number lasts"),
+        Setting("wait_seconds_max", 55, 1...3600, "longest wait; proxies often end idle requests at 60"),
+        Setting("changes_limit_default", 100, 1...100_000, "commits in an answer of /v1/changes"),
+        Setting("changes_limit_max", 1000, 1...100_000, "most commits in an answer of /v1/changes"),
+        Setting("connections_max", 20_000, 16...1_000_000, "most connections; more are answered 503"),
+        Setting("waiters_max", 19_000, 1...1_000_000, "most waiting requests; more are answered 503"),
+        Setting("waiters_per_client_max", 16_000, 1...1_000_000, "most waiting requests of one address; more are answered 429"),
+        Setting("idle_timeout_seconds", 75, 1...86_400, "how long a silent connection is kept"),
+        Setting("mailbox_actions_max", 65_536, 1...10_000_000, "most actions waiting for a turn; more are answered 503"),
+        Setting("history_commits_max", 100_000, 1...100_000_000, "commits kept in memory"),
+        Setting("history_bytes_max", 64 << 20, 1024...(1 << 40), "bytes of commits kept in memory"),
+        Setting("journal_commits_max", 1_000_000, 1...1_000_000_000, "commits kept in the journal"),
+        Setting("journal_snapshots_max", 8, 2...1000, "snapshots kept in the journal"),
+        Setting("idempotency_seconds", 86_400, 1...31_536_000, "how long an Idempotency-Key is remembered"),
+        Setting("idempotency_keys_max", 1_000_000, 1...100_000_000, "most keys remembered; new ones above it are answered 503"),
+        Setting("grace_seconds", 10, 0...3600, "longest time to finish what is in hand when stopping"),
+    ]
+
+    /// The name in the environment.
+    public var environmentName: String { "STOREKEEPER_" + key.uppercased() }
+}
