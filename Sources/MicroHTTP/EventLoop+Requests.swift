@@ -16,6 +16,8 @@ extension EventLoop {
     }
 
     func connectionClosed(_ connection: ClientConnection) {
+        let limit = configuration.connectionsMax + configuration.surplusConnectionsMax
+        if statistics.connections >= limit { passMadeRoom = true }
         statistics.connections -= 1
         if let number = connection.surplus { surplus[number] = nil }
     }

@@ -38,6 +38,8 @@ final class EventLoop {
     var passMoved = false
     /// Whether the present pass has taken in a request.
     var passReceived = false
+    /// Whether the present pass has closed a connection at libmicrohttpd's limit.
+    var passMadeRoom = false
     private var passCount = 0
 
     /// Makes a loop that waits on the bell of this inbox.
@@ -108,6 +110,7 @@ final class EventLoop {
         passTime = nil
         passMoved = false
         passReceived = false
+        passMadeRoom = false
         daemon.run()
         if passReceived { handlers.passEnded() }
         if statistics != published { publish() }
@@ -140,6 +143,9 @@ final class EventLoop {
     }
 
     private func sleepMilliseconds(_ daemon: Daemon) -> Int32 {
+        // At its limit libmicrohttpd takes the listening socket out of its epoll set, and puts it back only at the
+        // beginning of a pass, while connections are freed at the end: without one more pass nobody would be let in.
+        if passMadeRoom { return 0 }
         var limit = Int32.max
         if let timeout = daemon.timeoutMilliseconds {
             if timeout > 0 {
