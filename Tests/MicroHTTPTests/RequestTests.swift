@@ -18,6 +18,7 @@ struct RequestTests {
         ("GET / HTTP/1.1\r\nHost: a\r\nX: 1\r2\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nX: 1\u{0}2\r\n\r\n", 400),
         ("GET /a\u{0}b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        ("GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         ("GET /ä HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nX(: 1\r\n\r\n", 400),
         ("G(T / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
