@@ -34,17 +34,12 @@ public final class HTTPServer: Sendable {
         signal(SIGPIPE, SIG_IGN)
         try DescriptorLimit.makeRoom(
             connections: configuration.connectionsMax + configuration.surplusConnectionsMax)
+        let inbox = try Inbox()
         let listener = try ListeningSocket(host: configuration.host, port: configuration.port)
-        do {
-            let inbox = try Inbox()
-            let thread = try Self.startLoop(configuration, handlers, inbox, gauges, listener)
-            state.withLock { state in
-                state.inbox = inbox
-                state.thread = thread
-            }
-        } catch {
-            close(listener.descriptor)
-            throw error
+        let thread = try startLoop(inbox, listener)
+        state.withLock { state in
+            state.inbox = inbox
+            state.thread = thread
         }
         return listener.address
     }
@@ -83,12 +78,16 @@ public final class HTTPServer: Sendable {
     /// What the server is holding at the moment.
     public var statistics: Statistics { gauges.statistics }
 
-    private static func startLoop(
-        _ configuration: ServerConfiguration, _ handlers: Handlers, _ inbox: Inbox, _ gauges: Gauges,
-        _ listener: ListeningSocket
-    ) throws(ServerError) -> LoopThread {
-        let loop = try EventLoop(
-            configuration: configuration, handlers: handlers, inbox: inbox, gauges: gauges, listener: listener)
+    private func startLoop(_ inbox: Inbox, _ listener: ListeningSocket) throws(ServerError) -> LoopThread {
+        let loop: EventLoop
+        do {
+            loop = try EventLoop(
+                configuration: configuration, handlers: handlers, inbox: inbox, gauges: gauges, listener: listener)
+        } catch {
+            close(listener.descriptor)
+            throw error
+        }
+        // From here the socket is libmicrohttpd's, which closes it when it stops and, mostly, when it fails to start.
         let daemon = try loop.makeDaemon(listener: listener)
         do {
             return try LoopThread { loop.run(daemon) }
