@@ -110,7 +110,8 @@ struct LifecycleTests {
 
             await server.stop(grace: .seconds(30))
 
-            #expect(ContinuousClock.now - start < .seconds(2))
+            // Milliseconds alone; beside tests that block the pool's threads on their sockets, as long as those do.
+            #expect(ContinuousClock.now - start < .seconds(15))
             #expect(client.isAtEnd())
         }
     }
