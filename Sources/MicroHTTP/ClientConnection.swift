@@ -1,0 +1,51 @@
+import CMicroHTTPD
+import HTTPMessages
+
+/// One client's connection, and where its present request stands.
+///
+/// It lives from libmicrohttpd's notice that the connection has started to the notice that it has closed, and serves
+/// one request after the other. Belongs to the loop thread.
+final class ClientConnection {
+    /// Where the present request stands.
+    enum Phase {
+        /// Between requests.
+        case idle
+        /// The request line is in.
+        case lineReceived(RequestTarget)
+        /// The head has been accepted; the body is coming in.
+        case reading
+        /// The body has passed the cap; this many more bytes of it are read and thrown away before the refusal.
+        case draining(bytesLeft: Int)
+        /// A handler has it. The connection is in libmicrohttpd's ready list and is looked at in each pass, until this
+        /// moment; then it is suspended.
+        case held(Exchange, Patience, until: ContinuousClock.Instant?)
+        /// A handler has it and libmicrohttpd has laid the connection aside.
+        case suspended(Exchange, Patience, isWatched: Bool)
+        /// The answer has come and waits for libmicrohttpd's next look; nil closes the connection.
+        case answered(PreparedResponse?)
+        /// The answer is libmicrohttpd's.
+        case queued
+    }
+
+    /// What an exchange is held for; see ``Reply``.
+    enum Patience {
+        case working
+        case waiting
+    }
+
+    let handle: OpaquePointer
+    let descriptor: Int32
+    let client: String
+    /// Nil for a connection within the cap; else the number under which the loop counts those above it.
+    let surplus: UInt64?
+    var phase = Phase.idle
+    /// The request being read.
+    var request: Request?
+
+    init(handle: OpaquePointer, surplus: UInt64?) {
+        self.handle = handle
+        self.surplus = surplus
+        descriptor = microhttpd_connection_descriptor(handle)
+        client = microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
+    }
+}

@@ -1,0 +1,160 @@
+import HTTPMessages
+
+/// How far a request has come, call by call of libmicrohttpd.
+extension EventLoop {
+    func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
+        passMoved = true
+        statistics.connections += 1
+        guard statistics.connections > configuration.connectionsMax else {
+            return ClientConnection(handle: handle, surplus: nil)
+        }
+        let number = nextNumber()
+        let connection = ClientConnection(handle: handle, surplus: number)
+        surplus[number] = connection
+        alarms.set(.surplusConnection(number), at: timeOfPass() + .seconds(2))
+        return connection
+    }
+
+    func connectionClosed(_ connection: ClientConnection) {
+        let limit = configuration.connectionsMax + configuration.surplusConnectionsMax
+        if statistics.connections >= limit { passMadeRoom = true }
+        statistics.connections -= 1
+        if let number = connection.surplus { surplus[number] = nil }
+    }
+
+    func lineReceived(_ target: RequestTarget, on connection: ClientConnection) {
+        passMoved = true
+        inFlightCount += 1
+        connection.phase = .lineReceived(target)
+    }
+
+    /// One call of the access handler: first with the head, then with each piece of the body, then with an empty piece
+    /// until there is an answer; false closes the connection.
+    func advance(
+        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
+        piece: UnsafeRawBufferPointer
+    ) -> Bool {
+        switch connection.phase {
+        case .lineReceived(let target):
+            return readHead(connection, target, method: method, version: version)
+        case .reading:
+            if piece.isEmpty { return receive(connection) }
+            take(piece, on: connection)
+            return true
+        case .draining(let bytesLeft):
+            // An answer cannot be queued while the body comes in (MICROHTTPD.md 21).
+            if piece.isEmpty { return refuse(connection, .bodyTooLarge(bytesMax: configuration.bodyBytesMax)) }
+            passMoved = true
+            connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
+            return piece.count <= bytesLeft
+        case .held(let exchange, let patience, let until):
+            if let until, timeOfPass() < until { return true }
+            suspend(connection, exchange, patience)
+            return true
+        case .answered(let response):
+            return queue(response, on: connection)
+        case .idle, .suspended, .queued:
+            // libmicrohttpd calls in none of these; should it ever, the connection is not to be trusted.
+            return false
+        }
+    }
+
+    func requestCompleted(_ connection: ClientConnection) {
+        passMoved = true
+        inFlightCount -= 1
+        connection.request = nil
+        switch connection.phase {
+        case .held(let exchange, _, _), .suspended(let exchange, _, _):
+            // The connection broke before the answer: MICROHTTPD.md 3 makes this the only notice of it.
+            release(connection)
+            if exchange.fire() { _ = handlers.expire(exchange, .hangUp) }
+        case .idle, .lineReceived, .reading, .draining, .answered, .queued:
+            break
+        }
+        connection.phase = .idle
+    }
+
+    /// The first call, with all of the head.
+    ///
+    /// Answering here closes the connection (MICROHTTPD.md 6) and saves an upload that waits for `100 Continue` (22),
+    /// so only refusals are answered here.
+    private func readHead(
+        _ connection: ClientConnection, _ target: RequestTarget, method: UnsafePointer<CChar>,
+        version: UnsafePointer<CChar>
+    ) -> Bool {
+        do throws(TransportFault) {
+            var request = try reader.head(
+                of: connection.handle, target: target, method: method, version: version, client: connection.client)
+            connection.request = request
+            guard connection.surplus == nil else { throw .connectionsExhausted }
+            let framing = try RequestScreening.framing(
+                of: request.fields, version: RequestReader.version(version), bodyBytesMax: configuration.bodyBytesMax)
+            if case .declared(let bytes) = framing {
+                // Not all of what the client promises: a promise costs it nothing.
+                request.body.reserveCapacity(min(bytes, 64 << 10))
+                connection.request = request
+            }
+            connection.phase = .reading
+            return true
+        } catch {
+            return refuse(connection, error)
+        }
+    }
+
+    private func take(_ piece: UnsafeRawBufferPointer, on connection: ClientConnection) {
+        passMoved = true
+        let count = (connection.request?.body.count ?? 0) + piece.count
+        guard count <= configuration.bodyBytesMax else {
+            connection.request?.body = []
+            connection.phase = .draining(bytesLeft: configuration.drainBytesMax)
+            return
+        }
+        connection.request?.body.append(contentsOf: piece)
+    }
+
+    private func receive(_ connection: ClientConnection) -> Bool {
+        guard let request = connection.request.take() else { return false }
+        passMoved = true
+        passReceived = true
+        statistics.requests += 1
+        let exchange = Exchange(id: nextNumber(), client: connection.client, inbox: inbox)
+        switch handlers.receive(request, exchange) {
+        case .now(let response):
+            guard exchange.fire() else {
+                // It was answered through the exchange before: that answer is on its way.
+                return hold(connection, exchange, .working, deadline: nil)
+            }
+            return send(response, on: connection)
+        case .working(let deadline):
+            return hold(connection, exchange, .working, deadline: deadline)
+        case .waiting(let deadline):
+            return hold(connection, exchange, .waiting, deadline: deadline)
+        }
+    }
+
+    private func refuse(_ connection: ClientConnection, _ fault: TransportFault) -> Bool {
+        statistics.refused += 1
+        var response = handlers.refuse(fault, connection.request)
+        response.connection = .close
+        return send(response, on: connection)
+    }
+
+    /// Answers inside the access handler.
+    func send(_ response: Response, on connection: ClientConnection) -> Bool {
+        queue(prepare(response), on: connection)
+    }
+
+    /// The response in libmicrohttpd's form; nil, with a remark, if it cannot be had.
+    func prepare(_ response: Response) -> PreparedResponse? {
+        let prepared = PreparedResponse(response, closing: stage.isStopping)
+        if prepared == nil { handlers.remark("libmicrohttpd did not take a response: no memory, or a forbidden field") }
+        return prepared
+    }
+
+    private func queue(_ response: PreparedResponse?, on connection: ClientConnection) -> Bool {
+        passMoved = true
+        guard let response, response.queue(on: connection.handle) else { return false }
+        connection.phase = .queued
+        return true
+    }
+}

@@ -1,0 +1,65 @@
+import Glibc
+import HTTPTypes
+
+/// Header fields seen before, found again by their bytes.
+///
+/// Clients send the same `Host`, `User-Agent` and `Accept` with each request. Looking them up saves the validation and
+/// up to three strings for each. The cache is direct-mapped and fixed in size: a collision only costs the older field
+/// its place. Long values, which tend to be unique or secret, are not kept.
+///
+/// Belongs to the loop thread.
+final class FieldCache {
+    private struct Entry {
+        var bytes: [UInt8] = []
+        var nameCount = 0
+        var field: HTTPField?
+    }
+
+    private var entries = [Entry](repeating: Entry(), count: 256)
+    private static let bytesMax = 160
+
+    /// The field with this name and value, or nil if RFC 9110 forbids one of them.
+    func field(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) -> HTTPField? {
+        let count = name.count + value.count
+        guard count <= Self.bytesMax else { return Self.makeField(name: name, value: value) }
+        let slot = Self.slot(name: name, value: value)
+        if entries[slot].nameCount == name.count, entries[slot].bytes.count == count,
+            Self.isEqual(entries[slot].bytes, name, value)
+        {
+            return entries[slot].field
+        }
+        guard let field = Self.makeField(name: name, value: value) else { return nil }
+        entries[slot] = Entry(bytes: Array(name) + Array(value), nameCount: name.count, field: field)
+        return field
+    }
+
+    private static func makeField(
+        name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>
+    ) -> HTTPField? {
+        // HTTPField's initializer would turn forbidden bytes into spaces; here they are the client's error.
+        guard let name = HTTPField.Name(String(decoding: name, as: UTF8.self)), HTTPField.isValidValue(value) else {
+            return nil
+        }
+        return HTTPField(name: name, value: value)
+    }
+
+    private static func slot(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) -> Int {
+        // Lengths and a few bytes at both ends tell the common fields apart; a full hash would cost more than it finds.
+        var hash = UInt64(truncatingIfNeeded: name.count &* 31 &+ value.count)
+        for byte in [name.first, name.last, value.first, value.last] {
+            hash = (hash ^ UInt64(byte ?? 0)) &* 0x100_0000_01B3
+        }
+        return Int((hash ^ (hash >> 23)) & 255)
+    }
+
+    private static func isEqual(
+        _ bytes: [UInt8], _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+        bytes.withUnsafeBufferPointer { bytes in
+            guard let base = bytes.baseAddress, let nameBase = name.baseAddress else { return false }
+            guard memcmp(base, nameBase, name.count) == 0 else { return false }
+            guard let valueBase = value.baseAddress, !value.isEmpty else { return true }
+            return memcmp(base + name.count, valueBase, value.count) == 0
+        }
+    }
+}

@@ -1,0 +1,65 @@
+public import HTTPMessages
+public import HTTPTypes
+
+/// What a server calls; everything on its loop thread, so none of these may block.
+///
+/// While one of them runs, no other request is served.
+public struct Handlers: Sendable {
+    /// Takes a complete request: answers now, or says that the answer comes later through the exchange.
+    public var receive: @Sendable (Request, Exchange) -> Reply
+    /// Ends an exchange whose answer has not come, and says what to send instead.
+    ///
+    /// Called at most once for an exchange, and never after an answer. Where the client has gone, the response goes
+    /// nowhere: what counts is that whoever holds the exchange lets go of it.
+    public var expire: @Sendable (Exchange, Expiry) -> Response
+    /// Hears that a pass of the loop has taken in requests: the place to hand the pass's work on in one go.
+    ///
+    /// Answers given before this returns are sent without parking anything.
+    public var passEnded: @Sendable () -> Void
+    /// Phrases a refusal of the transport itself; the head comes as a request without body, nil if it is unreadable.
+    ///
+    /// The connection is closed after it, whatever the response says.
+    public var refuse: @Sendable (TransportFault, Request?) -> Response
+    /// Hears the transport's own remarks, such as clients that break off; for a debug log.
+    public var remark: @Sendable (String) -> Void
+
+    /// Makes a set of handlers; only `receive` has to be there.
+    public init(
+        receive: @escaping @Sendable (Request, Exchange) -> Reply,
+        expire: @escaping @Sendable (Exchange, Expiry) -> Response = { _, _ in Response(status: .serviceUnavailable) },
+        passEnded: @escaping @Sendable () -> Void = {},
+        refuse: @escaping @Sendable (TransportFault, Request?) -> Response = { fault, _ in
+            Response(status: fault.status)
+        },
+        remark: @escaping @Sendable (String) -> Void = { _ in }
+    ) {
+        self.receive = receive
+        self.expire = expire
+        self.passEnded = passEnded
+        self.refuse = refuse
+        self.remark = remark
+    }
+}
+
+/// What a handler says to a complete request.
+public enum Reply: Sendable {
+    /// The answer is here.
+    case now(Response)
+    /// Something is being done, and its end is the answer; it is done and answered even if the client hangs up.
+    case working(deadline: ContinuousClock.Instant? = nil)
+    /// Something is being waited for, perhaps for long; the wait ends when the client hangs up.
+    case waiting(deadline: ContinuousClock.Instant? = nil)
+}
+
+/// Why an exchange ends without the answer it was waiting for.
+public enum Expiry: Sendable {
+    /// Its deadline has passed.
+    case deadline
+    /// The client has closed its side of the connection.
+    ///
+    /// Mostly it is gone. It may also have only finished sending (`nc -N`): TCP cannot tell the two apart, so
+    /// the wait ends and the response is sent to whoever still reads.
+    case hangUp
+    /// The server is stopping.
+    case stopping
+}

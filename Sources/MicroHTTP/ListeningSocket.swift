@@ -1,0 +1,136 @@
+// libmicrohttpd.h includes the socket headers, and the compiler takes it for the owner of what they declare.
+import CMicroHTTPD
+import Glibc
+
+/// Where a server listens: the numeric address and the real port.
+public struct BoundAddress: Sendable, Equatable {
+    /// The numeric address.
+    public let host: String
+    /// The port, also where the configuration asked for any.
+    public let port: UInt16
+}
+
+/// A socket that is bound and listens.
+///
+/// The server binds it itself instead of leaving that to libmicrohttpd, whose only error is "no".
+struct ListeningSocket {
+    let descriptor: Int32
+    let address: BoundAddress
+
+    /// Binds and listens on the configured host and port.
+    init(host: String, port: UInt16) throws(ServerError) {
+        do {
+            try self.init(candidatesOf: host, port: port)
+        } catch .cannotListen where host == "::" {
+            // MICROHTTPD.md 27: where IPv6 is off, as in many containers, every IPv4 address is what was meant.
+            try self.init(candidatesOf: "0.0.0.0", port: port)
+        }
+    }
+
+    private init(candidatesOf host: String, port: UInt16) throws(ServerError) {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        let result = getaddrinfo(host, String(port), &hints, &list)
+        guard result == 0, let list else {
+            throw .hostUnknown(host: host, reason: String(cString: gai_strerror(result)))
+        }
+        defer { freeaddrinfo(list) }
+        let all = Array(sequence(first: list, next: { $0.pointee.ai_next }))
+        // A name such as localhost has an address of each kind, and the first asked for by clients differs: IPv4 is
+        // what all of them fall back to.
+        let preferred = all.filter { $0.pointee.ai_family == AF_INET } + all.filter { $0.pointee.ai_family == AF_INET6 }
+        var failure = ServerError.hostUnknown(host: host, reason: "it has no IPv4 or IPv6 address")
+        for candidate in preferred {
+            do {
+                try self.init(binding: candidate.pointee, host: host, port: port)
+                return
+            } catch {
+                failure = error
+            }
+        }
+        throw failure
+    }
+
+    private init(binding candidate: addrinfo, host: String, port: UInt16) throws(ServerError) {
+        let flags = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
+        let descriptor = socket(candidate.ai_family, Int32(flags), 0)
+        guard descriptor >= 0 else { throw Self.error(errno, host: host, port: port) }
+        do {
+            try Self.listen(on: descriptor, at: candidate, host: host, port: port)
+            address = try Self.boundAddress(of: descriptor, host: host, port: port)
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        self.descriptor = descriptor
+    }
+
+    private static func listen(
+        on descriptor: Int32, at candidate: addrinfo, host: String, port: UInt16
+    ) throws(ServerError) {
+        var yes: Int32 = 1
+        var no: Int32 = 0
+        let size = socklen_t(MemoryLayout<Int32>.size)
+        // A restarted server must not wait for the old one's connections to leave TIME_WAIT.
+        guard setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, size) == 0 else {
+            throw Self.error(errno, host: host, port: port)
+        }
+        if candidate.ai_family == AF_INET6 {
+            // `::` takes IPv4 clients too, whatever the system's default.
+            guard setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &no, size) == 0 else {
+                throw Self.error(errno, host: host, port: port)
+            }
+        }
+        guard bind(descriptor, candidate.ai_addr, candidate.ai_addrlen) == 0, Glibc.listen(descriptor, 4096) == 0
+        else { throw Self.error(errno, host: host, port: port) }
+    }
+
+    private static func boundAddress(
+        of descriptor: Int32, host: String, port: UInt16
+    ) throws(ServerError) -> BoundAddress {
+        var storage = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let address: BoundAddress? = withUnsafeMutablePointer(to: &storage) { storage in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                guard getsockname(descriptor, pointer, &size) == 0 else { return nil }
+                return numericAddress(pointer)
+            }
+        }
+        guard let address else { throw Self.error(errno, host: host, port: port) }
+        return address
+    }
+
+    private static func error(_ code: Int32, host: String, port: UInt16) -> ServerError {
+        switch code {
+        case EADDRINUSE: .addressInUse(host: host, port: port)
+        case EACCES: .permissionDenied(host: host, port: port)
+        default: .cannotListen(host: host, port: port, reason: ServerError.words(for: code))
+        }
+    }
+}
+
+/// The numeric form of a socket address; an IPv4 client of a dual-stack socket is shown as IPv4.
+func numericAddress(_ address: UnsafePointer<sockaddr>) -> BoundAddress? {
+    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+    let capacity = socklen_t(text.count)
+    let raw = UnsafeRawPointer(address)
+    let port: in_port_t
+    switch Int32(address.pointee.sa_family) {
+    case AF_INET:
+        var inet = raw.loadUnaligned(as: sockaddr_in.self)
+        guard inet_ntop(AF_INET, &inet.sin_addr, &text, capacity) != nil else { return nil }
+        port = inet.sin_port
+    case AF_INET6:
+        var inet = raw.loadUnaligned(as: sockaddr_in6.self)
+        guard inet_ntop(AF_INET6, &inet.sin6_addr, &text, capacity) != nil else { return nil }
+        port = inet.sin6_port
+    default:
+        return nil
+    }
+    let host = text.withUnsafeBufferPointer { String(decoding: $0.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self) }
+    let mapped = "::ffff:"
+    let isMapped = host.hasPrefix(mapped) && host.contains(".")
+    return BoundAddress(host: isMapped ? String(host.dropFirst(mapped.count)) : host, port: in_port_t(bigEndian: port))
+}

@@ -1,0 +1,45 @@
+import Glibc
+
+/// Why a server could not start; each description is a sentence for the operator.
+public enum ServerError: Error, Equatable, CustomStringConvertible {
+    /// The host is neither an address of this machine nor a name that leads to one.
+    case hostUnknown(host: String, reason: String)
+    /// Another process listens there already.
+    case addressInUse(host: String, port: UInt16)
+    /// The port needs a privilege that this process does not have.
+    case permissionDenied(host: String, port: UInt16)
+    /// The system refused to listen there for another reason.
+    case cannotListen(host: String, port: UInt16, reason: String)
+    /// The process may not open as many files as the connections need.
+    case descriptorLimit(needed: Int, allowed: Int)
+    /// A part of the server below HTTP could not be set up.
+    case unavailable(reason: String)
+    /// The server has been started before; it starts once.
+    case alreadyStarted
+
+    /// What happened, to what, and what was expected.
+    public var description: String {
+        switch self {
+        case .hostUnknown(let host, let reason):
+            "cannot listen on \(host): \(reason); expected an address of this machine, such as 127.0.0.1, 0.0.0.0 or ::"
+        case .addressInUse(let host, let port):
+            "cannot listen on \(host) port \(port): another process already does; stop it or choose another port"
+        case .permissionDenied(let host, let port):
+            "cannot listen on \(host) port \(port): permission denied; expected a port of 1024 or above, or the privilege"
+        case .cannotListen(let host, let port, let reason):
+            "cannot listen on \(host) port \(port): \(reason)"
+        case .descriptorLimit(let needed, let allowed):
+            "the connections need \(needed) open files and this process may have \(allowed); "
+                + "raise the hard limit (ulimit -Hn) or lower the number of connections"
+        case .unavailable(let reason):
+            "the server could not be set up: \(reason)"
+        case .alreadyStarted:
+            "this server has been started before; make a new one"
+        }
+    }
+
+    /// The system's words for an error number.
+    static func words(for code: Int32) -> String {
+        String(cString: strerror(code))
+    }
+}

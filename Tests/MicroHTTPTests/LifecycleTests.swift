@@ -1,0 +1,133 @@
+import Glibc
+import MicroHTTP
+import Testing
+
+@Suite("Starting and stopping", .timeLimit(.minutes(1)))
+struct LifecycleTests {
+    @Test("a server listens on addresses of both kinds", arguments: ["127.0.0.1", "0.0.0.0", "localhost", "::1", "::"])
+    func hosts(host: String) async throws {
+        var configuration = ServerConfiguration.small()
+        configuration.host = host
+        let server = HTTPServer(configuration: configuration, handlers: .echo())
+        let address = try server.start()
+
+        let client = try RawClient(port: address.port, host: host == "::1" ? "::1" : "127.0.0.1")
+        client.request("/")
+        #expect(client.response()?.status == 200)
+        await server.stop()
+    }
+
+    @Test("an address in use is an error with a sentence")
+    func addressInUse() async throws {
+        try await withServer { _, port in
+            var configuration = ServerConfiguration.small()
+            configuration.port = port
+            let second = HTTPServer(configuration: configuration, handlers: .echo())
+
+            let error = #expect(throws: ServerError.self) { try second.start() }
+
+            #expect(error == .addressInUse(host: "127.0.0.1", port: port))
+            #expect(error?.description.contains("port \(port): another process already does") == true)
+            await second.stop()
+        }
+    }
+
+    @Test("a host that is nowhere is an error")
+    func unknownHost() {
+        var configuration = ServerConfiguration.small()
+        configuration.host = "nowhere.invalid"
+        let server = HTTPServer(configuration: configuration, handlers: .echo())
+
+        let error = #expect(throws: ServerError.self) { try server.start() }
+
+        guard case .hostUnknown = error else {
+            Issue.record("expected hostUnknown, found \(String(describing: error))")
+            return
+        }
+    }
+
+    @Test("more connections than the process may have files is an error")
+    func descriptorLimit() {
+        let server = HTTPServer(configuration: .small(connectionsMax: 1_000_000_000), handlers: .echo())
+
+        let error = #expect(throws: ServerError.self) { try server.start() }
+
+        guard case .descriptorLimit = error else {
+            Issue.record("expected descriptorLimit, found \(String(describing: error))")
+            return
+        }
+    }
+
+    @Test("a stop answers all who wait, and closes")
+    func stop() async throws {
+        let record = Record()
+        try await withServer(.echo(record)) { server, port in
+            let clients = try (0..<300).map { _ in try RawClient(port: port) }
+            for client in clients { client.request("/wait") }
+            #expect(try await eventually { server.statistics.waiting == 300 })
+
+            await server.stop(grace: .seconds(5))
+
+            for client in clients {
+                let response = client.response()
+                #expect(response?.body == "stopping")
+                #expect(response?.field("connection") == "close")
+                #expect(client.isAtEnd())
+            }
+            #expect(!RawClient.canConnect(port: port))
+        }
+    }
+
+    @Test("a stop lets work finish within its grace, and no longer")
+    func stopWithWork() async throws {
+        let record = Record()
+        try await withServer(.echo(record)) { server, port in
+            let quick = try RawClient(port: port)
+            let slow = try RawClient(port: port)
+            quick.request("/work")
+            #expect(try await eventually { record.parked.count == 1 })
+            slow.request("/work")
+            #expect(try await eventually { server.statistics.working == 2 })
+
+            let stopped = Task { await server.stop(grace: .milliseconds(300)) }
+            try await Task.sleep(for: .milliseconds(50))
+            record.parked[0].answer(.text("done"))
+            #expect(quick.response()?.body == "done")
+            #expect(slow.response()?.body == "stopping")
+            await stopped.value
+
+            record.parked[1].answer(.text("too late"))
+        }
+    }
+
+    @Test("a stop does not wait for idle connections")
+    func stopIdle() async throws {
+        try await withServer { server, port in
+            let client = try RawClient(port: port)
+            client.request("/")
+            _ = client.response()
+            let start = ContinuousClock.now
+
+            await server.stop(grace: .seconds(30))
+
+            // Milliseconds alone; beside tests that block the pool's threads on their sockets, as long as those do.
+            #expect(ContinuousClock.now - start < .seconds(15))
+            #expect(client.isAtEnd())
+        }
+    }
+
+    @Test("a server that accepts no more still serves the connections it has")
+    func stopAccepting() async throws {
+        try await withServer { server, port in
+            let client = try RawClient(port: port)
+            client.request("/")
+            _ = client.response()
+
+            server.stopAccepting()
+
+            #expect(try await eventually { !RawClient.canConnect(port: port) })
+            client.request("/again")
+            #expect(client.response()?.body == "GET /again ")
+        }
+    }
+}

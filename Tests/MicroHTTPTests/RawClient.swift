@@ -1,0 +1,101 @@
+import Glibc
+
+/// A blocking socket that sends and reads bytes, and knows just enough HTTP to find the end of an answer.
+final class RawClient: Sendable {
+    let descriptor: Int32
+
+    /// Connects to a server on this machine.
+    init(port: UInt16, host: String = "127.0.0.1") throws {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(port), &hints, &list) == 0, let list else { throw SocketError(code: errno) }
+        defer { freeaddrinfo(list) }
+        descriptor = socket(list.pointee.ai_family, Int32(SOCK_STREAM.rawValue), 0)
+        guard connect(descriptor, list.pointee.ai_addr, list.pointee.ai_addrlen) == 0 else {
+            throw SocketError(code: errno)
+        }
+        var timeout = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    deinit { close(descriptor) }
+
+    /// Whether somebody listens there.
+    static func canConnect(port: UInt16) -> Bool {
+        do {
+            _ = try RawClient(port: port)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Sends bytes; whether they were taken.
+    @discardableResult
+    func send(_ text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return false }
+            sent += count
+        }
+        return true
+    }
+
+    /// Sends a request without body.
+    func request(_ target: String, method: String = "GET", fields: String = "") {
+        send("\(method) \(target) HTTP/1.1\r\nHost: test\r\n\(fields)\r\n")
+    }
+
+    /// Closes the sending side, like `nc -N`.
+    func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// One byte, or nil at the end of the connection.
+    private func byte() -> UInt8? {
+        var byte: UInt8 = 0
+        return recv(descriptor, &byte, 1, 0) == 1 ? byte : nil
+    }
+
+    /// The next answer: head, and as much body as it declares; nil if the connection ended before it.
+    func response(hasBody: Bool = true) -> RawResponse? {
+        var head: [UInt8] = []
+        while !head.suffix(4).elementsEqual([13, 10, 13, 10]) {
+            guard let byte = byte() else { return nil }
+            head.append(byte)
+        }
+        let text = String(decoding: head, as: UTF8.self)
+        let length = RawResponse(head: text, body: "").field("content-length").flatMap { Int($0) } ?? 0
+        var body: [UInt8] = []
+        while hasBody, body.count < length, let byte = byte() { body.append(byte) }
+        return RawResponse(head: text, body: String(decoding: body, as: UTF8.self))
+    }
+
+    /// Whether the server has closed the connection.
+    func isAtEnd() -> Bool { byte() == nil }
+}
+
+struct SocketError: Error {
+    let code: Int32
+}
+
+struct RawResponse {
+    let head: String
+    let body: String
+
+    var status: Int {
+        Int(head.split(separator: " ").dropFirst().first ?? "") ?? 0
+    }
+
+    func field(_ name: String) -> String? {
+        for line in head.split(separator: "\r\n").dropFirst() {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            guard parts.count == 2, parts[0].lowercased() == name.lowercased() else { continue }
+            return String(parts[1].drop { $0 == " " })
+        }
+        return nil
+    }
+}

@@ -1,0 +1,78 @@
+import HTTPTypes
+import Testing
+
+@testable import MicroHTTP
+
+@Suite("Request screening")
+struct RequestScreeningTests {
+    typealias Lines = [(String, String)]
+
+    static let acceptedCases: [(Lines, BodyFraming)] = [
+        ([], .none),
+        ([("Content-Length", "0")], .none),
+        ([("content-length", "7")], .declared(bytes: 7)),
+        ([("Content-Length", "1000")], .declared(bytes: 1000)),
+        ([("Transfer-Encoding", "chunked")], .chunked),
+        ([("Transfer-Encoding", "Chunked")], .chunked),
+    ]
+
+    static let malformedCases: [Lines] = [
+        [("Content-Length", "5"), ("Content-Length", "6")],
+        [("Content-Length", "5"), ("Content-Length", "5")],
+        [("Content-Length", "5"), ("Transfer-Encoding", "chunked")],
+        [("Transfer-Encoding", "chunked"), ("Content-Length", "5")],
+        [("Transfer-Encoding", "chunked"), ("Transfer-Encoding", "chunked")],
+        [("Content-Length", "+5")],
+        [("Content-Length", "-5")],
+        [("Content-Length", "5, 5")],
+        [("Content-Length", "0x5")],
+        [("Content-Length", "")],
+        [("Content-Length", "5 5")],
+        [("Host", "b")],
+    ]
+
+    private func framing(
+        _ lines: [(String, String)], host: Bool = true, version: ProtocolVersion = .http11
+    ) throws(TransportFault) -> BodyFraming {
+        var fields = HTTPFields()
+        for (name, value) in (host ? [("Host", "a")] : []) + lines {
+            fields.append(HTTPField(name: HTTPField.Name(name) ?? .cookie, value: value))
+        }
+        return try RequestScreening.framing(of: fields, version: version, bodyBytesMax: 1000)
+    }
+
+    @Test(
+        "a body delimited in one way only is accepted",
+        arguments: Self.acceptedCases)
+    func accepted(lines: [(String, String)], expected: BodyFraming) throws {
+        #expect(try framing(lines) == expected)
+    }
+
+    @Test(
+        "a request that two readers could take for different ones is malformed", arguments: Self.malformedCases)
+    func malformed(lines: [(String, String)]) {
+        let fault = #expect(throws: TransportFault.self) { try framing(lines) }
+        #expect(fault?.status == .badRequest)
+    }
+
+    @Test(
+        "a coding other than chunked is not implemented",
+        arguments: ["gzip", "gzip, chunked", "identity", "chunked;a=b", ""])
+    func unsupported(coding: String) {
+        #expect(throws: TransportFault.unsupportedTransferCoding) { try framing([("Transfer-Encoding", coding)]) }
+    }
+
+    @Test(
+        "a declared length over the cap is too large, however many digits it has",
+        arguments: ["1001", "99999999999999999999999"])
+    func tooLarge(length: String) {
+        #expect(throws: TransportFault.bodyTooLarge(bytesMax: 1000)) { try framing([("Content-Length", length)]) }
+    }
+
+    @Test("HTTP/1.0 needs no Host and has no transfer codings")
+    func http10() throws {
+        #expect(try framing([], host: false, version: .http10) == .none)
+        #expect(throws: TransportFault.self) { try framing([], host: false) }
+        #expect(throws: TransportFault.self) { try framing([("Transfer-Encoding", "chunked")], version: .http10) }
+    }
+}

@@ -1,0 +1,85 @@
+import HTTPMessages
+import HTTPTypes
+import MicroHTTP
+import Synchronization
+
+/// What a server's handlers have been called with.
+final class Record: Sendable {
+    private let state = Mutex((parked: [Exchange](), expired: [Expiry](), passes: 0))
+
+    func park(_ exchange: Exchange) { state.withLock { $0.parked.append(exchange) } }
+    func expire(_ reason: Expiry) { state.withLock { $0.expired.append(reason) } }
+    func pass() { state.withLock { $0.passes += 1 } }
+
+    var parked: [Exchange] { state.withLock { $0.parked } }
+    var expired: [Expiry] { state.withLock { $0.expired } }
+    var passes: Int { state.withLock { $0.passes } }
+}
+
+extension Handlers {
+    /// Says the target and the body back at once, parks `/wait` and `/work`, and records what happens.
+    static func echo(_ record: Record = Record(), deadline: Duration? = nil) -> Handlers {
+        Handlers(
+            receive: { request, exchange in
+                let instant = deadline.map { ContinuousClock.now + $0 }
+                switch request.target {
+                case "/wait":
+                    record.park(exchange)
+                    return .waiting(deadline: instant)
+                case "/work":
+                    record.park(exchange)
+                    return .working(deadline: instant)
+                default:
+                    return .now(
+                        .text("\(request.method) \(request.target) \(String(decoding: request.body, as: UTF8.self))"))
+                }
+            },
+            expire: { _, reason in
+                record.expire(reason)
+                return .text("\(reason)")
+            },
+            passEnded: { record.pass() },
+            refuse: { fault, request in
+                var response = Response.text(request?.target ?? "no head")
+                response.status = fault.status
+                return response
+            })
+    }
+}
+
+extension Response {
+    static func text(_ text: String, connection: ConnectionFate = .keep) -> Response {
+        Response(status: .ok, fields: [.contentType: "text/plain"], body: Array(text.utf8), connection: connection)
+    }
+}
+
+extension ServerConfiguration {
+    static func small(bodyBytesMax: Int = 1024, connectionsMax: Int = 3000) -> ServerConfiguration {
+        ServerConfiguration(bodyBytesMax: bodyBytesMax, connectionsMax: connectionsMax)
+    }
+}
+
+/// Runs a server for the length of the body, and stops it.
+func withServer(
+    _ handlers: Handlers = .echo(), configuration: ServerConfiguration = .small(),
+    _ body: (HTTPServer, UInt16) async throws -> Void
+) async throws {
+    let server = HTTPServer(configuration: configuration, handlers: handlers)
+    let address = try server.start()
+    do {
+        try await body(server, address.port)
+    } catch {
+        await server.stop(grace: .seconds(1))
+        throw error
+    }
+    await server.stop(grace: .seconds(1))
+}
+
+/// Waits until something is true, and says whether it became so within five seconds.
+func eventually(_ isTrue: () -> Bool) async throws -> Bool {
+    for _ in 0..<500 {
+        if isTrue() { return true }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    return isTrue()
+}
