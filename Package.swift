@@ -84,9 +84,11 @@ let package = Package(
         .executableTarget(
             name: "storekeeper",
             dependencies: [
-                "Showcase", "StateServer",
+                "Showcase", "StateServer", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
     ],
     cxxLanguageStandard: .cxx17

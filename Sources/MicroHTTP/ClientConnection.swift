@@ -11,7 +11,7 @@ final class ClientConnection {
         /// Between requests.
         case idle
         /// The request line is in.
-        case lineReceived(RequestTarget)
+        case lineReceived(RawTarget)
         /// The head has been accepted; the body is coming in.
         case reading
         /// The body has passed the cap; this many more bytes of it are read and thrown away before the refusal.

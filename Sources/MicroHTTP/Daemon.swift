@@ -40,7 +40,7 @@ struct Daemon {
             // One timeout for all: connections with their own are walked in every pass (MICROHTTPD.md 14).
             MHD_OptionItem(option: .CONNECTION_TIMEOUT, value: idleSeconds, ptr_value: nil),
             // Not 1: the two checks that 1 adds, a Host and no space in the target, are made by RequestScreening and
-            // RequestTarget, with answers of ours. To a missing Host, 0.9.75 would send the head of its answer twice.
+            // RawTarget, with answers of ours. To a missing Host, 0.9.75 would send the head of its answer twice.
             MHD_OptionItem(option: .STRICT_FOR_CLIENT, value: 0, ptr_value: nil),
             // `HTTPServer.start` ignores SIGPIPE.
             MHD_OptionItem(option: .SIGPIPE_HANDLED_BY_APP, value: 1, ptr_value: nil),
@@ -101,7 +101,7 @@ private func requestLine(
 ) -> UnsafeMutableRawPointer? {
     guard let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
     loop(context).lineReceived(
-        RequestTarget(uri), on: Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
+        RawTarget(uri), on: Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
     return pointer
 }
 

@@ -5,6 +5,13 @@ enum DescriptorLimit {
     /// Files that are neither connections nor the server's own: journal, logs, standard streams, a margin.
     private static let reserve = 128
 
+    /// How many connections the hard limit has room for.
+    static var connectionsAllowed: Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
+        return Int(clamping: limit.rlim_max) - reserve
+    }
+
     /// Raises the soft limit so that this many connections fit, and throws if the hard limit forbids it.
     ///
     /// The limit is the whole process's. Running into it would make libmicrohttpd spin (MICROHTTPD.md 16).

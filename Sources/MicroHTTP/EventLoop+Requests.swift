@@ -22,7 +22,7 @@ extension EventLoop {
         if let number = connection.surplus { surplus[number] = nil }
     }
 
-    func lineReceived(_ target: RequestTarget, on connection: ClientConnection) {
+    func lineReceived(_ target: RawTarget, on connection: ClientConnection) {
         passMoved = true
         inFlightCount += 1
         connection.phase = .lineReceived(target)
@@ -79,7 +79,7 @@ extension EventLoop {
     /// Answering here closes the connection (MICROHTTPD.md 6) and saves an upload that waits for `100 Continue` (22),
     /// so only refusals are answered here.
     private func readHead(
-        _ connection: ClientConnection, _ target: RequestTarget, method: UnsafePointer<CChar>,
+        _ connection: ClientConnection, _ target: RawTarget, method: UnsafePointer<CChar>,
         version: UnsafePointer<CChar>
     ) -> Bool {
         do throws(TransportFault) {

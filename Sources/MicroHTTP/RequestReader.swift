@@ -4,7 +4,7 @@ import HTTPMessages
 import HTTPTypes
 
 /// The request line's target as it came in, and where it ended in the connection's memory.
-struct RequestTarget {
+struct RawTarget {
     /// Nil if it holds a byte that no target may.
     let text: String?
     /// The address of the byte behind it.
@@ -36,7 +36,7 @@ struct RequestReader {
 
     /// The head as a request without body, in the first call of the access handler.
     func head(
-        of connection: OpaquePointer, target: RequestTarget, method: UnsafePointer<CChar>,
+        of connection: OpaquePointer, target: RawTarget, method: UnsafePointer<CChar>,
         version: UnsafePointer<CChar>, client: String
     ) throws(TransportFault) -> Request {
         guard let text = target.text, UInt(bitPattern: version) == target.end + 1 else {

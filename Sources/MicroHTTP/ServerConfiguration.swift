@@ -12,7 +12,7 @@ public struct ServerConfiguration: Sendable {
     /// The connections served at once, parked ones among them.
     ///
     /// Above it a connection is still accepted, answered ``TransportFault/connectionsExhausted`` as soon as its request
-    /// is there, and closed. A sixteenth on top (at least 16) is set aside for that, and a connection that sends
+    /// is there, and closed. A sixteenth on top (16 to 256) is set aside for that, and a connection that sends
     /// nothing holds such a place for two seconds only; while all of them are taken, clients wait to be accepted.
     public var connectionsMax: Int
     /// How long a connection may stay silent between requests or in the middle of one; whole seconds, at least one.
@@ -45,7 +45,11 @@ public struct ServerConfiguration: Sendable {
     }
 
     /// The places for connections above the cap, which are there to be told so.
-    var surplusConnectionsMax: Int { max(16, connectionsMax / 16) }
+    var surplusConnectionsMax: Int { min(Self.surplusMost, max(16, connectionsMax / 16)) }
+    private static let surplusMost = 256
+
+    /// The most connections that this process's hard limit of open files has room for.
+    public static var connectionsAllowed: Int { max(16, DescriptorLimit.connectionsAllowed - surplusMost) }
 
     /// The most body bytes read and thrown away after a chunked body has passed the cap, before the connection is cut.
     var drainBytesMax: Int { max(1 << 20, bodyBytesMax) }

@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 public import Logging
 internal import StateJSON
+internal import SystemPackage
 
 /// Writes each message as one JSON object on one line of standard error.
 ///
@@ -41,6 +42,7 @@ public struct JSONLogHandler: LogHandler {
         }
         writer.raw("}\n")
         // One call for the whole line, so that lines of several threads do not mix.
-        try? FileHandle.standardError.write(contentsOf: writer.bytes)
+        // When standard error is gone there is nobody left to tell.
+        _ = try? FileDescriptor.standardError.writeAll(writer.bytes)
     }
 }

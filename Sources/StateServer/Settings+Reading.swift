@@ -7,6 +7,9 @@ internal import SystemPackage
 public struct SettingsFault: Error, Sendable, CustomStringConvertible {
     /// What is wrong, where, and what was expected.
     public var description: String
+
+    /// Makes a fault.
+    public init(description: String) { self.description = description }
 }
 
 /// Settings with where each came from.
@@ -59,7 +62,8 @@ public struct SettingsReading: Sendable {
         if settings.integer("wait_seconds_default") > settings.integer("wait_seconds_max") {
             throw SettingsFault(description: "wait_seconds_default must not be above wait_seconds_max")
         }
-        if settings.integer("waiters_max") >= settings.integer("connections_max") {
+        let connections = settings.integer("connections_max")
+        if connections > 0, origins["waiters_max"] != "default", settings.integer("waiters_max") >= connections {
             throw SettingsFault(
                 description: "waiters_max must be below connections_max: a waiting request holds its connection, and actions need some too"
             )

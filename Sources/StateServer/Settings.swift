@@ -92,7 +92,7 @@ public struct Setting: Sendable {
         Setting("wait_seconds_max", 55, 1...3600, "longest wait; proxies often end idle requests at 60"),
         Setting("changes_limit_default", 100, 1...100_000, "commits in an answer of /v1/changes"),
         Setting("changes_limit_max", 1000, 1...100_000, "most commits in an answer of /v1/changes"),
-        Setting("connections_max", 20_000, 16...1_000_000, "most connections; more are answered 503"),
+        Setting("connections_max", 0, 0...1_000_000, "most connections; more are answered 503; 0: as many as the limit of open files allows, up to 20000"),
         Setting("waiters_max", 19_000, 1...1_000_000, "most waiting requests; more are answered 503"),
         Setting("waiters_per_client_max", 16_000, 1...1_000_000, "most waiting requests of one address; more are answered 429"),
         Setting("idle_timeout_seconds", 75, 1...86_400, "how long a silent connection is kept"),

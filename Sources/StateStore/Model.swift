@@ -110,3 +110,25 @@ package enum Selection: Hashable, Sendable {
     /// A named view.
     case view(String)
 }
+
+extension Model {
+    /// The JSON of a whole state.
+    ///
+    /// - Throws: `EncodingError` for values that JSON has no number for.
+    package func text(of state: State) throws -> [UInt8] { try place.text(state) }
+
+    /// The commit that extends a recorded state by what the domain has come to declare since, or nil when they are the same.
+    package func upgrade(
+        from recorded: [UInt8], to state: State, version: Version, epoch: Epoch, at time: Timestamp
+    ) throws -> Commit? {
+        let text = try place.text(state)
+        guard try JSONValue(parsing: recorded, depthMax: 1000) != JSONValue(parsing: text, depthMax: 1000) else {
+            return nil
+        }
+        var patch = JSONPatch()
+        patch.compare(recorded, text)
+        return Commit(
+            version: version, time: time, id: Cursor(epoch, version).description, types: ["storekeeper/upgrade"],
+            action: Array(#"{"type":"storekeeper/upgrade"}"#.utf8), patch: patch.text, touched: patch.touched)
+    }
+}

@@ -43,8 +43,8 @@ extension Standing {
     ///
     /// - Returns: the token as it was parked, which may know more than the equal one that was asked for.
     mutating func leave(_ token: Token) -> Token? {
-        guard let index = spots.index(forKey: token) else { return nil }
-        let (parked, (spot, _)) = spots[index]
+        guard let place = spots.index(forKey: token) else { return nil }
+        let (parked, (spot, _)) = spots[place]
         switch spot {
         case .selection(let selection): index.remove(token, at: selection)
         case .changes(let query):

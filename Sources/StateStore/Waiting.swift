@@ -15,6 +15,12 @@ package struct Reading: Sendable {
     package let cursor: Cursor
     /// nil where there is nothing.
     package let encoded: Encoded?
+
+    /// Makes a reading.
+    package init(cursor: Cursor, encoded: Encoded?) {
+        self.cursor = cursor
+        self.encoded = encoded
+    }
 }
 
 /// Whether a waiter was taken in.

@@ -1,0 +1,33 @@
+internal import MicroHTTP
+internal import StateStore
+internal import Synchronization
+
+/// What is counted as it happens.
+final class Counters: Sendable {
+    let commits = Atomic(0)
+    let refusals = Atomic(0)
+}
+
+/// The operator's figures in Prometheus' text format.
+enum Metrics {
+    static func text(
+        _ counters: Counters, _ statistics: Statistics?, head: Version, waiters: Int, mailbox: Int, isDurable: Bool
+    ) -> String {
+        var text = ""
+        func figure(_ name: String, _ kind: String, _ help: String, _ value: some CustomStringConvertible) {
+            text += "# HELP storekeeper_\(name) \(help)\n# TYPE storekeeper_\(name) \(kind)\nstorekeeper_\(name) \(value)\n"
+        }
+        figure("version", "gauge", "Version of the state.", head)
+        figure("commits_total", "counter", "Commits answered since the start.", counters.commits.load(ordering: .relaxed))
+        figure("refusals_total", "counter", "Actions refused since the start.", counters.refusals.load(ordering: .relaxed))
+        figure("waiters", "gauge", "Requests that wait for a change.", waiters)
+        figure("mailbox_actions", "gauge", "Actions that wait for a turn.", mailbox)
+        figure("journal_up", "gauge", "1 while the journal takes commits.", isDurable ? 1 : 0)
+        if let statistics {
+            figure("connections", "gauge", "Open connections.", statistics.connections)
+            figure("requests_total", "counter", "Requests since the start.", statistics.requests)
+            figure("transport_refusals_total", "counter", "Requests refused by the transport.", statistics.refused)
+        }
+        return text
+    }
+}

@@ -1,0 +1,73 @@
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJournal
+internal import StateStore
+
+/// The settings as each part of the server wants them.
+extension Settings {
+    var storeLimits: StoreLimits {
+        StoreLimits(
+            mailboxMax: integer("mailbox_actions_max"), idempotencyKeysMax: integer("idempotency_keys_max"),
+            idempotencyLifetime: seconds("idempotency_seconds"), historyCommitsMax: integer("history_commits_max"),
+            historyBytesMax: integer("history_bytes_max"))
+    }
+
+    var contractLimits: ContractLimits {
+        var limits = ContractLimits()
+        limits.bodyBytesMax = integer("body_bytes_max")
+        limits.depthMax = integer("depth_max")
+        limits.waitDefault = seconds("wait_seconds_default")
+        limits.waitMax = seconds("wait_seconds_max")
+        limits.changesLimitDefault = integer("changes_limit_default")
+        limits.changesLimitMax = integer("changes_limit_max")
+        limits.batchActionsMax = integer("batch_actions_max")
+        limits.idempotencyLifetime = seconds("idempotency_seconds")
+        return limits
+    }
+
+    var retention: Journal.Retention {
+        Journal.Retention(
+            commitsMax: integer("journal_commits_max"), snapshotsMax: integer("journal_snapshots_max"))
+    }
+
+    /// `connections_max`, or as many as the system allows.
+    var connectionsMax: Int {
+        let most = integer("connections_max")
+        return most > 0 ? most : min(20_000, ServerConfiguration.connectionsAllowed)
+    }
+
+    var waiterCaps: WaiterCaps {
+        // A waiting request holds its connection: some have to be left for actions and probes.
+        let room = connectionsMax - max(8, connectionsMax / 32)
+        return WaiterCaps(
+            waitersMax: min(integer("waiters_max"), room), waitersPerClientMax: integer("waiters_per_client_max"))
+    }
+
+    /// `listen` taken apart: `host:port`, with brackets around an IPv6 address.
+    ///
+    /// - Throws: ``SettingsFault`` when it is spelled otherwise.
+    func listenAddress() throws(SettingsFault) -> (host: String, port: UInt16) {
+        let text = text("listen")
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            throw SettingsFault(description: "listen must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0")
+        }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        guard !host.isEmpty, !(host.contains(":") && !text.hasPrefix("[")) else {
+            throw SettingsFault(description: "listen must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0")
+        }
+        return (String(host), port)
+    }
+
+    /// Where a client on this machine reaches a server that listens as configured.
+    ///
+    /// - Throws: ``SettingsFault`` when `listen` is not an address and a port.
+    public func reachableAddress() throws(SettingsFault) -> (host: String, port: UInt16) {
+        let (host, port) = try listenAddress()
+        return switch host {
+        case "0.0.0.0": ("127.0.0.1", port)
+        case "::": ("localhost", port)
+        default: (host, port)
+        }
+    }
+}

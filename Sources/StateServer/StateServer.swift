@@ -1,0 +1,169 @@
+internal import Dispatch
+internal import FoundationEssentials
+public import Logging
+internal import MicroHTTP
+public import ServiceLifecycle
+internal import StateHTTP
+internal import StateJSON
+internal import StateJournal
+public import StateStore
+
+/// A store behind HTTP: the parts built and connected, started and stopped.
+///
+/// ```swift
+/// let server = try StateServer(MyDomain(), settings: Settings(), logger: logger)
+/// try await server.run()
+/// ```
+public struct StateServer: Service, Sendable {
+    /// Where a running server listens.
+    public struct Address: Sendable {
+        /// The address.
+        public var host: String
+        /// The TCP port.
+        public var port: UInt16
+    }
+
+    private let settings: Settings
+    private let logger: Logger
+    private let desk: Desk
+    private let server: HTTPServer
+    private let journal: Journal?
+    private let onReady: @Sendable (Address) throws -> Void
+
+    /// Builds a server: reads the domain's declarations, opens the journal and recovers the state.
+    ///
+    /// - Parameter onReady: called with the bound address once requests are taken.
+    /// - Throws: `DeclarationFault`, `JournalError`, or ``SettingsFault``; each describes itself in a sentence.
+    public init<D: Domain>(
+        _ domain: D, settings: Settings, logger: Logger, middleware: [Middleware<D.State>] = [],
+        onReady: @escaping @Sendable (Address) throws -> Void = { _ in }
+    ) throws {
+        self.settings = settings
+        self.logger = logger
+        self.onReady = onReady
+        let model = try Model(domain)
+        let limits = settings.storeLimits
+        let contractLimits = settings.contractLimits
+        let data = settings.text("data")
+        let journal =
+            data == "none"
+            ? nil
+            : try Journal(directory: data, retention: settings.retention) { try model.text(of: D.State()) }
+        self.journal = journal
+        let now: @Sendable () -> Timestamp = { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) }
+        let (origin, oldest) = try Self.origin(model, journal, logger, now())
+
+        let board = Board<Waiter>(
+            Snapshot(origin.state, of: model, at: origin.cursor), catalogue: model.catalogue, limits: limits,
+            caps: settings.waiterCaps, journalOldest: oldest)
+        // The store publishes to the service, which reaches the store through the door: one of them comes first.
+        let relay = PublicationRelay()
+        var chain: [Middleware<D.State>] = [.validation] + middleware
+        if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
+        let recorder = journal.map { Self.recorder(of: $0, logger) }
+        let store = Store(
+            model: model, middleware: chain, limits: limits, origin: origin, now: now, recorder: recorder,
+            publish: { relay.publish($0.snapshot, $0.commits) })
+        let desk = Desk(
+            contract: Contract(catalogue: model.catalogue, limits: contractLimits), board: board, journal: journal,
+            door: StoreDoor(store, model: model), logger: logger)
+        relay.connect(desk: desk, saver: journal.map { SnapshotSaver(journal: $0, board: board, logger: logger) })
+        self.desk = desk
+        let (host, port) = try settings.listenAddress()
+        server = HTTPServer(
+            configuration: ServerConfiguration(
+                host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),
+                connectionsMax: settings.connectionsMax, idleTimeout: settings.seconds("idle_timeout_seconds")),
+            handlers: desk.handlers)
+        desk.attach(server)
+    }
+
+    /// Serves until the task is cancelled or the service group shuts down gracefully; then stops as the contract says.
+    ///
+    /// - Throws: `ServerError` when the address cannot be listened on.
+    public func run() async throws {
+        let address = try server.start()
+        logger.info(
+            "ready",
+            metadata: [
+                "host": .string(address.host), "port": .stringConvertible(address.port),
+                "cursor": .string(desk.board.head.cursor.description), "data": .string(settings.text("data")),
+            ])
+        try onReady(Address(host: address.host, port: address.port))
+        // It ends by cancellation; that it says so by throwing is of no interest.
+        await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
+        await stop()
+    }
+
+    private func stop() async {
+        logger.info("stopping", metadata: ["waiters": .stringConvertible(desk.board.waitersCount)])
+        desk.beginDraining()
+        server.stopAccepting()
+        await desk.drain(over: .milliseconds(500))
+        await server.stop(grace: settings.seconds("grace_seconds"))
+        do {
+            try journal?.close()
+        } catch {
+            // Every acknowledged commit is on the disk already; only the tidying up has failed.
+            logger.warning("journal not closed", metadata: ["reason": .string("\(error)")])
+        }
+        logger.info("stopped", metadata: ["cursor": .string(desk.board.head.cursor.description)])
+    }
+}
+
+extension StateServer {
+    private static func recorder(of journal: Journal, _ logger: Logger) -> @Sendable ([Commit]) throws -> Void {
+        { commits in
+            do {
+                try journal.record(commits)
+            } catch {
+                logger.error("journal failed", metadata: ["reason": .string("\(error)")])
+                throw error
+            }
+        }
+    }
+
+    /// Where the store begins, and the oldest version that the journal can be followed from.
+    private static func origin<State>(
+        _ model: Model<State>, _ journal: Journal?, _ logger: Logger, _ now: Timestamp
+    ) throws -> (Store<State>.Origin, Version?) {
+        guard let journal else { return (.init(), nil) }
+        let recovery = try journal.recover(at: now)
+        for warning in recovery.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
+        let state: State
+        do {
+            state = try model.state(from: recovery.state)
+        } catch {
+            throw SettingsFault(
+                description:
+                    "the journal in this data directory does not fit the domain: at \(error.pointer) \(error.detail); was it made by another domain?"
+            )
+        }
+        var version = recovery.version
+        // A build that declares more than the one before changes what clients see: that is a commit like any other.
+        if let upgrade = try model.upgrade(from: recovery.state, to: state, version: version + 1, epoch: journal.epoch, at: now) {
+            try journal.record([upgrade])
+            version += 1
+            logger.notice("state extended for this domain", metadata: ["version": .stringConvertible(version)])
+        }
+        logger.info(
+            "journal recovered",
+            metadata: [
+                "version": .stringConvertible(version), "patches": .stringConvertible(recovery.patchesCount),
+                "idempotency_keys": .stringConvertible(recovery.keys.count),
+            ])
+        return (.init(state: state, cursor: Cursor(journal.epoch, version), keys: recovery.keys), recovery.oldest)
+    }
+}
+
+extension Logger {
+    /// Logs what the logging middleware tells.
+    fileprivate func log(_ record: LogRecord) {
+        var metadata: Logger.Metadata = [
+            "action.type": .string(record.actionType), "version": .stringConvertible(record.version),
+        ]
+        if record.isDryRun { metadata["dry_run"] = "true" }
+        if let rejection = record.rejection { metadata["rejection"] = .string(rejection.code) }
+        debug(record.rejection == nil ? "action" : "action rejected", metadata: metadata)
+    }
+}

@@ -1,0 +1,24 @@
+internal import ArgumentParser
+internal import StateServer
+
+/// `storekeeper check`: prints the effective settings and where each came from.
+struct Check: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print the effective settings and where each came from.")
+
+    @OptionGroup var options: SettingsOptions
+
+    func run() async throws {
+        do {
+            let reading = try await options.read()
+            _ = try Domains.named(reading.settings.text("domain"))
+            for setting in Setting.all {
+                let value = "\(setting.key) = \(reading.settings[setting.key])"
+                let padding = String(repeating: " ", count: max(1, 44 - value.count))
+                print("\(value)\(padding)# \(reading.origins[setting.key] ?? "default")")
+            }
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+}

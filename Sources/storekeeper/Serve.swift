@@ -1,0 +1,60 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Logging
+internal import ServiceLifecycle
+internal import StateServer
+internal import StateStore
+internal import UnixSignals
+
+/// `storekeeper serve`: runs until SIGTERM or SIGINT.
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Serve a state (the default).")
+
+    @OptionGroup var options: SettingsOptions
+
+    @Option(help: "Write the bound port to this file when ready.")
+    var portFile: String?
+
+    func run() async throws {
+        do {
+            let settings = try await options.read().settings
+            let logger = try Self.logger(settings)
+            let server = try Self.server(
+                Domains.named(settings.text("domain")), settings, logger, portFile: portFile)
+            let group = ServiceGroup(
+                configuration: .init(
+                    services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+            try await group.run()
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+
+    private static func server(
+        _ domain: some Domain, _ settings: Settings, _ logger: Logger, portFile: String?
+    ) throws -> StateServer {
+        try StateServer(domain, settings: settings, logger: logger) { address in
+            guard let portFile else { return }
+            // Whole or not at all: whoever waits for the file may read it at any moment.
+            try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
+        }
+    }
+
+    private static func logger(_ settings: Settings) throws -> Logger {
+        guard let level = Logger.Level(rawValue: settings.text("log_level")) else {
+            let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+            throw SettingsFault(description: "log_level must be one of \(levels)")
+        }
+        LoggingSystem.bootstrap(JSONLogHandler.init)
+        var logger = Logger(label: "storekeeper")
+        logger.logLevel = level
+        return logger
+    }
+}
+
+/// Ends the program with a sentence on standard error and exit code 1.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}

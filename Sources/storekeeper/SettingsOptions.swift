@@ -1,0 +1,28 @@
+internal import ArgumentParser
+internal import Foundation
+internal import StateServer
+
+/// The flags that every subcommand shares: where the settings come from.
+struct SettingsOptions: ParsableArguments {
+    @Option(help: "A JSON file of settings; config/storekeeper.json lists them all.")
+    var config: String?
+
+    @Option(help: "Address and port, such as 127.0.0.1:8080; port 0 picks a free one.")
+    var listen: String?
+
+    @Option(help: "Directory of the journal; none keeps the state in memory.")
+    var data: String?
+
+    @Option(help: "Which domain to serve: \(Domains.names.joined(separator: ", ")).")
+    var domain: String?
+
+    @Option(help: "trace, debug, info, notice, warning, error or critical.")
+    var logLevel: String?
+
+    /// Reads the file, then the environment, then these flags.
+    func read() async throws -> SettingsReading {
+        let flags: [String: String?] = ["listen": listen, "data": data, "domain": domain, "log_level": logLevel]
+        return try await SettingsReading(
+            file: config, environment: ProcessInfo.processInfo.environment, flags: flags.compactMapValues(\.self))
+    }
+}

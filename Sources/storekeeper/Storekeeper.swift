@@ -1,0 +1,11 @@
+internal import ArgumentParser
+
+/// The command line.
+@main
+struct Storekeeper: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "storekeeper",
+        abstract: "One authoritative state for many processes, over plain HTTP.",
+        subcommands: [Serve.self, Check.self, Health.self],
+        defaultSubcommand: Serve.self)
+}
