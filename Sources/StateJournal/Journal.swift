@@ -143,11 +143,12 @@ package final class Journal: Sendable {
                 """)
         try statement.execute(
             arguments: [
-                version, commit.time.milliseconds, isOwn(commit.id) ? commit.id : nil, commit.cause, commit.root,
+                version, commit.time.milliseconds, commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause,
+                commit.root,
                 commit.types.joined(separator: ","), Data(commit.action), Data(commit.patch),
                 Data(Self.text(of: commit.touched)),
             ])
-        for id in commit.memberIDs + (isOwn(commit.id) ? [commit.id] : []) {
+        for id in commit.clientIDs {
             try db.cachedStatement(sql: "INSERT OR REPLACE INTO ids VALUES (?, ?)").execute(arguments: [id, version])
         }
         if let record = commit.idempotency {
@@ -158,8 +159,6 @@ package final class Journal: Sendable {
                 ])
         }
     }
-
-    private func isOwn(_ id: String) -> Bool { Cursor(text: id)?.epoch != epoch }
 
     private static func text(of pointers: [JSONPointer]) -> [UInt8] {
         JSONValue.array(pointers.map { .string($0.description) }).text
@@ -178,9 +177,12 @@ package final class Journal: Sendable {
         }
     }
 
-    /// Copies the WAL into the file. Called when the store stops.
-    package func close() throws {
+    /// Saves a last snapshot, where anything came after the newest one, and copies the WAL into the file.
+    ///
+    /// - Throws: ``JournalError``. What was recorded is safe all the same; the next start only takes longer.
+    package func close(_ state: [UInt8], version: Version) throws {
         do {
+            if condition.withLock({ $0.commitsSince > 0 }) { _ = try saveSnapshot(state, version: version) }
             try database.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try database.close()
         } catch { throw JournalError("close", path, error) }

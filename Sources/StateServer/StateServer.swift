@@ -102,7 +102,8 @@ public struct StateServer: Service, Sendable {
         await desk.drain(over: .milliseconds(500))
         await server.stop(grace: settings.seconds("grace_seconds"))
         do {
-            try journal?.close()
+            let head = desk.board.head
+            try journal?.close(head.whole(), version: head.cursor.version)
         } catch {
             // Every acknowledged commit is on the disk already; only the tidying up has failed.
             logger.warning("journal not closed", metadata: ["reason": .string("\(error)")])
