@@ -192,6 +192,15 @@ package final class Journal: Sendable {
 // MARK: - Snapshots
 
 extension Journal {
+    /// Counts what the next snapshot will spare from where a recovery has found it.
+    func beginCounting(_ recovery: Recovery) {
+        condition.withLock { condition in
+            condition.commitsSince = recovery.patchesCount
+            condition.bytesSince = recovery.patchesBytes
+            condition.snapshotBytes = recovery.state.count
+        }
+    }
+
     /// Whether enough has been recorded since the newest snapshot for another to be worth it; claims the right to save it.
     ///
     /// A snapshot is due after 10,000 commits whose patches weigh as much as the last one: start-up stays short, and no
