@@ -177,10 +177,12 @@ package final class Journal: Sendable {
         }
     }
 
-    /// Saves a last snapshot, where anything came after the newest one, and copies the WAL into the file.
+    /// Saves a last snapshot, where anything came after the newest one, copies the WAL into the file, and
+    /// lets another process have the directory.
     ///
     /// - Throws: ``JournalError``. What was recorded is safe all the same; the next start only takes longer.
     package func close(_ state: [UInt8], version: Version) throws {
+        defer { lock.release() }
         do {
             if condition.withLock({ $0.commitsSince > 0 }) { _ = try saveSnapshot(state, version: version) }
             try database.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }

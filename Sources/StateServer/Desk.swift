@@ -32,8 +32,8 @@ final class Desk: Sendable {
         self.logger = logger
     }
 
-    /// Names the transport that carries the answers of those who wait.
-    func attach(_ server: HTTPServer) {
+    /// Names the transport that carries the answers of those who wait; nil once it has stopped.
+    func attach(_ server: HTTPServer?) {
         self.server.withLock { $0 = server }
     }
 

@@ -28,6 +28,7 @@ public struct StateServer: Service, Sendable {
     private let desk: Desk
     private let server: HTTPServer
     private let journal: Journal?
+    private let relay: PublicationRelay
     private let onReady: @Sendable (Address) throws -> Void
 
     /// Builds a server: reads the domain's declarations, opens the journal and recovers the state.
@@ -58,6 +59,7 @@ public struct StateServer: Service, Sendable {
             caps: settings.waiterCaps, journalOldest: oldest)
         // The store publishes to the service, which reaches the store through the door: one of them comes first.
         let relay = PublicationRelay()
+        self.relay = relay
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let recorder = journal.map { Self.recorder(of: $0, logger) }
@@ -101,6 +103,8 @@ public struct StateServer: Service, Sendable {
         server.stopAccepting()
         await desk.drain(over: .milliseconds(500))
         await server.stop(grace: settings.seconds("grace_seconds"))
+        desk.attach(nil)
+        relay.disconnect()
         do {
             let head = desk.board.head
             try journal?.close(head.whole(), version: head.cursor.version)
