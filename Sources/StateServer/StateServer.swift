@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import FoundationEssentials
+internal import Glibc
 public import Logging
 internal import MicroHTTP
 public import ServiceLifecycle
@@ -51,8 +51,7 @@ public struct StateServer: Service, Sendable {
             ? nil
             : try Journal(directory: data, retention: settings.retention) { try model.text(of: D.State()) }
         self.journal = journal
-        let now: @Sendable () -> Timestamp = { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) }
-        let (origin, oldest) = try Self.origin(model, journal, logger, now())
+        let (origin, oldest) = try Self.origin(model, journal, logger, .now())
 
         let board = Board<Waiter>(
             Snapshot(origin.state, of: model, at: origin.cursor), catalogue: model.catalogue, limits: limits,
@@ -64,7 +63,7 @@ public struct StateServer: Service, Sendable {
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let recorder = journal.map { Self.recorder(of: $0, logger) }
         let store = Store(
-            model: model, middleware: chain, limits: limits, origin: origin, now: now, recorder: recorder,
+            model: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, recorder: recorder,
             publish: { relay.publish($0.snapshot, $0.commits) })
         let desk = Desk(
             contract: Contract(catalogue: model.catalogue, limits: contractLimits), board: board, journal: journal,
@@ -158,6 +157,15 @@ extension StateServer {
                 "idempotency_keys": .stringConvertible(recovery.keys.count),
             ])
         return (.init(state: state, cursor: Cursor(journal.epoch, version), keys: recovery.keys), recovery.oldest)
+    }
+}
+
+extension Timestamp {
+    /// The system's clock; the only place that looks at it.
+    fileprivate static func now() -> Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 }
 
