@@ -31,9 +31,11 @@ struct ActionSchemas {
     private var schemas: JSONValue {
         var schemas = JSONObject()
         let names = actions.map { Self.name(of: $0.type) }
+        var mapping = JSONObject()
+        for (action, name) in zip(actions, names) { mapping[action.type] = .string("#/components/schemas/\(name)") }
         schemas["Action"] = .of(
             ("oneOf", .array(names.map(Self.reference))),
-            ("discriminator", .of(("propertyName", .string("type")))))
+            ("discriminator", .of(("propertyName", .string("type")), ("mapping", .object(mapping)))))
         for (action, name) in zip(actions, names) {
             let hasFields = action.payload[pointer: "/properties"] != nil
             schemas[name] = .of(
@@ -73,13 +75,14 @@ struct ActionSchemas {
         let pretty = Self.query("pretty", "Indent the answer", "boolean")
         let atLeast = Self.query("at-least", "A cursor that the answer must not be older than", "string")
         var paths = JSONObject()
+        let version = Self.query("version", "A past version, while it is kept", "integer")
+        let reading = [wait, atLeast, version, pretty]
         paths["/v1"] = Self.get("Who this server is", [pretty])
-        paths["/v1/state"] = Self.get(
-            "The whole state", [wait, atLeast, Self.query("version", "A past version", "integer"), pretty])
+        paths["/v1/state"] = Self.get("The whole state", reading)
         paths["/v1/state/{pointer}"] = Self.get(
             "A part of the state by JSON Pointer",
-            [Self.parameter("pointer", "path", "Tokens of a JSON Pointer", "string", isRequired: true), wait, atLeast, pretty])
-        for view in views { paths["/v1/views/\(view)"] = Self.get("The view \(view)", [wait, atLeast, pretty]) }
+            [Self.parameter("pointer", "path", "Tokens of a JSON Pointer", "string", isRequired: true)] + reading)
+        for view in views { paths["/v1/views/\(view)"] = Self.get("The view \(view)", reading) }
         paths["/v1/views"] = Self.get("The named views", [pretty])
         paths["/v1/changes"] = Self.get(
             "Every commit after a cursor",

@@ -42,7 +42,10 @@ package struct Contract: Sendable {
     /// - Parameter position: the present head and the oldest position that can be followed from.
     package func answer(_ request: Request, position: HeadPosition, requestID: String) -> Answer {
         do throws(Problem) {
-            return try route(request, position: position, requestID: requestID)
+            let answer = try route(request, position: position, requestID: requestID)
+            guard case .respond(var response) = answer else { return answer }
+            response.fields[.stateCursor] = position.head.description
+            return .respond(response)
         } catch {
             return .respond(response(to: error, head: position.head, requestID: requestID))
         }
@@ -167,16 +170,20 @@ package struct Contract: Sendable {
             let cursor = try cursor(text, "at-least")
             guard cursor.epoch == position.head.epoch else { throw lost("cursor-lost", position) }
             read.atLeast = cursor.version
-            if cursor.version > position.head.version, read.wait == nil { throw Self.aheadOfHead(position.head) }
+            if cursor.version > position.head.version, read.wait == nil {
+                throw Self.aheadOfHead(position.head, hint: "; add wait to wait for it")
+            }
         }
         if let text = try parameters.text("version") {
             guard let version = Version(text) else {
                 throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
             }
-            guard version <= position.head.version else { throw Self.aheadOfHead(position.head) }
-            guard read.wait == nil, read.atLeast == nil else {
-                throw Problem(.badRequest, "bad-parameter", "a past version never changes: it cannot be waited for")
+            guard !parameters.has("wait"), read.atLeast == nil else {
+                throw Problem(.badRequest, "bad-parameter", "version takes no wait and no at-least: the past never changes")
             }
+            guard version <= position.head.version else { throw Self.aheadOfHead(position.head) }
+            // A wait that is only preferred may be left out.
+            read.wait = nil
             read.version = version
         }
         return .read(read)
@@ -209,7 +216,11 @@ package struct Contract: Sendable {
             follow.filter.path = pointer
         }
         if let text = try parameters.text("types") {
-            for type in text.split(separator: ",").map(String.init) {
+            let types = text.split(separator: ",").map(String.init)
+            guard !types.isEmpty else {
+                throw Problem(.badRequest, "bad-parameter", "types must name at least one action type")
+            }
+            for type in types {
                 guard catalogue.actions[type] != nil else { throw unknownType(type, at: nil) }
                 follow.filter.types.append(type)
             }

@@ -10,7 +10,8 @@ struct Parameters {
         for parameter in target.parameters {
             guard known.contains(parameter.name) else {
                 let names = known.isEmpty ? "this path takes none" : "known here are \(known.sorted().joined(separator: ", "))"
-                throw Problem(.badRequest, "unknown-parameter", "there is no such query parameter; \(names)")
+                throw Problem(
+                    .badRequest, "unknown-parameter", "there is no query parameter \(parameter.name.prefix(64)); \(names)")
             }
             guard values.updateValue(parameter.value, forKey: parameter.name) == nil else {
                 throw Problem(.badRequest, "bad-parameter", "\(parameter.name) stands twice in the query")

@@ -68,7 +68,7 @@ extension Core where State == Sample.State {
     @discardableResult
     mutating func run(_ submissions: [Submission], at milliseconds: Int64 = 0) -> Turn {
         let turn = turn(submissions, at: Timestamp(milliseconds: milliseconds))
-        adopt(turn, at: Timestamp(milliseconds: milliseconds))
+        adopt(turn)
         return turn
     }
 
