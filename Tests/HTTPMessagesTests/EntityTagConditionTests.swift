@@ -31,7 +31,10 @@ struct EntityTagConditionTests {
 
     @Test(
         "what is neither a star nor a list of quoted tags is refused",
-        arguments: ["", " ", ",", "a", #""a"#, #"a""#, #""a" "b""#, #""a";"b""#, #"w/"a""#, #"W/a"#, #"W/ "a""#, #"*, "a""#, #""a", *"#]
+        arguments: [
+            "", " ", ",", "a", #""a"#, #"a""#, #""a" "b""#, #""a";"b""#, #"w/"a""#, #"W/a"#, #"W/ "a""#, #"*, "a""#,
+            #""a", *"#,
+        ]
     )
     func refused(value: String) {
         #expect(EntityTagCondition(value) == nil)

@@ -24,7 +24,8 @@ struct PreferencesTests {
     @Test(
         "a preference that is unknown or makes no sense is ignored",
         arguments: [
-            "", ",", ";", "=", "wait=", "wait=-1", "wait=soon", "wait=1.5", "wait=99999999999999999999", "waiting=5", "return",
+            "", ",", ";", "=", "wait=", "wait=-1", "wait=soon", "wait=1.5", "wait=99999999999999999999", "waiting=5",
+            "return",
             "return=", "return=all", #"note="return=minimal, wait=5""#, #"note="a\", wait=5""#,
         ])
     func ignored(value: String) {

@@ -27,10 +27,14 @@ struct ContractTests {
         guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
         let document = try json(response)
         #expect(document[pointer: "/openapi"] == .string("3.1.0"))
-        let references = String(decoding: response.body, as: UTF8.self).split(separator: "\"").filter { $0.hasPrefix("#/") }
+        let references = String(decoding: response.body, as: UTF8.self).split(separator: "\"").filter {
+            $0.hasPrefix("#/")
+        }
         #expect(!references.isEmpty)
         for reference in references {
-            #expect(document[pointer: try #require(JSONPointer(text: String(reference.dropFirst())))] != nil, "\(reference)")
+            #expect(
+                document[pointer: try #require(JSONPointer(text: String(reference.dropFirst())))] != nil, "\(reference)"
+            )
         }
     }
 
@@ -52,7 +56,9 @@ struct ContractTests {
             #expect(Set(names.map { String(decoding: $0.text, as: UTF8.self) }) == Set(known.map { "\"\($0)\"" }))
 
             guard case .respond(let refusal) = try self.answer(Request(target: "\(target)?unknown")) else { continue }
-            #expect(String(decoding: refusal.body, as: UTF8.self).contains("known here are \(known.joined(separator: ", "))\""))
+            #expect(
+                String(decoding: refusal.body, as: UTF8.self).contains(
+                    "known here are \(known.joined(separator: ", "))\""))
         }
     }
 
@@ -80,7 +86,8 @@ struct ContractTests {
         "what the rim refuses is said with its status, and with a time to come back where that helps",
         arguments: [
             (Problem.tooManyWaiters(.all), 503, "5"), (.tooManyWaiters(.client), 429, "5"), (.draining, 503, "1"),
-            (.notDurable, 503, "1"), (.versionGone(oldest: 3), 410, nil), (.ourFault, 500, nil), (.tooLarge(limit: 9), 413, nil),
+            (.notDurable, 503, "1"), (.versionGone(oldest: 3), 410, nil), (.ourFault, 500, nil),
+            (.tooLarge(limit: 9), 413, nil),
         ] as [(Problem, Int, String?)])
     func rim(problem: Problem, status: Int, retryAfter: String?) {
         #expect(problem.status.code == status)
@@ -91,7 +98,8 @@ struct ContractTests {
         "what the store cannot do is said with its status",
         arguments: [
             (.full(.mailbox), 503, "mailbox-full"), (.full(.idempotencyKeys), 503, "idempotency-keys-full"),
-            (.notRecorded, 503, "not-durable"), (.failed(detail: "secret"), 500, "internal"), (.draining, 503, "draining"),
+            (.notRecorded, 503, "not-durable"), (.failed(detail: "secret"), 500, "internal"),
+            (.draining, 503, "draining"),
         ] as [(Outcome, Int, String)])
     func outcomes(outcome: Outcome, status: Int, code: String) throws {
         let request = DispatchRequest(
@@ -129,7 +137,8 @@ struct ContractTests {
             ("?wait=55", nil, .seconds(55), nil), ("?wait=56", nil, .seconds(55), 55),
             ("?wait=1e300", nil, .seconds(55), 55), ("?wait", nil, .seconds(25), nil), ("?wait=0", nil, nil, nil),
             ("", nil, nil, nil), ("", "wait", .seconds(25), 25), ("", "wait=55", .seconds(55), 55),
-            ("", "wait=56", .seconds(55), 55), ("", "wait=9223372036854775807", .seconds(55), 55), ("", "wait=0", nil, nil),
+            ("", "wait=56", .seconds(55), 55), ("", "wait=9223372036854775807", .seconds(55), 55),
+            ("", "wait=0", nil, nil),
             ("?wait=5", "wait=50", .seconds(5), nil),
         ] as [(String, String?, Duration?, Int?)])
     func wait(query: String, preference: String?, duration: Duration?, applied: Int?) throws {

@@ -19,7 +19,9 @@ struct Demo: Domain {
         var id: Int
         var title: String
         func validate() throws(Rejection) {
-            guard !title.isEmpty else { throw Rejection("tasks.title", "a title is not empty", kind: .invalid, pointer: "/title") }
+            guard !title.isEmpty else {
+                throw Rejection("tasks.title", "a title is not empty", kind: .invalid, pointer: "/title")
+            }
         }
     }
     struct CompleteTask: Action { static let type = "tasks/complete"; var id: Int; var done: Bool? }
@@ -31,7 +33,8 @@ struct Demo: Domain {
         Slice("counter", \.counter) {
             On(Add.self) { state, action throws(Rejection) in
                 guard state.value + action.amount >= 0 else {
-                    throw Rejection("counter.negative", "\(state.value) + \(action.amount) is below 0", pointer: "/amount")
+                    throw Rejection(
+                        "counter.negative", "\(state.value) + \(action.amount) is below 0", pointer: "/amount")
                 }
                 state.value += action.amount
             }

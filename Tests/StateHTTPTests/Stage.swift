@@ -49,7 +49,11 @@ final class Stage {
     final class Log: Sendable {
         private let stored = Mutex<[Wake<Int>]>([])
         func add(_ wakes: [Wake<Int>]) { stored.withLock { $0 += wakes } }
-        func take() -> [Wake<Int>] { stored.withLock { wakes in defer { wakes = [] }; return wakes } }
+        func take() -> [Wake<Int>] {
+            stored.withLock { wakes in
+                defer { wakes = [] }; return wakes
+            }
+        }
     }
 
     init(_ setting: Setting = Setting()) throws {

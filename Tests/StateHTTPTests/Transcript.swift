@@ -65,7 +65,9 @@ struct Transcript {
             lines.removeFirst()
             if line.hasPrefix("@ from ") { client = String(line.dropFirst(7)) }
             if line == "@ the store drains" { stage.drain() }
-            if line.hasSuffix(" seconds pass"), let seconds = line.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) {
+            if line.hasSuffix(" seconds pass"),
+                let seconds = line.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
+            {
                 let timeouts = try stage.pass(.seconds(seconds))
                 answers += timeouts.map { "answer to \($0.number):\n" + Self.text($0.1, to: .get) }
             }
@@ -131,7 +133,8 @@ extension Stage.Setting {
 extension Transcript {
     static let names = [
         "at-least", "batches", "bulk-loads", "changes", "conditional-reads", "conditions", "descriptions", "dispatch",
-        "dry-runs", "following", "idempotency", "idempotency-limit", "lost-cursors", "methods", "past-versions", "preferences", "reading",
+        "dry-runs", "following", "idempotency", "idempotency-limit", "lost-cursors", "methods", "past-versions",
+        "preferences", "reading",
         "refused-bodies", "stopping", "views", "waiter-caps", "waiting",
     ]
 }

@@ -59,4 +59,16 @@ struct IdempotencyTests {
         guard case .full(.idempotencyKeys) = turn.outcomes[0] else { Issue.record("no"); return }
         #expect(turn.outcomes[1].receipt?.isReplay == true)
     }
+
+    @Test("keys that have expired leave room by themselves, even where nothing is committed in between")
+    func expiredKeysLeaveRoom() throws {
+        var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1, idempotencyLifetime: .seconds(1)))
+        core.run([.of(Sample.Add(amount: 1), key: "a")], at: 0)
+
+        let early = core.run([.of(Sample.Add(amount: 1), key: "b")], at: 999)
+        let late = core.run([.of(Sample.Add(amount: 1), key: "b")], at: 1000)
+
+        guard case .full(.idempotencyKeys) = early.outcomes[0] else { Issue.record("no"); return }
+        #expect(late.outcomes[0].receipt?.version == 2)
+    }
 }

@@ -55,12 +55,29 @@ struct Sample: Domain {
     }
 }
 
+extension Sample {
+    /// One of its actions, at random; some are rejected, some change nothing.
+    static func anything(using generator: inout some RandomNumberGenerator) -> any Action {
+        let id = Int.random(in: 0..<8, using: &generator)
+        return switch Int.random(in: 0..<7, using: &generator) {
+        case 0: Add(amount: id - 3)
+        case 1, 2: Put(id: id, name: "\(Int.random(in: 0..<3, using: &generator))")
+        case 3: Remove(id: id)
+        case 4: Move(id: id, position: Int.random(in: 0..<3, using: &generator))
+        case 5: Both(id: id)
+        default: Add(amount: 0)
+        }
+    }
+}
+
 extension Core where State == Sample.State {
+    static var epoch: Epoch { Epoch("aaaaaaaaaaaaaaaa") ?? .random() }
+
     static func sample(
         middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits()
     ) throws -> Core {
         Core(
-            model: try Model(Sample()), epoch: Epoch("aaaaaaaaaaaaaaaa")!, middleware: middleware, limits: limits,
+            model: try Model(Sample()), epoch: epoch, middleware: middleware, limits: limits,
             state: State(), version: 0, keys: [])
     }
 
