@@ -305,14 +305,17 @@ struct WaiterCapsTests {
         published.commit(Sample.Add(amount: 1))
     }
 
-    @Test("who is woken leaves a place")
+    @Test("who is woken leaves a place, and one place only")
     func woken() throws {
-        var published = try Published(caps: WaiterCaps(waitersMax: 1, waitersPerClientMax: 1))
+        var published = try Published(caps: WaiterCaps(waitersMax: 9, waitersPerClientMax: 2))
         _ = published.board.follow(ChangesQuery(since: 0), as: 1, client: "a")
+        _ = published.board.park(2, client: "a", until: 9)
 
         published.commit(Sample.Add(amount: 1))
+        let parkings = [3, 4].map { published.board.park($0, client: "a", until: 9).name }
 
-        #expect(published.board.park(2, client: "a", until: 9).name == "parked")
+        #expect(parkings == ["parked", "refused(StateStore.Parking.Share.client)"])
+        #expect(published.board.waitersCount == 2)
     }
 }
 
