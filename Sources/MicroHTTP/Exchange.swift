@@ -26,6 +26,9 @@ public final class Exchange: Sendable {
         inbox.put(.answer(self, response))
     }
 
+    /// Whether it has been answered or has ended: an answer would be ignored.
+    public var isOver: Bool { fired.load(ordering: .acquiring) }
+
     /// Claims the right to answer; true for the first caller only.
     func fire() -> Bool {
         // Resuming a connection that is not suspended is undefined behaviour (MICROHTTPD.md 4): this step is the gate.

@@ -39,7 +39,8 @@ struct ActionSchemas {
         for (action, name) in zip(actions, names) {
             let hasFields = action.payload[pointer: "/properties"] != nil
             schemas[name] = .of(
-                ("type", .string("object")), ("required", .array((hasFields ? ["type", "payload"] : ["type"]).map(JSONValue.string))),
+                ("type", .string("object")),
+                ("required", .array((hasFields ? ["type", "payload"] : ["type"]).map(JSONValue.string))),
                 (
                     "properties",
                     .of(
@@ -103,7 +104,7 @@ struct ActionSchemas {
                     Self.query("dry-run", "Commit nothing, answer with the patch", "boolean"),
                     Self.query("path", "What If-Match guards", "string"), pretty,
                     Self.parameter("Idempotency-Key", "header", "Makes a retry safe", "string", isRequired: false),
-                    Self.parameter("If-Match", "header", "The content tag that path must have", "string", isRequired: false),
+                    Self.parameter("If-Match", "header", "The tag that path must have", "string", isRequired: false),
                 ])
             ),
             (
@@ -142,7 +143,9 @@ struct ActionSchemas {
         String(type.map { $0.isLetter || $0.isNumber ? $0 : "-" })
     }
 
-    private static func reference(_ name: String) -> JSONValue { .of(("$ref", .string("#/components/schemas/\(name)"))) }
+    private static func reference(_ name: String) -> JSONValue {
+        .of(("$ref", .string("#/components/schemas/\(name)")))
+    }
 
     private static func type(_ name: String) -> JSONValue { .of(("type", .string(name))) }
 
@@ -177,7 +180,8 @@ struct ActionSchemas {
     }
 
     private static func responses(schema: String?) -> JSONValue {
-        let content = JSONValue.of(("application/json", .of(("schema", schema.map(reference) ?? .object(JSONObject())))))
+        let schema = schema.map(reference) ?? .object(JSONObject())
+        let content = JSONValue.of(("application/json", .of(("schema", schema))))
         let problem = JSONValue.of(("application/problem+json", .of(("schema", reference("Problem")))))
         return .of(
             ("200", .of(("description", .string("As asked")), ("content", content))),

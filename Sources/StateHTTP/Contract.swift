@@ -131,7 +131,8 @@ package struct Contract: Sendable {
         guard path.count == 3, catalogue.views[path[2]] != nil else {
             let names = catalogue.views.keys.sorted().joined(separator: ", ")
             throw Problem(
-                .notFound, "no-such-view", names.isEmpty ? "this store has no views" : "there is no such view; there are \(names)")
+                .notFound, "no-such-view",
+                names.isEmpty ? "this store has no views" : "there is no such view; there are \(names)")
         }
         return try read(.view(path[2]), request, target, position, requestID)
     }
@@ -151,7 +152,8 @@ package struct Contract: Sendable {
     }
 
     private func read(
-        _ selection: Selection, _ request: Request, _ target: RequestTarget, _ position: HeadPosition, _ requestID: String
+        _ selection: Selection, _ request: Request, _ target: RequestTarget, _ position: HeadPosition,
+        _ requestID: String
     ) throws(Problem) -> Answer {
         if let options = try onlyReads(request) { return .respond(options) }
         let parameters = try Parameters(target, known: ["wait", "at-least", "version", "pretty"])
@@ -163,7 +165,8 @@ package struct Contract: Sendable {
             case .any?: read.known = .any
             case .tags(let tags)?: read.known = .tags(tags.map(\.opaque))
             case nil:
-                throw Problem(.badRequest, "bad-entity-tag", "If-None-Match must be * or a list of tags in double quotes")
+                throw Problem(
+                    .badRequest, "bad-entity-tag", "If-None-Match must be * or a list of tags in double quotes")
             }
         }
         if let text = try parameters.text("at-least") {
@@ -179,7 +182,8 @@ package struct Contract: Sendable {
                 throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
             }
             guard !parameters.has("wait"), read.atLeast == nil else {
-                throw Problem(.badRequest, "bad-parameter", "version takes no wait and no at-least: the past never changes")
+                throw Problem(
+                    .badRequest, "bad-parameter", "version takes no wait and no at-least: the past never changes")
             }
             guard version <= position.head.version else { throw Self.aheadOfHead(position.head) }
             // A wait that is only preferred may be left out.

@@ -29,41 +29,63 @@ extension JSONValue {
             self = value
             return true
         }
-        switch self {
-        case .object(var object):
-            self = .null
+        if var object = takeObject() {
             defer { self = .object(object) }
-            if tokens.count > 1 {
-                guard object[token] != nil else { return false }
-                return object[token]?.apply(operation, at: tokens.dropFirst(), value) ?? false
-            }
-            switch (operation, value) {
-            case ("add", let value?): object[token] = value
-            case ("replace", let value?):
-                guard object[token] != nil else { return false }
-                object[token] = value
-            case ("remove", _):
-                guard object[token] != nil else { return false }
-                object[token] = nil
-            default: return false
-            }
-            return true
-        case .array(var elements):
-            self = .null
+            return Self.apply(operation, to: &object, at: token, tokens.dropFirst(), value)
+        }
+        if var elements = takeElements() {
             defer { self = .array(elements) }
-            guard let index = token == "-" ? elements.count : JSONPointer.index(token) else { return false }
-            if tokens.count > 1 {
-                guard index < elements.count else { return false }
-                return elements[index].apply(operation, at: tokens.dropFirst(), value)
-            }
-            switch (operation, value) {
-            case ("add", let value?) where index <= elements.count: elements.insert(value, at: index)
-            case ("replace", let value?) where index < elements.count: elements[index] = value
-            case ("remove", _) where index < elements.count: elements.remove(at: index)
-            default: return false
-            }
-            return true
+            return Self.apply(operation, to: &elements, at: token, tokens.dropFirst(), value)
+        }
+        return false
+    }
+
+    private static func apply(
+        _ operation: String, to object: inout JSONObject, at token: String, _ rest: ArraySlice<String>,
+        _ value: JSONValue?
+    ) -> Bool {
+        if !rest.isEmpty { return object[token]?.apply(operation, at: rest, value) ?? false }
+        switch (operation, value) {
+        case ("add", let value?): object[token] = value
+        case ("replace", let value?) where object.contains(token): object[token] = value
+        case ("remove", _) where object.contains(token): object[token] = nil
         default: return false
         }
+        return true
+    }
+
+    private static func apply(
+        _ operation: String, to elements: inout [JSONValue], at token: String, _ rest: ArraySlice<String>,
+        _ value: JSONValue?
+    ) -> Bool {
+        guard let index = token == "-" ? elements.count : JSONPointer.index(token) else { return false }
+        if !rest.isEmpty {
+            return index < elements.count && elements[index].apply(operation, at: rest, value)
+        }
+        switch (operation, value) {
+        case ("add", let value?) where index <= elements.count: elements.insert(value, at: index)
+        case ("replace", let value?) where index < elements.count: elements[index] = value
+        case ("remove", _) where index < elements.count: elements.remove(at: index)
+        default: return false
+        }
+        return true
+    }
+
+    /// Takes the members out, so that they are held once and changing them copies nothing.
+    ///
+    /// In a function of its own: a `switch` on self would keep a second hold on them until its end.
+    @inline(never)
+    private mutating func takeObject() -> JSONObject? {
+        guard case .object(let object) = self else { return nil }
+        self = .null
+        return object
+    }
+
+    /// Takes the elements out, as ``takeObject()`` does the members.
+    @inline(never)
+    private mutating func takeElements() -> [JSONValue]? {
+        guard case .array(let elements) = self else { return nil }
+        self = .null
+        return elements
     }
 }

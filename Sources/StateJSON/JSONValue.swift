@@ -41,6 +41,9 @@ package struct JSONObject: Sendable {
         }
     }
 
+    /// Whether there is a member with this key.
+    package func contains(_ key: String) -> Bool { position(of: key) != nil }
+
     /// Appends a member whose key is known to be new.
     package mutating func append(_ key: String, _ value: JSONValue) {
         members.append((key, value))

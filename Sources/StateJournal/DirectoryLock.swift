@@ -1,29 +1,36 @@
 internal import Glibc
+internal import Synchronization
 
 /// The right to be the only process that writes to a data directory.
 ///
 /// An advisory lock on a file in it: the kernel releases it when the process ends, however it ends.
 final class DirectoryLock: Sendable {
-    private let descriptor: Int32
+    private let descriptor: Mutex<Int32?>
 
     /// Takes the lock.
     ///
     /// - Throws: ``JournalError`` when another process has it.
     init(directory: String) throws(JournalError) {
         let path = directory + "/lock"
-        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
             throw JournalError("cannot open \(path): \(String(cString: strerror(errno)))")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            close(descriptor)
+            Glibc.close(descriptor)
             throw JournalError(
                 "another process is using the data directory \(directory); one store has one process: stop that one, or give this one another --data"
             )
         }
+        self.descriptor = Mutex(descriptor)
+    }
+
+    /// Gives the right up; a second time it does nothing.
+    func release() {
+        if let descriptor = descriptor.withLock({ $0.take() }) { Glibc.close(descriptor) }
     }
 
     deinit {
-        close(descriptor)
+        release()
     }
 }

@@ -14,6 +14,8 @@ extension Journal {
         package var keys: [KeyRecord]
         /// How many patches were applied to the snapshot.
         package var patchesCount: Int
+        /// How many bytes they have.
+        package var patchesBytes: Int
         /// Snapshots that were of no use, as sentences for the operator.
         package var warnings: [String]
     }
@@ -24,10 +26,16 @@ extension Journal {
     ///
     /// - Throws: ``JournalError`` when no snapshot can be used or a commit is missing.
     package func recover(at time: Timestamp) throws -> Recovery {
+        let recovery = try readRecovery(at: time)
+        beginCounting(recovery)
+        return recovery
+    }
+
+    private func readRecovery(at time: Timestamp) throws -> Recovery {
         try reading { db in
             var warnings: [String] = []
             let head = try Self.headVersion(db)
-            let (state, version, count) = try self.state(db, upTo: head, warnings: &warnings)
+            let (state, version, count, bytes) = try self.state(db, upTo: head, warnings: &warnings)
             let keys = try Row.fetchAll(
                 db, sql: "SELECT * FROM keys WHERE expiry > ?", arguments: [time.milliseconds]
             ).map { row in
@@ -37,7 +45,7 @@ extension Journal {
             }
             return Recovery(
                 state: state.text, version: version, oldest: try Self.oldest(db), keys: keys, patchesCount: count,
-                warnings: warnings)
+                patchesBytes: bytes, warnings: warnings)
         }
     }
 
@@ -64,7 +72,7 @@ extension Journal {
 
     private func state(
         _ db: Database, upTo version: Version, warnings: inout [String]
-    ) throws -> (state: JSONValue, version: Version, patchesCount: Int) {
+    ) throws -> (state: JSONValue, version: Version, patchesCount: Int, patchesBytes: Int) {
         let candidates = try Int64.fetchAll(
             db, sql: "SELECT version FROM snapshots WHERE version <= ? ORDER BY version DESC", arguments: [Int64(version)])
         for candidate in candidates {
@@ -100,25 +108,27 @@ extension Journal {
 
     private func apply(
         _ db: Database, to state: JSONValue, from start: Version, upTo end: Version
-    ) throws -> (JSONValue, Version, Int) {
+    ) throws -> (JSONValue, Version, Int, Int) {
         var state = state
         var version = start
         let rows = try Row.fetchCursor(
             db, sql: "SELECT version, patch FROM commits WHERE version > ? AND version <= ? ORDER BY version",
             arguments: [Int64(start), Int64(end)])
         var count = 0
+        var bytes = 0
         while let row = try rows.next() {
             guard Version(row["version"] as Int64) == version + 1 else { break }
             version += 1
             count += 1
             let patch = [UInt8](row["patch"] as Data)
+            bytes += patch.count
             guard patch.count > 2 else { continue }
             try state.apply(patch: JSONValue(parsing: patch, depthMax: 1000))
         }
         guard version == end else {
             throw JournalError("the journal \(path) lacks the commit of version \(version + 1): restore it from a backup")
         }
-        return (state, version, count)
+        return (state, version, count, bytes)
     }
 
     func reading<Value>(_ read: (Database) throws -> Value) throws -> Value {

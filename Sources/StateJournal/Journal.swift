@@ -143,11 +143,12 @@ package final class Journal: Sendable {
                 """)
         try statement.execute(
             arguments: [
-                version, commit.time.milliseconds, isOwn(commit.id) ? commit.id : nil, commit.cause, commit.root,
+                version, commit.time.milliseconds, commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause,
+                commit.root,
                 commit.types.joined(separator: ","), Data(commit.action), Data(commit.patch),
                 Data(Self.text(of: commit.touched)),
             ])
-        for id in commit.memberIDs + (isOwn(commit.id) ? [commit.id] : []) {
+        for id in commit.clientIDs {
             try db.cachedStatement(sql: "INSERT OR REPLACE INTO ids VALUES (?, ?)").execute(arguments: [id, version])
         }
         if let record = commit.idempotency {
@@ -158,8 +159,6 @@ package final class Journal: Sendable {
                 ])
         }
     }
-
-    private func isOwn(_ id: String) -> Bool { Cursor(text: id)?.epoch != epoch }
 
     private static func text(of pointers: [JSONPointer]) -> [UInt8] {
         JSONValue.array(pointers.map { .string($0.description) }).text
@@ -178,9 +177,14 @@ package final class Journal: Sendable {
         }
     }
 
-    /// Copies the WAL into the file. Called when the store stops.
-    package func close() throws {
+    /// Saves a last snapshot, where anything came after the newest one, copies the WAL into the file, and
+    /// lets another process have the directory.
+    ///
+    /// - Throws: ``JournalError``. What was recorded is safe all the same; the next start only takes longer.
+    package func close(_ state: [UInt8], version: Version) throws {
+        defer { lock.release() }
         do {
+            if condition.withLock({ $0.commitsSince > 0 }) { _ = try saveSnapshot(state, version: version) }
             try database.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try database.close()
         } catch { throw JournalError("close", path, error) }
@@ -190,6 +194,15 @@ package final class Journal: Sendable {
 // MARK: - Snapshots
 
 extension Journal {
+    /// Counts what the next snapshot will spare from where a recovery has found it.
+    func beginCounting(_ recovery: Recovery) {
+        condition.withLock { condition in
+            condition.commitsSince = recovery.patchesCount
+            condition.bytesSince = recovery.patchesBytes
+            condition.snapshotBytes = recovery.state.count
+        }
+    }
+
     /// Whether enough has been recorded since the newest snapshot for another to be worth it; claims the right to save it.
     ///
     /// A snapshot is due after 10,000 commits whose patches weigh as much as the last one: start-up stays short, and no

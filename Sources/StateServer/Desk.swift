@@ -32,8 +32,8 @@ final class Desk: Sendable {
         self.logger = logger
     }
 
-    /// Names the transport that carries the answers of those who wait.
-    func attach(_ server: HTTPServer) {
+    /// Names the transport that carries the answers of those who wait; nil once it has stopped.
+    func attach(_ server: HTTPServer?) {
         self.server.withLock { $0 = server }
     }
 
@@ -162,13 +162,13 @@ extension Desk {
         }
     }
 
-    /// Answers from the disk, off the loop.
+    /// Finds an answer off the loop: on the disk, or by much work. Without one, the request has been parked.
     private func reading(
-        _ exchange: Exchange, _ requestID: String, _ read: @escaping @Sendable () throws -> Response
+        _ exchange: Exchange, _ requestID: String, _ read: @escaping @Sendable () throws -> Response?
     ) -> Reply {
         readers.async { [self] in
             do {
-                exchange.answer(try read())
+                if let response = try read() { exchange.answer(response) }
             } catch {
                 logger.error("reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(requestID)])
                 exchange.answer(respond(.ourFault, requestID))
@@ -201,20 +201,37 @@ extension Desk {
             }
         }
         do {
-            if let known = request.known, let wait = request.wait, !isDraining {
-                let parking = try board.park(
-                    Waiter(exchange: exchange, kind: .read(request)), client: exchange.client, at: request.selection,
-                    until: known)
-                switch parking {
-                case .parked: return .waiting(deadline: deadline(of: wait))
-                case .refused(let share): return .now(respond(.tooManyWaiters(share), request.requestID))
-                case .ready: break
+            // A large value is put together off the loop; the next who asks finds it known.
+            guard try board.readQuickly(request.selection) != nil else {
+                guard request.known != nil, let wait = request.wait, !isDraining else {
+                    return reading(exchange, request.requestID) { [self] in
+                        contract.response(to: request, try board.read(request.selection))
+                    }
                 }
+                _ = reading(exchange, request.requestID) { [self] in try parkOrAnswer(request, exchange) }
+                return .waiting(deadline: deadline(of: wait))
             }
-            return .now(contract.response(to: request, try board.read(request.selection)))
+            if let response = try parkOrAnswer(request, exchange) { return .now(response) }
+            return .waiting(deadline: request.wait.map(deadline))
         } catch {
             return .now(failedRead(request, error))
         }
+    }
+
+    /// The answer to a request, or nil when there is none yet and the request is parked.
+    private func parkOrAnswer(_ request: ReadRequest, _ exchange: Exchange) throws -> Response? {
+        if let known = request.known, request.wait != nil, !isDraining.load(ordering: .acquiring) {
+            let waiter = Waiter(exchange: exchange, kind: .read(request))
+            switch try board.park(waiter, client: exchange.client, at: request.selection, until: known) {
+            case .parked:
+                // Off the loop, the client may have gone before it was parked: then nobody else takes it out.
+                if exchange.isOver { _ = board.leave(waiter) }
+                return nil
+            case .refused(let share): return respond(.tooManyWaiters(share), request.requestID)
+            case .ready: break
+            }
+        }
+        return contract.response(to: request, try board.read(request.selection))
     }
 
     private func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
@@ -272,7 +289,7 @@ extension Desk {
             return .now(contract.response(to: request, page))
         case .oldest: since = position.oldest
         case .cursor(let cursor):
-            guard cursor.epoch == position.head.epoch else { return .now(lost(.lost, request)) }
+            guard cursor.epoch == position.head.epoch else { return lostReply(.lost, request, exchange) }
             since = cursor.version
         }
         let mayWait = request.wait != nil && !isDraining.load(ordering: .acquiring)
@@ -286,8 +303,8 @@ extension Desk {
             return .now(
                 contract.response(
                     to: request, ChangesPage(commits: [], next: head.version, isMore: false, head: head)))
-        case .expired: return .now(lost(.expired, request))
-        case .aboveHead: return .now(lost(.lost, request))
+        case .expired: return lostReply(.expired, request, exchange)
+        case .aboveHead: return lostReply(.lost, request, exchange)
         case .inJournal(let head):
             return reading(exchange, request.requestID) { [self] in
                 let query = request.query(since: since)
@@ -298,6 +315,11 @@ extension Desk {
                 return contract.response(to: request, ChangesPage(query, from: commits, head: head))
             }
         }
+    }
+
+    private func lostReply(_ code: LostCursor, _ request: FollowRequest, _ exchange: Exchange) -> Reply {
+        guard request.onLost == .snapshot, board.head.isLarge(.pointer(.root)) else { return .now(lost(code, request)) }
+        return reading(exchange, request.requestID) { [self] in lost(code, request) }
     }
 
     private func lost(_ code: LostCursor, _ request: FollowRequest) -> Response {

@@ -12,6 +12,11 @@ final class PublicationRelay: Sendable {
         receivers.withLock { $0 = (desk, saver) }
     }
 
+    /// Ends the circle of references from the store to those who reach the store.
+    func disconnect() {
+        receivers.withLock { $0 = (nil, nil) }
+    }
+
     func publish(_ snapshot: Snapshot, _ commits: [Commit]) {
         let (desk, saver) = receivers.withLock { $0 }
         desk?.publish(snapshot, commits)

@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import FoundationEssentials
+internal import Glibc
 public import Logging
 internal import MicroHTTP
 public import ServiceLifecycle
@@ -28,6 +28,7 @@ public struct StateServer: Service, Sendable {
     private let desk: Desk
     private let server: HTTPServer
     private let journal: Journal?
+    private let relay: PublicationRelay
     private let onReady: @Sendable (Address) throws -> Void
 
     /// Builds a server: reads the domain's declarations, opens the journal and recovers the state.
@@ -50,19 +51,19 @@ public struct StateServer: Service, Sendable {
             ? nil
             : try Journal(directory: data, retention: settings.retention) { try model.text(of: D.State()) }
         self.journal = journal
-        let now: @Sendable () -> Timestamp = { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) }
-        let (origin, oldest) = try Self.origin(model, journal, logger, now())
+        let (origin, oldest) = try Self.origin(model, journal, logger, .now())
 
         let board = Board<Waiter>(
             Snapshot(origin.state, of: model, at: origin.cursor), catalogue: model.catalogue, limits: limits,
             caps: settings.waiterCaps, journalOldest: oldest)
         // The store publishes to the service, which reaches the store through the door: one of them comes first.
         let relay = PublicationRelay()
+        self.relay = relay
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let recorder = journal.map { Self.recorder(of: $0, logger) }
         let store = Store(
-            model: model, middleware: chain, limits: limits, origin: origin, now: now, recorder: recorder,
+            model: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, recorder: recorder,
             publish: { relay.publish($0.snapshot, $0.commits) })
         let desk = Desk(
             contract: Contract(catalogue: model.catalogue, limits: contractLimits), board: board, journal: journal,
@@ -101,8 +102,11 @@ public struct StateServer: Service, Sendable {
         server.stopAccepting()
         await desk.drain(over: .milliseconds(500))
         await server.stop(grace: settings.seconds("grace_seconds"))
+        desk.attach(nil)
+        relay.disconnect()
         do {
-            try journal?.close()
+            let head = desk.board.head
+            try journal?.close(head.whole(), version: head.cursor.version)
         } catch {
             // Every acknowledged commit is on the disk already; only the tidying up has failed.
             logger.warning("journal not closed", metadata: ["reason": .string("\(error)")])
@@ -153,6 +157,15 @@ extension StateServer {
                 "idempotency_keys": .stringConvertible(recovery.keys.count),
             ])
         return (.init(state: state, cursor: Cursor(journal.epoch, version), keys: recovery.keys), recovery.oldest)
+    }
+}
+
+extension Timestamp {
+    /// The system's clock; the only place that looks at it.
+    fileprivate static func now() -> Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 }
 

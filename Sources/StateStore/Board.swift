@@ -53,6 +53,13 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
         return Reading(cursor: head.cursor, encoded: encoded)
     }
 
+    /// The value of a selection, if it is known or soon made; nil where ``read(_:)`` takes long.
+    package func readQuickly(_ selection: Selection) throws -> Reading? {
+        let (head, known) = standing.withLock { ($0.head, $0.index.encoded(selection)) }
+        if let known { return Reading(cursor: head.cursor, encoded: known) }
+        return head.isLarge(selection) ? nil : try read(selection)
+    }
+
     /// Waits until a selection has other content than `tags`, unless it has already.
     package func park(_ token: Token, client: String, at selection: Selection, until tags: TagSet) throws -> Parking {
         let seen = try read(selection)

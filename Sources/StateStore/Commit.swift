@@ -38,8 +38,8 @@ public final class Commit: Sendable {
     package let patch: [UInt8]
     /// The places whose value changed; empty when nothing did. A commit read back from the journal has none.
     package let touched: [JSONPointer]
-    /// IDs of the client's own inside an atomic batch.
-    package let memberIDs: [String]
+    /// The IDs that clients have given: of the action, or of those inside an atomic batch.
+    package let clientIDs: [String]
     /// What a retry with the same key is answered.
     package let idempotency: KeyRecord?
 
@@ -49,7 +49,7 @@ public final class Commit: Sendable {
     /// Makes a commit.
     package init(
         version: Version, time: Timestamp, id: String, cause: String? = nil, root: String? = nil, types: [String],
-        action: [UInt8], patch: [UInt8], touched: [JSONPointer] = [], memberIDs: [String] = [],
+        action: [UInt8], patch: [UInt8], touched: [JSONPointer] = [], clientIDs: [String] = [],
         idempotency: KeyRecord? = nil
     ) {
         self.version = version
@@ -61,7 +61,7 @@ public final class Commit: Sendable {
         self.action = action
         self.patch = patch
         self.touched = touched
-        self.memberIDs = memberIDs
+        self.clientIDs = clientIDs
         self.idempotency = idempotency
     }
 

@@ -125,7 +125,8 @@ struct Core<State: StateType>: Sendable {
     ) throws -> Receipt {
         let version = turn.version + 1
         let id =
-            submission.form == .single ? submission.items.first?.id ?? Cursor(epoch, version).description
+            submission.form == .single
+            ? submission.items.first?.id ?? Cursor(epoch, version).description
             : Cursor(epoch, version).description
         let record = submission.idempotency.map {
             KeyRecord(
@@ -135,7 +136,7 @@ struct Core<State: StateType>: Sendable {
         let commit = Commit(
             version: version, time: time, id: id, types: passage.applied.map { type(of: $0).type },
             action: try text(of: passage.applied, submission), patch: patch.text, touched: patch.touched,
-            memberIDs: submission.form == .batch ? submission.items.compactMap(\.id) : [], idempotency: record)
+            clientIDs: submission.items.compactMap(\.id), idempotency: record)
         var receipt = Receipt(version: version, id: id, isChange: !patch.isEmpty, isReplay: false)
         if submission.wantsRepresentation {
             receipt.representation = try patch.touched.map {

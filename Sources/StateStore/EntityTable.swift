@@ -1,4 +1,5 @@
 internal import StateJSON
+internal import Synchronization
 
 /// What names an entity: it has one spelling as a key of a JSON object.
 public protocol EntityID: Comparable, Codable, Sendable {
@@ -38,10 +39,28 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     final class Entry: Sendable {
         let entity: Entity
         let rank: Rank
+        /// The entity's JSON once somebody has asked for it. A commit does, so that reading a table joins texts.
+        private let known: Mutex<[UInt8]?>
 
         init(_ entity: Entity, _ rank: Rank) {
             self.entity = entity
             self.rank = rank
+            known = Mutex(nil)
+        }
+
+        /// The same entity at another place.
+        init(_ other: Entry, _ rank: Rank) {
+            entity = other.entity
+            self.rank = rank
+            known = Mutex(other.known.withLock { $0 })
+        }
+
+        /// The entity's JSON.
+        func text() throws -> [UInt8] {
+            if let text = known.withLock({ $0 }) { return text }
+            let text = try JSON.encode(entity)
+            known.withLock { $0 = text }
+            return text
         }
     }
 
@@ -68,7 +87,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         set {
             switch (entries[id], newValue) {
             case (let entry?, let entity?): entries.set(id, Entry(entity, entry.rank))
-            case (nil, let entity?): place(entity, id, at: rank(before: count))
+            case (nil, let entity?): place(Entry(entity, rank(before: count)), id)
             case (let entry?, nil):
                 entries.remove(id)
                 order.remove(entry.rank)
@@ -102,7 +121,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// the entity and moves.
     public mutating func insert(_ entity: Entity, id: ID, at position: Int) {
         self[id] = nil
-        place(entity, id, at: rank(before: position))
+        place(Entry(entity, rank(before: position)), id)
     }
 
     /// Moves an entity so that it ends up at a position; positions outside the table mean its ends.
@@ -113,7 +132,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         guard let entry = entries[id] else { return false }
         guard order.position(of: entry.rank) != Swift.min(Swift.max(position, 0), count - 1) else { return true }
         order.remove(entry.rank)
-        place(entry.entity, id, at: rank(before: position))
+        place(Entry(entry, rank(before: position)), id)
         return true
     }
 
@@ -130,9 +149,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         return true
     }
 
-    private mutating func place(_ entity: Entity, _ id: ID, at rank: Rank) {
-        entries.set(id, Entry(entity, rank))
-        order.set(rank, id)
+    private mutating func place(_ entry: Entry, _ id: ID) {
+        entries.set(id, entry)
+        order.set(entry.rank, id)
     }
 
     /// A free rank between the neighbours of a position. Where there is no room left, every rank is set anew: O(n), but
@@ -159,7 +178,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         order = PersistentMap(sorted: ranked)
         entries = PersistentMap(
             sorted: ranked.sorted { $0.1 < $1.1 }.compactMap { rank, id in
-                entries[id].map { (id, Entry($0.entity, rank)) }
+                entries[id].map { (id, Entry($0, rank)) }
             })
     }
 

@@ -144,8 +144,3 @@ struct History: Sendable {
     /// The commit of a client's own ID; the newest where the ID was used again.
     func commit(id: String) -> Commit? { versions[id].flatMap { commit($0) } }
 }
-
-extension Commit {
-    /// The IDs under which clients know this commit, other than its cursor.
-    package var clientIDs: [String] { memberIDs + (id.contains(".") && Cursor(text: id) != nil ? [] : [id]) }
-}

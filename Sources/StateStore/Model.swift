@@ -82,6 +82,14 @@ package struct Model<State: StateType>: Sendable {
         }
     }
 
+    /// About how many things a selection's JSON is put together from; a view may look at everything.
+    func count(_ selection: Selection, in state: State) -> Int {
+        switch selection {
+        case .pointer(let pointer): place.count(state, pointer.tokens[...])
+        case .view: place.count(state, [])
+        }
+    }
+
     /// Reads a whole state, as ``Snapshot/whole()`` writes it.
     ///
     /// - Throws: ``JSONFault`` with the place where text and domain do not fit.

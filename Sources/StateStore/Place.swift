@@ -12,6 +12,9 @@ protocol Place<Root>: Sendable {
     /// The JSON at some tokens below this part, or nil where there is nothing.
     func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]?
 
+    /// About how many things have to be written for ``select(_:_:)``: the entities of tables count each, all else as one.
+    func count(_ root: Root, _ tokens: ArraySlice<String>) -> Int
+
     /// Adds the operations that make the new part of the old one. `scope` narrows it to one slice below this place.
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws
 
@@ -20,6 +23,8 @@ protocol Place<Root>: Sendable {
 }
 
 extension Place {
+    func count(_ root: Root, _ tokens: ArraySlice<String>) -> Int { 1 }
+
     func text(_ root: Root) throws -> [UInt8] {
         var writer = JSONWriter()
         try write(root, to: &writer)
@@ -67,6 +72,11 @@ struct ObjectPlace<Root: Sendable>: Place {
         return try member(token)?.select(root, tokens.dropFirst())
     }
 
+    func count(_ root: Root, _ tokens: ArraySlice<String>) -> Int {
+        guard let token = tokens.first else { return members.reduce(1) { $0 + $1.place.count(root, []) } }
+        return member(token)?.count(root, tokens.dropFirst()) ?? 1
+    }
+
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
         for (name, place) in members where scope.isEmpty || scope.first == name {
             var failure: (any Error)?
@@ -109,6 +119,8 @@ struct MemberPlace<Root, Part: Sendable>: Place {
     func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
         try part.select(root[keyPath: path], tokens)
     }
+
+    func count(_ root: Root, _ tokens: ArraySlice<String>) -> Int { part.count(root[keyPath: path], tokens) }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
         try part.compare(old[keyPath: path], new[keyPath: path], scope: scope, into: &patch)

@@ -5,11 +5,10 @@ package struct Snapshot: Sendable {
     /// Which instant it is.
     package let cursor: Cursor
     private let select: @Sendable (Selection) throws -> [UInt8]?
+    private let count: @Sendable (Selection) -> Int
 
-    init(_ cursor: Cursor, select: @escaping @Sendable (Selection) throws -> [UInt8]?) {
-        self.cursor = cursor
-        self.select = select
-    }
+    /// Whether a selection is put together from so many things that a thread which serves others should not do it.
+    package func isLarge(_ selection: Selection) -> Bool { count(selection) > 1000 }
 
     /// The value of a selection, or nil where there is nothing. It costs what the selection holds.
     ///
@@ -27,7 +26,9 @@ package struct Snapshot: Sendable {
 extension Snapshot {
     /// A snapshot of a state that a model describes.
     package init<State>(_ state: State, of model: Model<State>, at cursor: Cursor) {
-        self.init(cursor) { try model.select($0, in: state) }
+        self.cursor = cursor
+        select = { try model.select($0, in: state) }
+        count = { model.count($0, in: state) }
     }
 }
 

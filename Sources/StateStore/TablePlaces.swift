@@ -11,7 +11,7 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
             writer.separator(&isFirst)
             writer.string(id.token)
             writer.byte(UInt8(ascii: ":"))
-            try JSON.write(entry.entity, to: &writer)
+            writer.raw(try entry.text())
         }
         writer.byte(UInt8(ascii: "}"))
     }
@@ -19,23 +19,22 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
     func select(_ table: Table, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
         guard let token = tokens.first else { return try text(table) }
         // An ID may equal another spelling of itself, as strings do; a JSON key does not.
-        guard let id = ID(token: token), let entity = table[id], spelling(of: id, in: table) == token.utf8.map(\.self)
+        guard let id = ID(token: token), let entry = table.entries[id],
+            table.entries[at: table.entries.position(of: id)].key.token.utf8.elementsEqual(token.utf8)
         else { return nil }
-        return JSONText.select(tokens.dropFirst(), in: try JSON.encode(entity))
+        return JSONText.select(tokens.dropFirst(), in: try entry.text())
     }
 
-    private func spelling(of id: ID, in table: Table) -> [UInt8] {
-        Array(table.entries[at: table.entries.position(of: id)].key.token.utf8)
-    }
+    func count(_ table: Table, _ tokens: ArraySlice<String>) -> Int { tokens.isEmpty ? table.count : 1 }
 
     func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
         try PersistentMap.visitDifferences(old.entries, new.entries) { (id, before, after) throws in
             switch (before, after) {
             case (let before?, let after?) where before !== after:
-                let (before, after) = (try JSON.encode(before.entity), try JSON.encode(after.entity))
+                let (before, after) = (try before.text(), try after.text())
                 guard before != after else { return }
                 patch.descend(id.token) { $0.compare(before, after) }
-            case (nil, let after?): patch.add(member: id.token, value: try JSON.encode(after.entity))
+            case (nil, let after?): patch.add(member: id.token, value: try after.text())
             case (_?, nil): patch.remove(member: id.token)
             default: break
             }
@@ -75,6 +74,8 @@ struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
         guard let index = JSONPointer.index(token), index < table.count else { return nil }
         return JSONText.select(tokens.dropFirst(), in: try JSON.encode(table.id(at: index)))
     }
+
+    func count(_ table: Table, _ tokens: ArraySlice<String>) -> Int { tokens.isEmpty ? table.count : 1 }
 
     func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
         var removed: [Int] = []

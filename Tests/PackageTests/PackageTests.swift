@@ -1,1 +1,181 @@
+import Foundation
 import Testing
+
+/// The source tree as it lies on the disk.
+enum Tree {
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    static func text(_ path: String) throws -> String {
+        try String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+
+    /// The Swift files below a folder, as paths from the root.
+    static func swiftFiles(below folder: String) -> [String] {
+        let found = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+        return (found?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") }.sorted()
+            .map { "\(folder)/\($0)" }
+    }
+
+    static func imports(of path: String) throws -> Set<String> {
+        let lines = try text(path).split(separator: "\n")
+        return Set(
+            lines.compactMap { line in
+                let words = line.split(separator: " ").filter { !$0.hasPrefix("@") }
+                guard let position = words.firstIndex(of: "import"), position <= 1, words.count > position + 1 else { return nil }
+                // `import struct Module.Name` and `import Module` alike.
+                return String(words[words.count - 1].prefix { $0 != "." })
+            })
+    }
+}
+
+@Suite("The import table")
+struct ImportTests {
+    static let own: Set<String> = [
+        "CMicroHTTPD", "CSimdjson", "CXXHash", "StateJSON", "HTTPMessages", "StateStore", "StateHTTP", "MicroHTTP",
+        "StateJournal", "StateServer", "Showcase",
+    ]
+
+    /// Which of our own targets a target may import, and what else it may not.
+    static let table: [(target: String, may: Set<String>, mayNot: Set<String>)] = [
+        ("StateJSON", ["CSimdjson", "CXXHash"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
+        ("HTTPMessages", [], ["Foundation", "Dispatch", "Logging", "Glibc"]),
+        ("StateStore", ["StateJSON"], ["Foundation", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
+        (
+            "StateHTTP", ["HTTPMessages", "StateJSON", "StateStore"],
+            ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
+        ),
+        ("MicroHTTP", ["CMicroHTTPD", "HTTPMessages"], ["Foundation", "Logging"]),
+        ("StateJournal", ["StateJSON", "StateStore"], ["HTTPTypes", "Logging"]),
+        (
+            "StateServer", ["HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal", "StateStore"],
+            ["GRDB"]
+        ),
+        ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
+        ("storekeeper", ["Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
+    ]
+
+    @Test("a target imports only what the house allows", arguments: table.map(\.target))
+    func holds(target: String) throws {
+        let row = try #require(Self.table.first { $0.target == target })
+        let files = Tree.swiftFiles(below: "Sources/\(target)")
+        #expect(!files.isEmpty)
+
+        for file in files {
+            let imports = try Tree.imports(of: file)
+            #expect(imports.intersection(Self.own).isSubset(of: row.may), "\(file)")
+            #expect(imports.isDisjoint(with: row.mayNot), "\(file)")
+        }
+    }
+
+    @Test("every target of ours stands in the table")
+    func complete() throws {
+        let folders = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: "Sources").path)
+
+        #expect(Set(folders).subtracting(["CMicroHTTPD", "CSimdjson", "CXXHash"]) == Set(Self.table.map(\.target)))
+    }
+}
+
+@Suite("The source tree")
+struct TreeTests {
+    @Test("every unchecked statement says what guards the value")
+    func unchecked() throws {
+        for file in Tree.swiftFiles(below: "Sources") {
+            let lines = try Tree.text(file).split(separator: "\n", omittingEmptySubsequences: false)
+            for (index, line) in lines.enumerated()
+            where !line.contains("//") && (line.contains("@unchecked Sendable") || line.contains("nonisolated(unsafe)")) {
+                let above = lines[max(0, index - 4)..<index].joined(separator: "\n")
+                #expect(above.contains("unchecked") || above.contains("unsafe"), "\(file):\(index + 1)")
+            }
+        }
+    }
+
+    @Test("nothing but the agreed names is visible at the top")
+    func top() throws {
+        let visible = try FileManager.default.contentsOfDirectory(atPath: Tree.root.path).filter {
+            // What building and serving here leave behind is not in the repository.
+            !$0.hasPrefix(".") && !["Package.resolved", "data"].contains($0)
+        }
+
+        #expect(Set(visible) == ["Package.swift", "Sources", "Tests", "config", "Dockerfile", "README.md"])
+    }
+
+    @Test("a test kept for later is not a test")
+    func disabled() throws {
+        for file in Tree.swiftFiles(below: "Tests") where !file.hasSuffix("PackageTests.swift") {
+            #expect(try !Tree.text(file).contains(".disabled("), "\(file)")
+        }
+    }
+}
+
+@Suite("The container")
+struct ContainerTests {
+    /// Debian's package for each shared library that the binary may need beyond the C library.
+    static let packages = [
+        "libmicrohttpd.so.12": "libmicrohttpd12", "libsimdjson.so.14": "libsimdjson14", "libsqlite3.so.0": "libsqlite3-0",
+        "libstdc++.so.6": "libstdc++6",
+    ]
+    static let ofTheSystem: Set<String> = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"]
+
+    @Test("every path that the Dockerfile copies is there")
+    func copied() throws {
+        let copies = try Tree.text("Dockerfile").split(separator: "\n").filter {
+            $0.hasPrefix("COPY ") && !$0.contains("--from")
+        }
+        #expect(copies.count >= 3)
+        for copy in copies {
+            for path in copy.split(separator: " ").dropFirst().dropLast() {
+                #expect(FileManager.default.fileExists(atPath: Tree.root.appending(path: String(path)).path), "\(path)")
+            }
+        }
+    }
+
+    @Test("the image builds with the packages that a developer installs")
+    func buildPackages() throws {
+        let dockerfile = try Tree.text("Dockerfile")
+        let line = try #require(Tree.text(".ci/install").split(separator: "\n").first { $0.hasPrefix("packages=") })
+        for package in line.dropFirst("packages=\"".count).dropLast().split(separator: " ") {
+            #expect(dockerfile.contains(package), "\(package)")
+        }
+    }
+
+    @Test("the image runs with the libraries that the binary needs")
+    func libraries() throws {
+        let runtime = try #require(Tree.text("Dockerfile").components(separatedBy: "FROM debian").last)
+        let binary = try #require(Self.binary)
+        let needed = try Self.neededLibraries(of: binary)
+        #expect(needed.contains("libmicrohttpd.so.12"))
+        // The image's binary has the Swift libraries inside.
+        for library in needed where !Self.ofTheSystem.contains(library) && !Self.isSwift(library) {
+            let package = try #require(Self.packages[library], "no package is known for \(library)")
+            #expect(runtime.contains(package), "\(library)")
+        }
+    }
+
+    private static func isSwift(_ library: String) -> Bool {
+        ["libswift", "libFoundation", "lib_Foundation", "libdispatch", "libBlocksRuntime"].contains(where: library.hasPrefix)
+    }
+
+    /// The executable that was built beside these tests.
+    private static var binary: URL? {
+        Bundle.allBundles.map { $0.bundleURL.deletingLastPathComponent().appending(path: "storekeeper") }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+            ?? [CommandLine.arguments[0]].map { URL(fileURLWithPath: $0).deletingLastPathComponent().appending(path: "storekeeper") }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+    }
+
+    /// The libraries that an ELF file names itself.
+    private static func neededLibraries(of binary: URL) throws -> [String] {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/readelf")
+        process.arguments = ["-d", binary.path]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return output.split(separator: "\n").filter { $0.contains("(NEEDED)") }.compactMap { line in
+            line.split(separator: "[").last.map { String($0.prefix { $0 != "]" }) }
+        }
+    }
+}

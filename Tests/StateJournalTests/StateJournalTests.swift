@@ -1,1 +1,268 @@
+import Foundation
+import GRDB
+import StateJSON
+import StateStore
 import Testing
+
+@testable import StateJournal
+
+/// A directory of its own for each test, gone afterwards.
+final class Scratch {
+    let path = FileManager.default.temporaryDirectory.appending(path: "journal-\(UUID().uuidString)").path
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func open(retention: Journal.Retention = .init()) throws -> Journal {
+        try Journal(directory: path, retention: retention) { Array(#"{"value":0,"list":[]}"#.utf8) }
+    }
+}
+
+extension Commit {
+    /// A commit that sets the value to its version.
+    static func setting(
+        _ version: Version, to value: Int? = nil, type: String = "set", ids: [String] = [], key: KeyRecord? = nil
+    ) -> Commit {
+        Commit(
+            version: version, time: Timestamp(milliseconds: 1000 + Int64(version)), id: ids.first ?? "cursor", types: [type],
+            action: Array(#"{"type":"\#(type)"}"#.utf8),
+            patch: Array(#"[{"op":"replace","path":"/value","value":\#(value ?? Int(version))}]"#.utf8),
+            touched: ["/value"], clientIDs: ids, idempotency: key)
+    }
+}
+
+func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+let start = Timestamp(milliseconds: 0)
+
+@Suite("The journal")
+struct JournalTests {
+    let scratch = Scratch()
+
+    @Test("what was recorded is there after opening again, under the same epoch")
+    func recover() throws {
+        var journal: Journal? = try scratch.open()
+        let epoch = journal?.epoch
+        try journal?.record([.setting(1), .setting(2)])
+        try journal?.record([.setting(3)])
+        journal = nil
+
+        let again = try scratch.open()
+        let recovery = try again.recover(at: start)
+
+        #expect(again.epoch == epoch)
+        #expect(text(recovery.state) == #"{"value":3,"list":[]}"#)
+        #expect(recovery.version == 3)
+        #expect(recovery.patchesCount == 3)
+    }
+
+    @Test("a new journal begins with the state it is given, at version 0")
+    func new() throws {
+        let recovery = try scratch.open().recover(at: start)
+
+        #expect(recovery.version == 0)
+        #expect(recovery.oldest == 0)
+        #expect(text(recovery.state) == #"{"value":0,"list":[]}"#)
+    }
+
+    @Test("a start from a snapshot needs only the patches after it")
+    func snapshot() throws {
+        let journal = try scratch.open()
+        try journal.record((1...10).map { .setting($0) })
+        _ = try journal.saveSnapshot(Array(#"{"value":8,"list":[]}"#.utf8), version: 8)
+
+        let recovery = try journal.recover(at: start)
+
+        #expect(recovery.patchesCount == 2)
+        #expect(text(recovery.state) == #"{"value":10,"list":[]}"#)
+    }
+
+    @Test("a damaged snapshot is passed over for an older one, with a warning", arguments: ["hash", "text"])
+    func damagedSnapshot(kind: String) throws {
+        let journal = try scratch.open()
+        try journal.record((1...10).map { .setting($0) })
+        _ = try journal.saveSnapshot(Array(#"{"value":8,"list":[]}"#.utf8), version: 8)
+        try journal.database.write { db in
+            try db.execute(sql: kind == "hash" ? "UPDATE snapshots SET hash = 'x' WHERE version = 8" : "UPDATE snapshots SET state = x'7b' WHERE version = 8")
+        }
+
+        let recovery = try journal.recover(at: start)
+
+        #expect(recovery.patchesCount == 10)
+        #expect(recovery.warnings == ["the snapshot of version 8 is damaged; an older one is used"])
+        #expect(text(recovery.state) == #"{"value":10,"list":[]}"#)
+    }
+
+    @Test("a missing commit is named and nothing is made up")
+    func gap() throws {
+        let journal = try scratch.open()
+        try journal.record((1...5).map { .setting($0) })
+        try journal.database.write { try $0.execute(sql: "DELETE FROM commits WHERE version = 3") }
+
+        let error = #expect(throws: JournalError.self) { try journal.recover(at: start) }
+
+        #expect(error?.description.contains("lacks the commit of version 3") == true)
+    }
+
+    @Test("an action type that nobody knows any more does not matter to a start")
+    func unknownType() throws {
+        let journal = try scratch.open()
+        try journal.record([.setting(1, type: "long/gone")])
+
+        #expect(try journal.recover(at: start).version == 1)
+        #expect(try journal.commits(after: 0, limit: 10).map(\.types) == [["long/gone"]])
+    }
+
+    @Test("a second journal on the same directory is refused with a sentence, and let in afterwards")
+    func lock() throws {
+        var first: Journal? = try scratch.open()
+        _ = first
+
+        let error = #expect(throws: JournalError.self) { _ = try scratch.open() }
+        first = nil
+
+        #expect(error?.description.contains("another process is using the data directory") == true)
+        #expect(throws: Never.self) { _ = try scratch.open() }
+    }
+
+    @Test("every commit is synced: the setting that GRDB chooses is put right")
+    func synchronous() throws {
+        let journal = try scratch.open()
+
+        let level = try journal.database.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA synchronous") }
+        let mode = try journal.database.read { try String.fetchOne($0, sql: "PRAGMA journal_mode") }
+
+        #expect(level == 2)
+        #expect(mode == "wal")
+    }
+
+    @Test("a full disk refuses the whole turn, and the next one that fits takes its versions")
+    func full() throws {
+        let journal = try scratch.open()
+        try journal.record([.setting(1)])
+        try journal.database.writeWithoutTransaction { db in
+            let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+            try db.execute(sql: "PRAGMA max_page_count = \(pages)")
+        }
+
+        let error = #expect(throws: JournalError.self) { try journal.record((2...2000).map { .setting($0) }) }
+        let failure = journal.failure
+        try journal.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
+        journal.probe()
+        let afterProbe = journal.failure
+        try journal.record([.setting(2, to: 77)])
+
+        #expect(error?.description.hasSuffix("the disk is full") == true)
+        #expect(failure != nil)
+        #expect(afterProbe == nil)
+        #expect(text(try journal.recover(at: start).state) == #"{"value":77,"list":[]}"#)
+    }
+
+    @Test("what a failed sync may have left behind is taken back by the next turn")
+    func ambiguous() throws {
+        let journal = try scratch.open()
+        try journal.record([.setting(1), .setting(2, ids: ["mine"]), .setting(3)])
+        // As if recording 2 and 3 had failed after the disk had them.
+        try journal.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA query_only = ON") }
+        #expect(throws: JournalError.self) { try journal.record([.setting(2)]) }
+        try journal.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA query_only = OFF") }
+
+        try journal.record([.setting(2, to: 22)])
+
+        let recovery = try journal.recover(at: start)
+        #expect(recovery.version == 2)
+        #expect(text(recovery.state) == #"{"value":22,"list":[]}"#)
+        #expect(try journal.commit(id: "mine") == nil)
+    }
+
+    @Test("a commit is found by its version and by a client's own ID, the newest first")
+    func find() throws {
+        let journal = try scratch.open()
+        try journal.record([.setting(1, ids: ["a", "b"]), .setting(2, ids: ["a"]), .setting(3)])
+
+        #expect(try journal.commit(id: "a")?.version == 2)
+        #expect(try journal.commit(id: "b")?.version == 1)
+        #expect(try journal.commit(version: 3)?.id == "\(journal.epoch).3")
+        #expect(try journal.commit(version: 4) == nil)
+        #expect(try journal.commit(version: .max) == nil)
+    }
+
+    @Test("a commit comes back as it was")
+    func roundTrip() throws {
+        let journal = try scratch.open()
+        let commit = Commit.setting(1, ids: ["x"])
+        try journal.record([commit])
+
+        let read = try #require(try journal.commits(after: 0, limit: 1).first)
+
+        #expect(read.time == commit.time)
+        #expect(read.action == commit.action)
+        #expect(read.patch == commit.patch)
+        #expect(read.touched == commit.touched)
+        #expect(read.id == "x")
+    }
+
+    @Test("idempotency keys come back until their time is over", arguments: [(999, 1), (1000, 0)])
+    func keys(now: Int64, count: Int) throws {
+        let journal = try scratch.open()
+        let record = KeyRecord(
+            key: "k", fingerprint: "f", version: 1, id: "i", isChange: true, expiry: Timestamp(milliseconds: 1000))
+        try journal.record([.setting(1, key: record)])
+
+        let keys = try journal.recover(at: Timestamp(milliseconds: now)).keys
+
+        #expect(keys == Array(repeating: record, count: count))
+    }
+
+    @Test("the journal keeps its number of commits, and always enough to start from")
+    func retention() throws {
+        let journal = try scratch.open(retention: .init(commitsMax: 5, snapshotsMax: 2))
+        for version in stride(from: Version(1), through: 40, by: 10) {
+            try journal.record((version..<version + 10).map { .setting($0) })
+            let end = version + 9
+            _ = try journal.saveSnapshot(Array(#"{"value":\#(end),"list":[]}"#.utf8), version: end)
+        }
+
+        let recovery = try journal.recover(at: start)
+
+        #expect(recovery.oldest == 30)
+        #expect(recovery.version == 40)
+        #expect(try journal.oldestState() == 30)
+        #expect(try journal.state(at: 35).map(text) == #"{"value":35,"list":[]}"#)
+        #expect(try journal.state(at: 29) == nil)
+    }
+
+    @Test("a snapshot is due after ten thousand commits and not before")
+    func due() throws {
+        let journal = try scratch.open()
+        _ = try journal.recover(at: start)
+        try journal.record((1...9999).map { .setting($0) })
+        let before = journal.claimSnapshot()
+        try journal.record([.setting(10_000)])
+
+        #expect(!before)
+        #expect(journal.claimSnapshot())
+        #expect(!journal.claimSnapshot())
+    }
+
+    @Test("a journal of a newer format is refused with a sentence")
+    func newer() throws {
+        var journal: Journal? = try scratch.open()
+        try journal?.database.write { try $0.execute(sql: "PRAGMA user_version = 99") }
+        journal = nil
+
+        let error = #expect(throws: JournalError.self) { _ = try scratch.open() }
+
+        #expect(error?.description == "the journal is of format 99, this program knows up to 1: use a newer program")
+    }
+
+    @Test("a file that is no journal is refused with a sentence")
+    func noJournal() throws {
+        try FileManager.default.createDirectory(atPath: scratch.path, withIntermediateDirectories: true)
+        try Data(repeating: 7, count: 8192).write(to: URL(fileURLWithPath: scratch.path + "/journal.sqlite"))
+
+        let error = #expect(throws: JournalError.self) { _ = try scratch.open() }
+
+        #expect(error?.description.contains("damaged or is not a journal") == true)
+    }
+}

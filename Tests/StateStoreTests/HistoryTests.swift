@@ -12,7 +12,7 @@ extension Commit {
         Commit(
             version: version, time: Timestamp(milliseconds: 0), id: id ?? "aaaaaaaaaaaaaaaa.\(version)", types: types,
             action: Array(repeating: 0x20, count: bytes), patch: Array("[]".utf8), touched: touched,
-            memberIDs: memberIDs)
+            clientIDs: (id.map { [$0] } ?? []) + memberIDs)
     }
 }
 

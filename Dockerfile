@@ -1,0 +1,33 @@
+# Storekeeper in a container: built on the official Swift image, run on Debian slim as a user of its own.
+
+FROM swift:6.3-bookworm AS build
+RUN apt-get update -q \
+    && apt-get install -y -q --no-install-recommends \
+        libmicrohttpd-dev libsimdjson-dev libsqlite3-dev libxxhash-dev pkg-config \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+# The dependencies are a layer of their own: they change less often than the sources.
+COPY Package.swift ./
+RUN swift package resolve
+COPY Sources ./Sources
+COPY Tests ./Tests
+RUN swift build -c release --static-swift-stdlib --product storekeeper \
+    && install -D -s "$(swift build -c release --show-bin-path)/storekeeper" /staging/storekeeper
+
+FROM debian:bookworm-slim
+RUN apt-get update -q \
+    && apt-get install -y -q --no-install-recommends libmicrohttpd12 libsimdjson14 libsqlite3-0 libstdc++6 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin storekeeper \
+    && install -d -o storekeeper -g storekeeper /data
+COPY --from=build /staging/storekeeper /usr/bin/storekeeper
+COPY config/storekeeper.json /etc/storekeeper/storekeeper.json
+# The environment stands above the file and below the flags: any of these can be set anew when the container starts.
+ENV STOREKEEPER_LISTEN=0.0.0.0:8080 STOREKEEPER_DATA=/data
+USER storekeeper
+VOLUME /data
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=6s --start-period=10s --retries=3 CMD ["storekeeper", "health"]
+ENTRYPOINT ["storekeeper"]
+CMD ["serve", "--config", "/etc/storekeeper/storekeeper.json"]

@@ -1,0 +1,119 @@
+import Foundation
+import Testing
+
+@testable import StateServer
+
+@Suite("Settings")
+struct SettingsTests {
+    /// Reads a file with this content, if any.
+    func read(
+        _ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]
+    ) async throws -> SettingsReading {
+        guard let json else { return try await SettingsReading(file: nil, environment: environment, flags: flags) }
+        let file = FileManager.default.temporaryDirectory.appending(path: "settings-\(UUID().uuidString).json")
+        try Data(json.utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        return try await SettingsReading(file: file.path, environment: environment, flags: flags)
+    }
+
+    func fault(_ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]) async -> String? {
+        do {
+            _ = try await read(json, environment: environment, flags: flags)
+            return nil
+        } catch { return "\(error)" }
+    }
+
+    @Test("flags stand above the environment, the environment above the file, the file above the defaults")
+    func order() async throws {
+        let json = #"{"listen":"file:1","data":"file","grace_seconds":3,"depth_max":7}"#
+
+        let reading = try await read(
+            json, environment: ["STOREKEEPER_LISTEN": "environment:2", "STOREKEEPER_GRACE_SECONDS": "4", "PATH": "/bin"],
+            flags: ["listen": "flag:3"])
+
+        #expect(reading.settings.text("listen") == "flag:3")
+        #expect(reading.settings.integer("grace_seconds") == 4)
+        #expect(reading.settings.text("data") == "file")
+        #expect(reading.settings.integer("depth_max") == 7)
+        #expect(reading.settings.integer("body_bytes_max") == 8 << 20)
+        #expect(reading.origins["listen"] == "flag")
+        #expect(reading.origins["grace_seconds"] == "STOREKEEPER_GRACE_SECONDS")
+        #expect(reading.origins["data"]?.hasSuffix(".json") == true)
+        #expect(reading.origins["body_bytes_max"] == "default")
+    }
+
+    @Test("the shipped file has every setting at its default, in order, and nothing else")
+    func shipped() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(contentsOf: root.appending(path: "config/storekeeper.json"), encoding: .utf8)
+
+        let expected = Setting.all.map { "  \"\($0.key)\": \($0.initial)" }.joined(separator: ",\n")
+
+        #expect(text == "{\n\(expected)\n}\n")
+    }
+
+    @Test("the README names every setting")
+    func readme() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+        for setting in Setting.all { #expect(text.contains("`\(setting.key)`"), "\(setting.key)") }
+    }
+
+    @Test("an unknown key is refused with the one that was meant")
+    func unknown() async {
+        #expect(await fault(#"{"grace_second":1}"#)?.hasSuffix("has grace_second, which is not a setting; did you mean grace_seconds?") == true)
+        #expect(
+            await fault(environment: ["STOREKEEPER_LISTN": "x"])
+                == "the environment has STOREKEEPER_LISTN, which is not a setting; did you mean STOREKEEPER_LISTEN?")
+    }
+
+    @Test(
+        "a number out of its range or of another kind is refused, wherever it stands",
+        arguments: [("3", true), ("4", false), ("512", false), ("513", true), ("\"64\"", false), ("true", true), ("4.5", true)])
+    func range(value: String, isRefused: Bool) async {
+        let fault = await fault("{\"depth_max\":\(value)}")
+
+        #expect((fault != nil) == isRefused, "\(fault ?? "taken")")
+        if let fault { #expect(fault.hasSuffix("must be a whole number from 4 to 512")) }
+    }
+
+    @Test("a number in the environment that is none is refused")
+    func environmentNumber() async {
+        #expect(
+            await fault(environment: ["STOREKEEPER_DEPTH_MAX": "many"])
+                == "depth_max (environment) must be a whole number from 4 to 512")
+    }
+
+    @Test("a file that is missing or no JSON is refused with its name")
+    func file() async {
+        #expect(await fault("{")?.contains("is not JSON") == true)
+        #expect(await fault("[]")?.hasSuffix("must hold one JSON object") == true)
+        await #expect(throws: SettingsFault.self) {
+            try await SettingsReading(file: "/nowhere/at/all.json", environment: [:], flags: [:])
+        }
+    }
+
+    @Test("waiters that leave no connection for actions are refused")
+    func waiters() async {
+        #expect(await fault(#"{"connections_max":100,"waiters_max":100}"#)?.contains("waiters_max must be below") == true)
+        #expect(await fault(#"{"connections_max":100,"waiters_max":99}"#) == nil)
+    }
+
+    @Test(
+        "an address to listen on is an address and a port",
+        arguments: [
+            ("127.0.0.1:80", "127.0.0.1", 80), ("[::1]:0", "::1", 0), ("0.0.0.0:8080", "0.0.0.0", 8080),
+            ("8080", nil, 0), (":8080", nil, 0), ("::1:80", nil, 0), ("host:99999", nil, 0),
+        ] as [(String, String?, UInt16)])
+    func listen(text: String, host: String?, port: UInt16) {
+        var settings = Settings()
+        settings["listen"] = .text(text)
+        let address: (host: String, port: UInt16)?
+        do { address = try settings.listenAddress() } catch { address = nil }
+
+        #expect(address?.host == host)
+        if host != nil { #expect(address?.port == port) }
+    }
+}
