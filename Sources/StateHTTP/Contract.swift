@@ -1,5 +1,5 @@
-internal import HTTPTypes
 package import HTTPMessages
+internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
@@ -197,7 +197,8 @@ package struct Contract: Sendable {
         _ request: Request, _ target: RequestTarget, _ position: HeadPosition, _ requestID: String
     ) throws(Problem) -> Answer {
         if let options = try onlyReads(request) { return .respond(options) }
-        let parameters = try Parameters(target, known: ["since", "wait", "limit", "path", "types", "on-lost", "pretty"])
+        let known: Set = ["since", "wait", "limit", "path", "types", "on-lost", "pretty"]
+        let parameters = try Parameters(target, known: known)
         guard let since = try parameters.text("since") else {
             throw Problem(
                 .badRequest, "since-required",
