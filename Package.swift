@@ -99,7 +99,10 @@ for suite in [
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(
-        .testTarget(name: suite + "Tests", dependencies: [.init(stringLiteral: suite)] + (target?.dependencies ?? [])))
+        .testTarget(
+            name: suite + "Tests", dependencies: [.init(stringLiteral: suite)] + (target?.dependencies ?? []),
+            // The contract as conversations.
+            resources: suite == "StateHTTP" ? [.copy("Transcripts")] : []))
 }
 // Reads the source tree: the import table, reasons beside unchecked statements, what the Dockerfile copies.
 package.targets.append(.testTarget(name: "PackageTests"))

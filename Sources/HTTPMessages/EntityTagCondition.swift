@@ -23,7 +23,9 @@ public enum EntityTagCondition: Sendable, Equatable {
         var tags: [EntityTag] = []
         var rest = value[...]
         while true {
-            rest = rest.trimmingSpaces
+            // A list may have empty elements (RFC 9110, section 5.6.1.2).
+            while let first = rest.first, [0x20, 0x09, UInt8(ascii: ",")].contains(first) { rest = rest.dropFirst() }
+            guard !rest.isEmpty else { break }
             let isWeak = rest.starts(with: "W/".utf8)
             if isWeak { rest = rest.dropFirst(2) }
             guard rest.popFirst() == UInt8(ascii: "\""), let end = rest.firstIndex(of: UInt8(ascii: "\"")) else {
@@ -31,9 +33,9 @@ public enum EntityTagCondition: Sendable, Equatable {
             }
             tags.append(EntityTag(opaque: String(Substring(rest[..<end])), isWeak: isWeak))
             rest = rest[rest.index(after: end)...].trimmingSpaces
-            guard let separator = rest.popFirst() else { break }
-            guard separator == UInt8(ascii: ",") else { return nil }
+            guard rest.isEmpty || rest.first == UInt8(ascii: ",") else { return nil }
         }
+        guard !tags.isEmpty else { return nil }
         self = .tags(tags)
     }
 }

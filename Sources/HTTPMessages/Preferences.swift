@@ -26,7 +26,7 @@ public struct Preferences: Sendable, Equatable {
     /// Reads field values; the first of two equal preferences counts.
     public init(_ values: [String]) {
         for value in values {
-            for preference in value.utf8.split(separator: UInt8(ascii: ",")) {
+            for preference in Self.split(value.utf8) {
                 // Parameters after a semicolon belong to the preference; none that we know has any.
                 let token = preference.prefix { $0 != UInt8(ascii: ";") }.trimmingSpaces
                 let sides = token.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
@@ -40,6 +40,21 @@ public struct Preferences: Sendable, Equatable {
                 default: break
                 }
             }
+        }
+    }
+
+    /// Splits at the commas that do not stand in quotes.
+    private static func split(_ value: String.UTF8View) -> [Substring.UTF8View] {
+        var (isQuoted, isEscaped) = (false, false)
+        return value.split { byte in
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\"") {
+                isQuoted.toggle()
+            } else {
+                isEscaped = isQuoted && byte == UInt8(ascii: "\\")
+            }
+            return byte == UInt8(ascii: ",") && !isQuoted
         }
     }
 }

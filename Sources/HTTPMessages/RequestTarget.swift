@@ -51,7 +51,8 @@ public struct RequestTarget: Sendable, Equatable {
         while let byte = rest.popFirst() {
             switch byte {
             case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(hexadecimal), let low = rest.popFirst().flatMap(hexadecimal) else {
+                guard let high = rest.popFirst().flatMap(hexadecimal), let low = rest.popFirst().flatMap(hexadecimal)
+                else {
                     throw Fault(detail: "a % in the request target must be followed by two hexadecimal digits")
                 }
                 bytes.append(high << 4 | low)

@@ -31,13 +31,16 @@ struct ActionSchemas {
     private var schemas: JSONValue {
         var schemas = JSONObject()
         let names = actions.map { Self.name(of: $0.type) }
+        var mapping = JSONObject()
+        for (action, name) in zip(actions, names) { mapping[action.type] = .string("#/components/schemas/\(name)") }
         schemas["Action"] = .of(
             ("oneOf", .array(names.map(Self.reference))),
-            ("discriminator", .of(("propertyName", .string("type")))))
+            ("discriminator", .of(("propertyName", .string("type")), ("mapping", .object(mapping)))))
         for (action, name) in zip(actions, names) {
             let hasFields = action.payload[pointer: "/properties"] != nil
             schemas[name] = .of(
-                ("type", .string("object")), ("required", .array((hasFields ? ["type", "payload"] : ["type"]).map(JSONValue.string))),
+                ("type", .string("object")),
+                ("required", .array((hasFields ? ["type", "payload"] : ["type"]).map(JSONValue.string))),
                 (
                     "properties",
                     .of(
@@ -73,13 +76,14 @@ struct ActionSchemas {
         let pretty = Self.query("pretty", "Indent the answer", "boolean")
         let atLeast = Self.query("at-least", "A cursor that the answer must not be older than", "string")
         var paths = JSONObject()
+        let version = Self.query("version", "A past version, while it is kept", "integer")
+        let reading = [wait, atLeast, version, pretty]
         paths["/v1"] = Self.get("Who this server is", [pretty])
-        paths["/v1/state"] = Self.get(
-            "The whole state", [wait, atLeast, Self.query("version", "A past version", "integer"), pretty])
+        paths["/v1/state"] = Self.get("The whole state", reading)
         paths["/v1/state/{pointer}"] = Self.get(
             "A part of the state by JSON Pointer",
-            [Self.parameter("pointer", "path", "Tokens of a JSON Pointer", "string", isRequired: true), wait, atLeast, pretty])
-        for view in views { paths["/v1/views/\(view)"] = Self.get("The view \(view)", [wait, atLeast, pretty]) }
+            [Self.parameter("pointer", "path", "Tokens of a JSON Pointer", "string", isRequired: true)] + reading)
+        for view in views { paths["/v1/views/\(view)"] = Self.get("The view \(view)", reading) }
         paths["/v1/views"] = Self.get("The named views", [pretty])
         paths["/v1/changes"] = Self.get(
             "Every commit after a cursor",
@@ -100,7 +104,7 @@ struct ActionSchemas {
                     Self.query("dry-run", "Commit nothing, answer with the patch", "boolean"),
                     Self.query("path", "What If-Match guards", "string"), pretty,
                     Self.parameter("Idempotency-Key", "header", "Makes a retry safe", "string", isRequired: false),
-                    Self.parameter("If-Match", "header", "The content tag that path must have", "string", isRequired: false),
+                    Self.parameter("If-Match", "header", "The tag that path must have", "string", isRequired: false),
                 ])
             ),
             (
@@ -139,7 +143,9 @@ struct ActionSchemas {
         String(type.map { $0.isLetter || $0.isNumber ? $0 : "-" })
     }
 
-    private static func reference(_ name: String) -> JSONValue { .of(("$ref", .string("#/components/schemas/\(name)"))) }
+    private static func reference(_ name: String) -> JSONValue {
+        .of(("$ref", .string("#/components/schemas/\(name)")))
+    }
 
     private static func type(_ name: String) -> JSONValue { .of(("type", .string(name))) }
 
@@ -174,7 +180,8 @@ struct ActionSchemas {
     }
 
     private static func responses(schema: String?) -> JSONValue {
-        let content = JSONValue.of(("application/json", .of(("schema", schema.map(reference) ?? .object(JSONObject())))))
+        let schema = schema.map(reference) ?? .object(JSONObject())
+        let content = JSONValue.of(("application/json", .of(("schema", schema))))
         let problem = JSONValue.of(("application/problem+json", .of(("schema", reference("Problem")))))
         return .of(
             ("200", .of(("description", .string("As asked")), ("content", content))),

@@ -22,9 +22,9 @@ extension Contract {
             for line in request.lines {
                 switch line {
                 case .problem(let problem): body += Self.document(problem, head: nil, requestID: nil)
-                case .submission:
+                case .submission(let submission):
                     let outcome = rest.popFirst() ?? .draining
-                    switch result(of: outcome, epoch: head.epoch) {
+                    switch result(of: outcome, submission.form, epoch: head.epoch) {
                     case .success(let receipt): body += receipt
                     case .failure(let problem): body += Self.document(problem, head: nil, requestID: nil)
                     }
@@ -40,14 +40,18 @@ extension Contract {
     private func response(
         to outcome: Outcome, _ request: DispatchRequest, head: Cursor, requestID: String
     ) -> Response {
+        var form = Submission.Form.single
+        if case .submission(let submission)? = request.lines.first { form = submission.form }
         let body: [UInt8]
-        switch result(of: outcome, epoch: head.epoch) {
+        switch result(of: outcome, form, epoch: head.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
             return response(to: problem, head: head, requestID: requestID, style: request.style)
         }
         var response = Response.json(.ok, body, style: request.style, head: head)
+        var isRepresented = false
         if case .committed(let receipt) = outcome {
+            isRepresented = receipt.representation != nil
             response.fields[.stateCursor] = Cursor(head.epoch, receipt.version).description
             if receipt.isReplay { response.fields[.idempotencyReplayed] = "true" }
         }
@@ -57,18 +61,19 @@ extension Contract {
             response.body = []
             response.fields[.contentType] = nil
             response.fields[.preferenceApplied] = "return=minimal"
-        case .representation?: response.fields[.preferenceApplied] = "return=representation"
+        // A replay and a dry run have no new state to show.
+        case .representation?: if isRepresented { response.fields[.preferenceApplied] = "return=representation" }
         case nil: break
         }
         return response
     }
 
-    private func result(of outcome: Outcome, epoch: Epoch) -> Result<[UInt8], Problem> {
+    private func result(of outcome: Outcome, _ form: Submission.Form, epoch: Epoch) -> Result<[UInt8], Problem> {
         switch outcome {
         case .committed(let receipt): .success(Self.json(receipt, epoch: epoch))
         case .wouldCommit(let isChange, let patch):
             .success(Array(#"{"dryRun":true,"changed":\#(isChange),"patch":"#.utf8) + patch + [UInt8(ascii: "}")])
-        case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: index))
+        case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: form == .batch ? index : nil))
         case .preconditionFailed(let failure): .failure(Self.problem(failure))
         case .keyReused:
             .failure(
@@ -107,11 +112,11 @@ extension Contract {
         writer.string(receipt.id)
         writer.key("changed", &isFirst)
         writer.bool(receipt.isChange)
-        if !receipt.representation.isEmpty {
+        if let representation = receipt.representation {
             writer.key("state", &isFirst)
             writer.byte(UInt8(ascii: "{"))
             var isFirstPart = true
-            for (pointer, value) in receipt.representation {
+            for (pointer, value) in representation {
                 writer.separator(&isFirstPart)
                 writer.string(pointer.description)
                 writer.byte(UInt8(ascii: ":"))
@@ -123,11 +128,13 @@ extension Contract {
         return writer.bytes
     }
 
-    private static func problem(_ rejection: Rejection, index: Int) -> Problem {
-        Problem(
+    /// - Parameter index: which action of a batch it was.
+    private static func problem(_ rejection: Rejection, index: Int?) -> Problem {
+        let place = (index.map { "/\($0)" } ?? "") + "/payload"
+        return Problem(
             rejection.kind == .conflict ? .conflict : .unprocessableContent, rejection.code, rejection.detail,
-            parts: rejection.pointer.map { [.init("/payload\($0)", rejection.detail)] } ?? [],
-            members: index > 0 ? [.init("index", Array(String(index).utf8))] : [])
+            parts: rejection.pointer.map { [.init("\(place)\($0)", rejection.detail)] } ?? [],
+            members: index.map { [.init("index", Array(String($0).utf8))] } ?? [])
     }
 
     private static func problem(_ failure: PreconditionFailure) -> Problem {

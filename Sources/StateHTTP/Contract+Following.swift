@@ -101,8 +101,11 @@ extension Contract {
 
     /// RFC 3339 with milliseconds.
     private static func text(_ time: Timestamp) -> String {
-        Date(timeIntervalSince1970: Double(time.milliseconds) / 1000)
-            .formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
+        // The formatter would cut a fraction that no Double holds: it sees whole seconds only.
+        let (seconds, rest) = time.milliseconds.quotientAndRemainder(dividingBy: 1000)
+        let whole = rest < 0 ? seconds - 1 : seconds
+        let fraction = String(time.milliseconds - whole * 1000 + 1000).dropFirst()
+        return "\(Date(timeIntervalSince1970: Double(whole)).formatted(.iso8601).dropLast()).\(fraction)Z"
     }
 }
 

@@ -16,7 +16,8 @@ extension Contract {
     func lost(_ code: String, _ position: HeadPosition) -> Problem {
         let reason =
             code == "cursor-lost"
-            ? "the cursor belongs to another history than this store's" : "the changes after the cursor are no longer kept"
+            ? "the cursor is not of this store's history: it has another epoch or is above the head"
+            : "the changes after the cursor are no longer kept"
         return Problem(
             .gone, code, "\(reason); read /v1/state and go on from its State-Cursor",
             members: [
@@ -26,10 +27,10 @@ extension Contract {
             ], fields: [.link: "</v1/state>; rel=\"resync\""])
     }
 
-    static func aheadOfHead(_ head: Cursor) -> Problem {
+    static func aheadOfHead(_ head: Cursor, hint: String = "") -> Problem {
         Problem(
             .conflict, "ahead-of-head",
-            "the store has not come so far: its head is version \(head.version); add wait to wait for it",
+            "the store has not come so far: its head is version \(head.version)\(hint)",
             members: [.string("head", head.description)])
     }
 

@@ -1,5 +1,5 @@
-internal import HTTPTypes
 package import HTTPMessages
+internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
@@ -42,7 +42,10 @@ package struct Contract: Sendable {
     /// - Parameter position: the present head and the oldest position that can be followed from.
     package func answer(_ request: Request, position: HeadPosition, requestID: String) -> Answer {
         do throws(Problem) {
-            return try route(request, position: position, requestID: requestID)
+            let answer = try route(request, position: position, requestID: requestID)
+            guard case .respond(var response) = answer else { return answer }
+            response.fields[.stateCursor] = position.head.description
+            return .respond(response)
         } catch {
             return .respond(response(to: error, head: position.head, requestID: requestID))
         }
@@ -128,7 +131,8 @@ package struct Contract: Sendable {
         guard path.count == 3, catalogue.views[path[2]] != nil else {
             let names = catalogue.views.keys.sorted().joined(separator: ", ")
             throw Problem(
-                .notFound, "no-such-view", names.isEmpty ? "this store has no views" : "there is no such view; there are \(names)")
+                .notFound, "no-such-view",
+                names.isEmpty ? "this store has no views" : "there is no such view; there are \(names)")
         }
         return try read(.view(path[2]), request, target, position, requestID)
     }
@@ -148,7 +152,8 @@ package struct Contract: Sendable {
     }
 
     private func read(
-        _ selection: Selection, _ request: Request, _ target: RequestTarget, _ position: HeadPosition, _ requestID: String
+        _ selection: Selection, _ request: Request, _ target: RequestTarget, _ position: HeadPosition,
+        _ requestID: String
     ) throws(Problem) -> Answer {
         if let options = try onlyReads(request) { return .respond(options) }
         let parameters = try Parameters(target, known: ["wait", "at-least", "version", "pretty"])
@@ -160,23 +165,29 @@ package struct Contract: Sendable {
             case .any?: read.known = .any
             case .tags(let tags)?: read.known = .tags(tags.map(\.opaque))
             case nil:
-                throw Problem(.badRequest, "bad-entity-tag", "If-None-Match must be * or a list of tags in double quotes")
+                throw Problem(
+                    .badRequest, "bad-entity-tag", "If-None-Match must be * or a list of tags in double quotes")
             }
         }
         if let text = try parameters.text("at-least") {
             let cursor = try cursor(text, "at-least")
             guard cursor.epoch == position.head.epoch else { throw lost("cursor-lost", position) }
             read.atLeast = cursor.version
-            if cursor.version > position.head.version, read.wait == nil { throw Self.aheadOfHead(position.head) }
+            if cursor.version > position.head.version, read.wait == nil {
+                throw Self.aheadOfHead(position.head, hint: "; add wait to wait for it")
+            }
         }
         if let text = try parameters.text("version") {
             guard let version = Version(text) else {
                 throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
             }
-            guard version <= position.head.version else { throw Self.aheadOfHead(position.head) }
-            guard read.wait == nil, read.atLeast == nil else {
-                throw Problem(.badRequest, "bad-parameter", "a past version never changes: it cannot be waited for")
+            guard !parameters.has("wait"), read.atLeast == nil else {
+                throw Problem(
+                    .badRequest, "bad-parameter", "version takes no wait and no at-least: the past never changes")
             }
+            guard version <= position.head.version else { throw Self.aheadOfHead(position.head) }
+            // A wait that is only preferred may be left out.
+            read.wait = nil
             read.version = version
         }
         return .read(read)
@@ -186,7 +197,8 @@ package struct Contract: Sendable {
         _ request: Request, _ target: RequestTarget, _ position: HeadPosition, _ requestID: String
     ) throws(Problem) -> Answer {
         if let options = try onlyReads(request) { return .respond(options) }
-        let parameters = try Parameters(target, known: ["since", "wait", "limit", "path", "types", "on-lost", "pretty"])
+        let known: Set = ["since", "wait", "limit", "path", "types", "on-lost", "pretty"]
+        let parameters = try Parameters(target, known: known)
         guard let since = try parameters.text("since") else {
             throw Problem(
                 .badRequest, "since-required",
@@ -209,7 +221,11 @@ package struct Contract: Sendable {
             follow.filter.path = pointer
         }
         if let text = try parameters.text("types") {
-            for type in text.split(separator: ",").map(String.init) {
+            let types = text.split(separator: ",").map(String.init)
+            guard !types.isEmpty else {
+                throw Problem(.badRequest, "bad-parameter", "types must name at least one action type")
+            }
+            for type in types {
                 guard catalogue.actions[type] != nil else { throw unknownType(type, at: nil) }
                 follow.filter.types.append(type)
             }

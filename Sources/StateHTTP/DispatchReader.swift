@@ -90,8 +90,16 @@ extension Contract {
         }
         switch EntityTagCondition(value) {
         case .any?: return .init(pointer, .any)
-        // If-Match compares strongly: a weak tag matches nothing.
-        case .tags(let tags)?: return .init(pointer, .tags(tags.filter { !$0.isWeak }.map(\.opaque)))
+        case .tags(let tags)?:
+            // If-Match compares strongly: a weak tag matches nothing.
+            let strong = tags.filter { !$0.isWeak }.map(\.opaque)
+            guard !strong.isEmpty else {
+                throw Problem(
+                    .preconditionFailed, "precondition-failed",
+                    "If-Match needs a strong tag: one that begins with W/, as answers to ?pretty have, matches nothing",
+                    members: [.string("pointer", pointer.description)])
+            }
+            return .init(pointer, .tags(strong))
         case nil: throw Problem(.badRequest, "bad-entity-tag", "If-Match must be * or a list of tags in double quotes")
         }
     }

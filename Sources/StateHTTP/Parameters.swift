@@ -9,8 +9,11 @@ struct Parameters {
     init(_ target: RequestTarget, known: Set<String>) throws(Problem) {
         for parameter in target.parameters {
             guard known.contains(parameter.name) else {
-                let names = known.isEmpty ? "this path takes none" : "known here are \(known.sorted().joined(separator: ", "))"
-                throw Problem(.badRequest, "unknown-parameter", "there is no such query parameter; \(names)")
+                let list = known.sorted().joined(separator: ", ")
+                let names = known.isEmpty ? "this path takes none" : "known here are \(list)"
+                throw Problem(
+                    .badRequest, "unknown-parameter",
+                    "there is no query parameter \(parameter.name.prefix(64)); \(names)")
             }
             guard values.updateValue(parameter.value, forKey: parameter.name) == nil else {
                 throw Problem(.badRequest, "bad-parameter", "\(parameter.name) stands twice in the query")

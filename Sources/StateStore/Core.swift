@@ -37,7 +37,10 @@ struct Core<State: StateType>: Sendable {
     }
 
     /// Applies the submissions in order, each to what those before it have made.
-    func turn(_ submissions: [Submission], at time: Timestamp) -> Turn {
+    ///
+    /// What has expired is forgotten first, whatever becomes of the turn: a ledger full of it would refuse every key.
+    mutating func turn(_ submissions: [Submission], at time: Timestamp) -> Turn {
+        ledger.forget(before: time)
         var turn = Turn(state: state, version: version)
         turn.outcomes.reserveCapacity(submissions.count)
         for submission in submissions { turn.outcomes.append(take(submission, in: &turn, at: time)) }
@@ -45,10 +48,9 @@ struct Core<State: StateType>: Sendable {
     }
 
     /// Makes a turn's result the present.
-    mutating func adopt(_ turn: Turn, at time: Timestamp) {
+    mutating func adopt(_ turn: Turn) {
         state = turn.state
         version = turn.version
-        ledger.forget(before: time)
         for commit in turn.commits {
             if let record = commit.idempotency { ledger.insert(record) }
         }
@@ -123,7 +125,8 @@ struct Core<State: StateType>: Sendable {
     ) throws -> Receipt {
         let version = turn.version + 1
         let id =
-            submission.form == .single ? submission.items.first?.id ?? Cursor(epoch, version).description
+            submission.form == .single
+            ? submission.items.first?.id ?? Cursor(epoch, version).description
             : Cursor(epoch, version).description
         let record = submission.idempotency.map {
             KeyRecord(
@@ -193,7 +196,7 @@ struct Core<State: StateType>: Sendable {
                 let expected: [String] =
                     switch tagGuard.tags {
                     case .any: ["*"]
-                    case .tags(let tags): tags
+                    case .tags(let tags): tags.map { "\"\($0)\"" }
                     }
                 return PreconditionFailure(
                     pointer: tagGuard.pointer, expected: try JSON.encode(expected), actual: actual?.bytes,

@@ -82,7 +82,9 @@ struct History: Sendable {
     private var weight = 0
     /// Snapshots on the way, oldest first: a past state is the nearest one before it and the patches since.
     private var checkpoints: Deque<Snapshot> = []
-    private static let checkpointInterval: Version = 1024
+    /// So close that some are always within the commits that are kept.
+    private let checkpointInterval: Version
+    private var weightSinceCheckpoint = 0
     private let countMax: Int
     private let weightMax: Int
     /// The version after which the first kept commit comes.
@@ -91,6 +93,7 @@ struct History: Sendable {
     init(beginningWith snapshot: Snapshot, countMax: Int, weightMax: Int) {
         base = snapshot.cursor.version
         checkpoints = [snapshot]
+        checkpointInterval = Version(min(1024, max(1, countMax / 4)))
         self.countMax = countMax
         self.weightMax = weightMax
     }
@@ -98,6 +101,7 @@ struct History: Sendable {
     mutating func append(_ commit: Commit) {
         commits.append(commit)
         weight += commit.weight
+        weightSinceCheckpoint += commit.weight
         for id in commit.clientIDs { versions[id] = commit.version }
         while commits.count > countMax || (weight > weightMax && commits.count > 1) {
             let oldest = commits.removeFirst()
@@ -109,9 +113,10 @@ struct History: Sendable {
 
     /// Notes a state on the way.
     mutating func note(_ snapshot: Snapshot) {
-        guard let last = checkpoints.last, snapshot.cursor.version >= last.cursor.version + Self.checkpointInterval else {
-            return
-        }
+        guard let last = checkpoints.last,
+            snapshot.cursor.version >= last.cursor.version + checkpointInterval || weightSinceCheckpoint > weightMax / 4
+        else { return }
+        weightSinceCheckpoint = 0
         checkpoints.append(snapshot)
         // The commits between a checkpoint and the next one that can be reached are needed too.
         while checkpoints.count > 1, checkpoints[0].cursor.version < base { checkpoints.removeFirst() }

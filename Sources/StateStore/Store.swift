@@ -130,7 +130,7 @@ public final class Store<State: StateType>: Sendable {
             return
         }
         if !result.commits.isEmpty {
-            core.withLock { $0.adopt(result, at: time) }
+            core.withLock { $0.adopt(result) }
             published.withLock { $0 = (result.state, result.version) }
             publish(
                 Publication(

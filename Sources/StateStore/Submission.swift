@@ -112,14 +112,14 @@ package struct Receipt: Sendable {
     package var isChange: Bool
     /// Whether this is the answer to an earlier request with the same key.
     package var isReplay: Bool
-    /// The changed parts of the new state with their JSON, nil for what is gone; only where asked for.
-    package var representation: [(pointer: JSONPointer, value: [UInt8]?)] = []
+    /// The changed parts of the new state with their JSON, nil for what is gone; nil where it was not asked for.
+    package var representation: [(pointer: JSONPointer, value: [UInt8]?)]?
 }
 
 /// A condition that did not hold.
 package struct PreconditionFailure: Sendable {
     package var pointer: JSONPointer
-    /// UTF-8 JSON of what was expected there, or the tags.
+    /// UTF-8 JSON of what was expected there, or of an array of the tags as they stand in a header field.
     package var expected: [UInt8]
     /// UTF-8 JSON of what stands there, or nil where there is nothing.
     package var actual: [UInt8]?

@@ -1,0 +1,87 @@
+import HTTPMessages
+import Testing
+
+@Suite("Request targets")
+struct RequestTargetTests {
+    @Test(
+        "a path is split first and each segment is then decoded exactly once",
+        arguments: [
+            ("/", []),
+            ("/v1", ["v1"]),
+            ("/v1/state/", ["v1", "state", ""]),
+            ("//", ["", ""]),
+            ("/v1/state/a%2Fb", ["v1", "state", "a/b"]),
+            ("/v1/state/a%2fb", ["v1", "state", "a/b"]),
+            ("/a%252Fb", ["a%2Fb"]),
+            ("/a~1b", ["a~1b"]),
+            ("/a+b", ["a+b"]),
+            ("/a%20b", ["a b"]),
+            ("/%C3%A9", ["é"]),
+            ("/a%00b", ["a\0b"]),
+            ("/a%3Fb", ["a?b"]),
+            ("/..", [".."]),
+            ("/a;b=c,d", ["a;b=c,d"]),
+        ] as [(String, [String])])
+    func segments(target: String, expected: [String]) throws {
+        let decoded = try RequestTarget(target)
+
+        #expect(decoded.segments.map { Array($0.utf8) } == expected.map { Array($0.utf8) })
+        #expect(decoded.parameters.isEmpty)
+    }
+
+    @Test(
+        "a query is split first and each side is then decoded exactly once",
+        arguments: [
+            ("/?", []),
+            ("/?a=1&b=2", [("a", "1"), ("b", "2")]),
+            ("/?pretty", [("pretty", nil)]),
+            ("/?pretty=", [("pretty", "")]),
+            ("/?a=1&&b", [("a", "1"), ("b", nil)]),
+            ("/?a=b=c", [("a", "b=c")]),
+            ("/?a=b+c", [("a", "b c")]),
+            ("/?a=b%2Bc", [("a", "b+c")]),
+            ("/?a%26b=c%3Dd", [("a&b", "c=d")]),
+            ("/?path=/tasks/a%252Fb", [("path", "/tasks/a%2Fb")]),
+            ("/?q=a?b", [("q", "a?b")]),
+            ("/?a=1&a=2", [("a", "1"), ("a", "2")]),
+            ("/?=x", [("", "x")]),
+        ] as [(String, [(String, String?)])])
+    func parameters(target: String, expected: [(String, String?)]) throws {
+        let decoded = try RequestTarget(target)
+
+        #expect(decoded.segments.isEmpty)
+        #expect(decoded.parameters.map(\.name) == expected.map(\.0))
+        #expect(decoded.parameters.map(\.value) == expected.map(\.1))
+    }
+
+    @Test(
+        "a target that cannot be decoded is refused, not repaired",
+        arguments: [
+            ("", "begins with /"),
+            ("v1/state", "begins with /"),
+            ("?a", "begins with /"),
+            ("*", "begins with /"),
+            ("http://host/v1", "begins with /"),
+            ("/a%", "hexadecimal"),
+            ("/a%2", "hexadecimal"),
+            ("/a%2G", "hexadecimal"),
+            ("/a%+1", "hexadecimal"),
+            ("/?a=%zz", "hexadecimal"),
+            ("/?%=1", "hexadecimal"),
+            ("/%FF", "UTF-8"),
+            ("/%C3", "UTF-8"),
+            ("/%C0%AF", "UTF-8"),
+            ("/%ED%A0%80", "UTF-8"),
+            ("/?a=%80", "UTF-8"),
+        ])
+    func refused(target: String, word: String) {
+        let fault = #expect(throws: RequestTarget.Fault.self) { try RequestTarget(target) }
+
+        #expect(fault?.detail.contains(word) == true)
+    }
+
+    @Test("a character whose bytes are split by a slash is not one")
+    func splitCharacter() {
+        #expect(throws: RequestTarget.Fault.self) { try RequestTarget("/%C3/%A9") }
+    }
+}

@@ -1,0 +1,162 @@
+import HTTPMessages
+import HTTPTypes
+import Testing
+
+@testable import StateHTTP
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("Contract")
+struct ContractTests {
+    private static let head = Cursor(Stage.epoch, 7)
+
+    private func contract(_ limits: ContractLimits = ContractLimits()) throws -> Contract {
+        Contract(catalogue: try Model(Demo()).catalogue, limits: limits)
+    }
+
+    private func answer(_ request: Request) throws -> Answer {
+        try contract().answer(request, position: HeadPosition(head: Self.head, oldest: 0), requestID: "r1")
+    }
+
+    private func json(_ response: Response) throws -> JSONValue { try JSONValue(parsing: response.body) }
+
+    @Test("the description of the interface is OpenAPI 3.1, and each reference in it leads somewhere")
+    func openAPI() throws {
+        let answer = try answer(Request(target: "/v1/openapi.json"))
+
+        guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
+        let document = try json(response)
+        #expect(document[pointer: "/openapi"] == .string("3.1.0"))
+        let references = String(decoding: response.body, as: UTF8.self).split(separator: "\"").filter {
+            $0.hasPrefix("#/")
+        }
+        #expect(!references.isEmpty)
+        for reference in references {
+            #expect(
+                document[pointer: try #require(JSONPointer(text: String(reference.dropFirst())))] != nil, "\(reference)"
+            )
+        }
+    }
+
+    @Test("every parameter that a route takes is described, and every one described is taken")
+    func parameters() throws {
+        let answer = try answer(Request(target: "/v1/openapi.json"))
+
+        guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
+        let described = try json(response)
+        for (path, target, known) in [
+            ("/v1/state", "/v1/state", ["at-least", "pretty", "version", "wait"]),
+            ("/v1/state/{pointer}", "/v1/state/counter", ["at-least", "pretty", "version", "wait"]),
+            ("/v1/views/tasks.open", "/v1/views/tasks.open", ["at-least", "pretty", "version", "wait"]),
+            ("/v1/changes", "/v1/changes", ["limit", "on-lost", "path", "pretty", "since", "types", "wait"]),
+        ] {
+            let list = described[pointer: JSONPointer(["paths", path, "get", "parameters"])]
+            guard case .array(let parameters)? = list else { Issue.record("\(path)"); continue }
+            let names = parameters.filter { $0[pointer: "/in"] == .string("query") }.compactMap { $0[pointer: "/name"] }
+            #expect(Set(names.map { String(decoding: $0.text, as: UTF8.self) }) == Set(known.map { "\"\($0)\"" }))
+
+            guard case .respond(let refusal) = try self.answer(Request(target: "\(target)?unknown")) else { continue }
+            #expect(
+                String(decoding: refusal.body, as: UTF8.self).contains(
+                    "known here are \(known.joined(separator: ", "))\""))
+        }
+    }
+
+    @Test("a problem has the members of RFC 9457 and ours, in a stable order")
+    func problem() throws {
+        let problem = Problem(
+            .conflict, "taken", "the \"name\" is taken", parts: [.init("/payload/name", "is taken")],
+            members: [.init("index", Array("1".utf8))], fields: [.retryAfter: "1"])
+
+        let response = try contract().response(to: problem, head: Self.head, requestID: "r1")
+
+        #expect(response.status == .conflict)
+        #expect(response.fields[.contentType] == "application/problem+json")
+        #expect(response.fields[.retryAfter] == "1")
+        #expect(response.fields[.stateCursor] == "storekeeperdemoa.7")
+        #expect(
+            String(decoding: response.body, as: UTF8.self) == """
+                {"type":"about:blank","title":"Conflict","status":409,"code":"taken","detail":"the \\"name\\" is taken",\
+                "requestId":"r1","cursor":"storekeeperdemoa.7",\
+                "errors":[{"pointer":"/payload/name","detail":"is taken"}],"index":1}
+                """)
+    }
+
+    @Test(
+        "what the rim refuses is said with its status, and with a time to come back where that helps",
+        arguments: [
+            (Problem.tooManyWaiters(.all), 503, "5"), (.tooManyWaiters(.client), 429, "5"), (.draining, 503, "1"),
+            (.notDurable, 503, "1"), (.versionGone(oldest: 3), 410, nil), (.ourFault, 500, nil),
+            (.tooLarge(limit: 9), 413, nil),
+        ] as [(Problem, Int, String?)])
+    func rim(problem: Problem, status: Int, retryAfter: String?) {
+        #expect(problem.status.code == status)
+        #expect(problem.fields[.retryAfter] == retryAfter)
+    }
+
+    @Test(
+        "what the store cannot do is said with its status",
+        arguments: [
+            (.full(.mailbox), 503, "mailbox-full"), (.full(.idempotencyKeys), 503, "idempotency-keys-full"),
+            (.notRecorded, 503, "not-durable"), (.failed(detail: "secret"), 500, "internal"),
+            (.draining, 503, "draining"),
+        ] as [(Outcome, Int, String)])
+    func outcomes(outcome: Outcome, status: Int, code: String) throws {
+        let request = DispatchRequest(
+            form: .one, lines: [.submission(Submission([.init(Demo.Reset())]))], returning: nil, style: .compact)
+
+        let response = try contract().response(to: request, outcomes: [outcome], head: Self.head, requestID: "r1")
+
+        #expect(response.status.code == status)
+        #expect(try json(response)[pointer: "/code"] == .string(code))
+        #expect(!String(decoding: response.body, as: UTF8.self).contains("secret"))
+    }
+
+    @Test(
+        "a time is told to the millisecond",
+        arguments: [
+            (0, "1970-01-01T00:00:00.000Z"), (1, "1970-01-01T00:00:00.001Z"), (-1, "1969-12-31T23:59:59.999Z"),
+            (1_767_323_045_678, "2026-01-02T03:04:05.678Z"), (1_767_323_045_999, "2026-01-02T03:04:05.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+        ])
+    func time(milliseconds: Int64, text: String) throws {
+        let commit = Commit(
+            version: 1, time: Timestamp(milliseconds: milliseconds), id: "a", types: [], action: Array("{}".utf8),
+            patch: Array("[]".utf8))
+
+        let response = try contract().response(
+            toOutcomeOf: "a", commit, head: Self.head, style: .compact, requestID: "r1")
+
+        #expect(try json(response)[pointer: "/time"] == .string(text))
+    }
+
+    @Test(
+        "a wait is what was asked for, up to the most, and what was applied is told where it was preferred or cut",
+        arguments: [
+            ("?wait=25", nil, .seconds(25), nil), ("?wait=0.5", nil, .milliseconds(500), nil),
+            ("?wait=55", nil, .seconds(55), nil), ("?wait=56", nil, .seconds(55), 55),
+            ("?wait=1e300", nil, .seconds(55), 55), ("?wait", nil, .seconds(25), nil), ("?wait=0", nil, nil, nil),
+            ("", nil, nil, nil), ("", "wait", .seconds(25), 25), ("", "wait=55", .seconds(55), 55),
+            ("", "wait=56", .seconds(55), 55), ("", "wait=9223372036854775807", .seconds(55), 55),
+            ("", "wait=0", nil, nil),
+            ("?wait=5", "wait=50", .seconds(5), nil),
+        ] as [(String, String?, Duration?, Int?)])
+    func wait(query: String, preference: String?, duration: Duration?, applied: Int?) throws {
+        var request = Request(target: "/v1/state\(query)")
+        request.fields[.prefer] = preference
+
+        let answer = try answer(request)
+
+        guard case .read(let read) = answer else { Issue.record("\(answer)"); return }
+        #expect(read.wait?.duration == duration)
+        #expect(read.wait?.applied == applied)
+    }
+
+    @Test("a limit of changes is cut at the most", arguments: [(nil, 100), ("1", 1), ("1000", 1000), ("1001", 1000)])
+    func limit(asked: String?, given: Int) throws {
+        let answer = try answer(Request(target: "/v1/changes?since=now\(asked.map { "&limit=\($0)" } ?? "")"))
+
+        guard case .follow(let follow) = answer else { Issue.record("\(answer)"); return }
+        #expect(follow.limit == given)
+    }
+}

@@ -1,0 +1,220 @@
+import HTTPMessages
+import HTTPTypes
+import Synchronization
+
+@testable import StateHTTP
+@testable import StateJSON
+@testable import StateStore
+
+/// The server without a socket: contract, store and board, with time and names that are always the same.
+final class Stage {
+    /// What a transcript may set before its first request.
+    struct Setting {
+        var version: Version = 0
+        var limits = StoreLimits()
+        var contract = ContractLimits()
+        var caps = WaiterCaps(waitersMax: 100, waitersPerClientMax: 100)
+    }
+
+    /// An answer, or that it has to be waited for.
+    enum Reply {
+        case now(Response)
+        case waiting(Int)
+    }
+
+    private enum Waiting {
+        case read(ReadRequest)
+        case follow(FollowRequest)
+    }
+
+    static let epoch = Epoch("storekeeperdemoa") ?? .random()
+
+    private let contract: Contract
+    private let model: Model<Demo.State>
+    private let store: Store<Demo.State>
+    private let board: Board<Int>
+    private let time: Clock
+    private let woken: Log
+    private var waiting: [Int: Waiting] = [:]
+    private var requestsCount = 0
+
+    /// A clock that is turned by hand.
+    final class Clock: Sendable {
+        private let stored = Mutex(Timestamp(milliseconds: 1_767_323_045_678))
+        var now: Timestamp { stored.withLock { $0 } }
+        func advance(by duration: Duration) { stored.withLock { $0 = $0.advanced(by: duration) } }
+    }
+
+    /// Whom a commit has woken.
+    final class Log: Sendable {
+        private let stored = Mutex<[Wake<Int>]>([])
+        func add(_ wakes: [Wake<Int>]) { stored.withLock { $0 += wakes } }
+        func take() -> [Wake<Int>] {
+            stored.withLock { wakes in
+                defer { wakes = [] }; return wakes
+            }
+        }
+    }
+
+    init(_ setting: Setting = Setting()) throws {
+        model = try Model(Demo())
+        contract = Contract(catalogue: model.catalogue, limits: setting.contract)
+        let origin = Store<Demo.State>.Origin(cursor: Cursor(Self.epoch, setting.version))
+        let board = Board<Int>(
+            Snapshot(origin.state, of: model, at: origin.cursor), catalogue: model.catalogue, limits: setting.limits,
+            caps: setting.caps)
+        let (time, woken) = (Clock(), Log())
+        store = Store(
+            model: model, limits: setting.limits, origin: origin, now: { time.now },
+            publish: { woken.add(board.publish($0.snapshot, $0.commits)) })
+        self.board = board
+        self.time = time
+        self.woken = woken
+    }
+
+    private var position: HeadPosition { HeadPosition(head: board.position.head, oldest: board.position.oldest) }
+
+    /// Lets a request in.
+    func receive(_ request: Request) throws -> Reply {
+        requestsCount += 1
+        let number = requestsCount
+        let requestID = request.fields[.requestID] ?? "r\(number)"
+        switch contract.answer(request, position: position, requestID: requestID) {
+        case .respond(let response): return .now(response)
+        case .dispatch(let dispatch):
+            let outcomes = dispatch.lines.compactMap { line in
+                if case .submission(let submission) = line { store.submitNow(submission) } else { nil }
+            }
+            return .now(contract.response(to: dispatch, outcomes: outcomes, head: position.head, requestID: requestID))
+        case .read(let read): return try self.read(read, number, request.client)
+        case .follow(let follow): return self.follow(follow, number, request.client)
+        case .outcome(let id, let style):
+            let version = Cursor(text: id).flatMap { $0.epoch == Self.epoch ? $0.version : nil }
+            let commit = version.map { board.commit(version: $0) } ?? board.commit(id: id)
+            return .now(
+                contract.response(toOutcomeOf: id, commit, head: position.head, style: style, requestID: requestID))
+        case .live, .ready, .metrics: return .now(Response(status: .ok, fields: [.contentType: "text/plain"]))
+        }
+    }
+
+    /// The answers to those whom the last request has woken, in the order in which they came.
+    func takeWoken() throws -> [(number: Int, Response)] {
+        var answers: [(number: Int, Response)] = []
+        for wake in woken.take() {
+            switch wake {
+            case .selection(_, let reading, let numbers):
+                for number in numbers {
+                    guard case .read(let request)? = waiting.removeValue(forKey: number) else { continue }
+                    answers.append((number, contract.response(to: request, reading)))
+                }
+            case .changes(_, let page, let numbers):
+                for number in numbers {
+                    guard case .follow(let request)? = waiting.removeValue(forKey: number) else { continue }
+                    answers.append((number, contract.response(to: request, page)))
+                }
+            case .version(_, let numbers):
+                for number in numbers {
+                    guard let parked = waiting.removeValue(forKey: number) else { continue }
+                    answers.append((number, try timeout(parked, head: position.head)))
+                }
+            }
+        }
+        return answers.sorted { $0.number < $1.number }
+    }
+
+    /// Lets time pass: who waits no longer than this is answered.
+    func pass(_ duration: Duration) throws -> [(number: Int, Response)] {
+        time.advance(by: duration)
+        var answers: [(number: Int, Response)] = []
+        for (number, parked) in waiting.sorted(by: { $0.key < $1.key }) {
+            let wait =
+                switch parked {
+                case .read(let request): request.wait
+                case .follow(let request): request.wait
+                }
+            guard let wait, wait.duration <= duration, let (_, head) = board.leave(number) else { continue }
+            waiting[number] = nil
+            answers.append((number, try timeout(parked, head: head)))
+        }
+        return answers
+    }
+
+    /// Stops the store.
+    func drain() { store.drain() }
+
+    private func respond(_ problem: Problem, _ requestID: String) -> Reply {
+        .now(contract.response(to: problem, head: position.head, requestID: requestID))
+    }
+
+    private func read(_ request: ReadRequest, _ number: Int, _ client: String) throws -> Reply {
+        if let version = request.version, version < position.head.version { return try readPast(request, version) }
+        var parking = Parking.ready
+        if let version = request.atLeast, request.wait != nil {
+            parking = board.park(number, client: client, until: version)
+        }
+        if case .ready = parking, let known = request.known, request.wait != nil {
+            parking = try board.park(number, client: client, at: request.selection, until: known)
+        }
+        switch parking {
+        case .ready: return .now(contract.response(to: request, try board.read(request.selection)))
+        case .refused(let share): return respond(.tooManyWaiters(share), request.requestID)
+        case .parked:
+            waiting[number] = .read(request)
+            return .waiting(number)
+        }
+    }
+
+    private func readPast(_ request: ReadRequest, _ version: Version) throws -> Reply {
+        guard let path = board.path(to: version) else {
+            return respond(.versionGone(oldest: position.oldest), request.requestID)
+        }
+        var value = try JSONValue(parsing: path.from.whole())
+        for commit in path.commits { try value.apply(patch: JSONValue(parsing: commit.patch)) }
+        let cursor = Cursor(Self.epoch, version)
+        let snapshot = Snapshot(try model.state(from: value.text), of: model, at: cursor)
+        return .now(
+            contract.response(to: request, Reading(cursor: cursor, encoded: try snapshot.encoded(request.selection))))
+    }
+
+    private func follow(_ request: FollowRequest, _ number: Int, _ client: String) -> Reply {
+        let position = position
+        let since: Version
+        switch request.since {
+        case .now:
+            return .now(contract.response(to: request, Self.nothing(at: position.head)))
+        case .oldest: since = position.oldest
+        case .cursor(let cursor):
+            guard cursor.epoch == position.head.epoch else { return lost(.lost, request) }
+            since = cursor.version
+        }
+        switch board.follow(request.query(since: since), as: request.wait == nil ? nil : number, client: client) {
+        case .page(let page): return .now(contract.response(to: request, page))
+        case .nothing(_, .parked):
+            waiting[number] = .follow(request)
+            return .waiting(number)
+        case .nothing(_, .refused(let share)): return respond(.tooManyWaiters(share), request.requestID)
+        case .nothing(let head, .ready): return .now(contract.response(to: request, Self.nothing(at: head)))
+        case .expired, .inJournal: return lost(.expired, request)
+        case .aboveHead: return lost(.lost, request)
+        }
+    }
+
+    private func lost(_ code: LostCursor, _ request: FollowRequest) -> Reply {
+        .now(contract.response(to: request, lost: code, position: position, state: board.head.whole))
+    }
+
+    private func timeout(_ parked: Waiting, head: Cursor) throws -> Response {
+        switch parked {
+        case .read(let request):
+            if let version = request.atLeast, head.version < version {
+                return contract.aheadOfHead(request, head: head)
+            }
+            return contract.response(to: request, try board.read(request.selection))
+        case .follow(let request): return contract.response(to: request, Self.nothing(at: head))
+        }
+    }
+
+    private static func nothing(at head: Cursor) -> ChangesPage {
+        ChangesPage(commits: [], next: head.version, isMore: false, head: head)
+    }
+}

@@ -1,0 +1,88 @@
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("Entity tables")
+struct EntityTableTests {
+    typealias Table = EntityTable<Int, Sample.Item>
+
+    @Test("a table behaves as an array of pairs does, and the patch between two tables is exact", arguments: 0..<150)
+    func model(seed: Int) throws {
+        var generator = SplitMix(seed: UInt64(seed))
+        var table = Table()
+        var reference: [(Int, String)] = []
+        let places: (EntitiesPlace<Int, Sample.Item>, OrderPlace<Int, Sample.Item>) = (.init(), .init())
+        for step in 0..<60 {
+            let before = table
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                let id = Int.random(in: 0..<30, using: &generator)
+                let known = reference.firstIndex { $0.0 == id }
+                switch Int.random(in: 0..<5, using: &generator) {
+                case 0, 1:
+                    table[id] = .init(name: "n\(step)")
+                    if let known { reference[known].1 = "n\(step)" } else { reference.append((id, "n\(step)")) }
+                case 2:
+                    table[id] = nil
+                    if let known { reference.remove(at: known) }
+                case 3:
+                    let position = Int.random(in: 0...max(0, reference.count - 1), using: &generator)
+                    #expect(table.move(id, to: position) == (known != nil))
+                    if let known { reference.insert(reference.remove(at: known), at: position) }
+                default:
+                    let position = Int.random(in: 0...reference.count, using: &generator)
+                    guard known == nil else { continue }
+                    table.insert(.init(name: "i\(step)"), id: id, at: position)
+                    reference.insert((id, "i\(step)"), at: position)
+                }
+            }
+            #expect(table.ids == reference.map(\.0), "seed \(seed)")
+            #expect(table.map(\.entity.name) == reference.map(\.1), "seed \(seed)")
+
+            var (entities, order) = (JSONPatch(), JSONPatch())
+            try places.0.compare(before, table, scope: [], into: &entities)
+            try places.1.compare(before, table, scope: [], into: &order)
+            var (oldEntities, oldOrder) = (
+                try JSONValue(parsing: places.0.text(before)), try JSONValue(parsing: places.1.text(before))
+            )
+            try oldEntities.apply(patch: JSONValue(parsing: entities.text))
+            try oldOrder.apply(patch: JSONValue(parsing: order.text))
+            #expect(oldEntities == (try JSONValue(parsing: places.0.text(table))), "seed \(seed)")
+            #expect(oldOrder == (try JSONValue(parsing: places.1.text(table))), "seed \(seed)")
+        }
+    }
+
+    @Test("a hundred insertions at one place find room")
+    func room() {
+        var table = Table()
+        table[1] = .init(name: "first")
+        table[2] = .init(name: "last")
+        for id in 3..<300 { table.insert(.init(name: ""), id: id, at: 1) }
+
+        #expect(table.ids == [1] + (3..<300).reversed() + [2])
+    }
+
+    @Test("a table of its own encodes and decodes, order included")
+    func codable() throws {
+        var table = Table()
+        for id in [5, 3, 9] { table[id] = .init(name: "\(id)") }
+        table.move(9, to: 0)
+
+        let decoded = try JSON.decode(Table.self, from: JSON.encode(table))
+
+        #expect(decoded == table)
+        #expect(decoded.ids == [9, 5, 3])
+    }
+
+    @Test("a balanced map stays balanced", arguments: [0, 1, 2])
+    func balance(pattern: Int) {
+        var map = PersistentMap<Int, Int>()
+        for key in 0..<5000 { map.set(pattern == 0 ? key : pattern == 1 ? -key : key * 7919 % 5003, key) }
+        for key in 0..<2500 { map.remove(pattern == 1 ? -key : key) }
+        func depth(_ node: PersistentMap<Int, Int>.Node?) -> Int {
+            node.map { max(depth($0.left), depth($0.right)) + 1 } ?? 0
+        }
+
+        #expect(depth(map.root) < 30)
+    }
+}

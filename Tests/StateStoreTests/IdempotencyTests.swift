@@ -1,0 +1,74 @@
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("Idempotency keys")
+struct IdempotencyTests {
+    @Test("the same key in one turn and in later ones is one commit")
+    func once() throws {
+        var core = try Core.sample()
+
+        let first = core.run(Array(repeating: .of(Sample.Add(amount: 1), key: "k"), count: 20))
+        let later = core.run([.of(Sample.Add(amount: 1), key: "k")])
+
+        #expect(first.commits.count == 1)
+        #expect(first.outcomes.map { $0.receipt?.isReplay } == [false] + Array(repeating: true, count: 19))
+        #expect(later.outcomes[0].receipt?.version == 1)
+        #expect(try core.json("/count/value") == "1")
+    }
+
+    @Test("the same key with another body is an error")
+    func reused() throws {
+        var core = try Core.sample()
+
+        let turn = core.run([
+            .of(Sample.Add(amount: 1), key: "k", body: "1"), .of(Sample.Add(amount: 2), key: "k", body: "2"),
+        ])
+
+        guard case .keyReused(key: "k") = turn.outcomes[1] else { Issue.record("no"); return }
+    }
+
+    @Test("a rejected action does not use its key up")
+    func rejected() throws {
+        var core = try Core.sample()
+
+        core.run([.of(Sample.Add(amount: -1), key: "k")])
+        let turn = core.run([.of(Sample.Add(amount: 1), key: "k")])
+
+        #expect(turn.outcomes[0].receipt?.isReplay == false)
+    }
+
+    @Test("a key is kept for its time and not longer", arguments: [(999, true), (1000, false)])
+    func expiry(later: Int64, isReplay: Bool) throws {
+        var core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(1)))
+
+        core.run([.of(Sample.Add(amount: 1), key: "k")], at: 0)
+        let turn = core.run([.of(Sample.Add(amount: 1), key: "k")], at: later)
+
+        #expect(turn.outcomes[0].receipt?.isReplay == isReplay)
+    }
+
+    @Test("over the limit of keys a new key is refused and a known one still answered")
+    func full() throws {
+        var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1))
+        core.run([.of(Sample.Add(amount: 1), key: "a")])
+
+        let turn = core.run([.of(Sample.Add(amount: 1), key: "b"), .of(Sample.Add(amount: 1), key: "a")])
+
+        guard case .full(.idempotencyKeys) = turn.outcomes[0] else { Issue.record("no"); return }
+        #expect(turn.outcomes[1].receipt?.isReplay == true)
+    }
+
+    @Test("keys that have expired leave room by themselves, even where nothing is committed in between")
+    func expiredKeysLeaveRoom() throws {
+        var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1, idempotencyLifetime: .seconds(1)))
+        core.run([.of(Sample.Add(amount: 1), key: "a")], at: 0)
+
+        let early = core.run([.of(Sample.Add(amount: 1), key: "b")], at: 999)
+        let late = core.run([.of(Sample.Add(amount: 1), key: "b")], at: 1000)
+
+        guard case .full(.idempotencyKeys) = early.outcomes[0] else { Issue.record("no"); return }
+        #expect(late.outcomes[0].receipt?.version == 2)
+    }
+}

@@ -1,0 +1,56 @@
+import Testing
+
+@testable import StateStore
+
+@Suite("Mailbox")
+struct MailboxTests {
+    private func envelope() -> Envelope { Envelope(.of(Sample.Add(amount: 1))) { _ in } }
+
+    @Test("as many as fit are taken, the next is refused, and there is room again after a turn")
+    func capacity() {
+        var mailbox = Mailbox(capacity: 2)
+        var refusals: [Bool] = []
+        for _ in 0..<3 { refusals.append(mailbox.enqueue(envelope()) != nil) }
+
+        let taken = mailbox.takeAll()
+        let refusal = mailbox.enqueue(envelope())
+
+        #expect(refusals == [false, false, true])
+        #expect(taken.count == 2)
+        #expect(refusal == nil)
+    }
+
+    @Test("one turn is asked for until everything is taken")
+    func claim() {
+        var mailbox = Mailbox(capacity: 9)
+        let none = mailbox.claimTurn()
+
+        _ = mailbox.enqueue(envelope())
+        let first = mailbox.claimTurn()
+        _ = mailbox.enqueue(envelope())
+        let second = mailbox.claimTurn()
+        _ = mailbox.takeAll()
+        let empty = mailbox.claimTurn()
+        _ = mailbox.enqueue(envelope())
+        let next = mailbox.claimTurn()
+
+        #expect(!none)
+        #expect(first)
+        #expect(!second)
+        #expect(!empty)
+        #expect(next)
+    }
+
+    @Test("a closed mailbox refuses what comes and still gives what waits")
+    func closed() {
+        var mailbox = Mailbox(capacity: 9)
+        _ = mailbox.enqueue(envelope())
+
+        mailbox.close()
+        let refusal = mailbox.enqueue(envelope())
+        let taken = mailbox.takeAll()
+
+        guard case .draining? = refusal else { Issue.record("\(String(describing: refusal))"); return }
+        #expect(taken.count == 1)
+    }
+}

@@ -1,0 +1,72 @@
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("Pointer trees")
+struct PointerTreeTests {
+    private static let places: [JSONPointer] = ["", "/a", "/a/b", "/a/b/c", "/a/c", "/b", "/ab", "/a~1b", "/"]
+
+    @Test("a place finds what is filed at it, above it and below it, and nothing beside it", arguments: places)
+    func overlap(place: JSONPointer) {
+        var tree = PointerTree<String>()
+        for filed in Self.places { tree.insert(filed.description, at: filed) }
+
+        var found: Set<String> = []
+        tree.collect(overlapping: place, into: &found)
+
+        #expect(found == Set(Self.places.filter { $0.overlaps(place) }.map(\.description)))
+    }
+
+    @Test("what is taken out is not found, and leaves its neighbours", arguments: places)
+    func removal(place: JSONPointer) {
+        var tree = PointerTree<String>()
+        for filed in Self.places { tree.insert(filed.description, at: filed) }
+
+        tree.remove(place.description, at: place)
+        var found: Set<String> = []
+        tree.collect(overlapping: .root, into: &found)
+
+        #expect(found == Set(Self.places.map(\.description)).subtracting([place.description]))
+    }
+
+    @Test("taking out what was never filed changes nothing")
+    func removalOfNothing() {
+        var tree = PointerTree<Int>()
+        tree.insert(1, at: "/a/b")
+
+        tree.remove(2, at: "/a/b")
+        tree.remove(1, at: "/a")
+        tree.remove(1, at: "/x/y")
+        var found: Set<Int> = []
+        tree.collect(overlapping: "/a/b/c", into: &found)
+
+        #expect(found == [1])
+    }
+
+    @Test("random filing finds what looking at everything finds", arguments: 0..<20)
+    func model(seed: Int) {
+        var generator = SplitMix(seed: UInt64(seed))
+        func place() -> JSONPointer {
+            JSONPointer(
+                (0..<Int.random(in: 0...3, using: &generator)).map { _ in
+                    ["a", "b", "0"].randomElement(using: &generator) ?? ""
+                })
+        }
+        var tree = PointerTree<Int>()
+        var filed: [Int: JSONPointer] = [:]
+        for step in 0..<300 {
+            if Bool.random(using: &generator), let (element, pointer) = filed.randomElement(using: &generator) {
+                tree.remove(element, at: pointer)
+                filed[element] = nil
+            } else {
+                filed[step] = place()
+                tree.insert(step, at: filed[step] ?? .root)
+            }
+            let changed = place()
+            var found: Set<Int> = []
+            tree.collect(overlapping: changed, into: &found)
+            #expect(found == Set(filed.filter { $0.value.overlaps(changed) }.keys), "seed \(seed)")
+        }
+    }
+}

@@ -1,0 +1,208 @@
+import Dispatch
+import Synchronization
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+extension Store where State == Sample.State {
+    static func sample(
+        limits: StoreLimits = StoreLimits(), recorder: Recorder? = nil,
+        publish: @escaping @Sendable (Publication) -> Void = { _ in }
+    ) throws -> Store {
+        Store(
+            model: try Model(Sample()), limits: limits, origin: Origin(cursor: Cursor(Core<State>.epoch, 0)),
+            now: { Timestamp(milliseconds: 0) }, recorder: recorder, publish: publish)
+    }
+}
+
+/// Collects values from any thread.
+final class Collection<Value: Sendable>: Sendable {
+    private let stored = Mutex<[Value]>([])
+    var values: [Value] { stored.withLock { $0 } }
+    func add(_ value: Value) { stored.withLock { $0.append(value) } }
+    func takeAll() -> [Value] {
+        stored.withLock { values in
+            defer { values = [] }; return values
+        }
+    }
+}
+
+@Suite("The store", .timeLimit(.minutes(1)))
+struct StoreTests {
+    private struct DiskFull: Error {}
+
+    @Test("an outcome is there when submitting returns, and so is the state")
+    func now() throws {
+        let store = try Store.sample()
+
+        let outcome = store.submitNow(.of(Sample.Add(amount: 2)))
+
+        #expect(outcome.receipt?.version == 1)
+        #expect(store.version == 1)
+        #expect(store.state.count.value == 2)
+        #expect(store.snapshot.cursor.description == "aaaaaaaaaaaaaaaa.1")
+    }
+
+    @Test("what is enqueued waits for a flush and is one turn")
+    func flush() throws {
+        let publications = Collection<Int>()
+        let store = try Store.sample(publish: { publications.add($0.commits.count) })
+        let done = DispatchSemaphore(value: 0)
+        for _ in 0..<5 { store.enqueue(Envelope(.of(Sample.Add(amount: 1))) { _ in done.signal() }) }
+        #expect(store.waitingCount == 5)
+
+        store.flush()
+        for _ in 0..<5 { done.wait() }
+
+        #expect(publications.values == [5])
+    }
+
+    @Test("many threads get the versions from 1 to N, each once, and publications follow without a gap")
+    func threads() throws {
+        let versions = Collection<Version>()
+        let published = Collection<Version>()
+        let store = try Store.sample(publish: { for commit in $0.commits { published.add(commit.version) } })
+        let group = DispatchGroup()
+
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            for number in 0..<250 {
+                if (number + thread).isMultiple(of: 2) {
+                    if let receipt = store.submitNow(.of(Sample.Add(amount: 1))).receipt {
+                        versions.add(receipt.version)
+                    }
+                } else {
+                    group.enter()
+                    store.submit(
+                        Envelope(.of(Sample.Add(amount: 1))) { outcome in
+                            if let receipt = outcome.receipt { versions.add(receipt.version) }
+                            group.leave()
+                        })
+                }
+            }
+        }
+        group.wait()
+
+        #expect(versions.values.sorted() == Array(1...2000))
+        #expect(published.values == Array(1...2000))
+        #expect(store.state.count.value == 2000)
+    }
+
+    @Test("what could not be recorded has not happened, and the next one takes its version")
+    func notRecorded() throws {
+        let isFull = Mutex(true)
+        let published = Collection<Version>()
+        let store = try Store.sample(
+            recorder: { _ in if isFull.withLock({ $0 }) { throw DiskFull() } },
+            publish: { for commit in $0.commits { published.add(commit.version) } })
+
+        let refused = store.submitNow(.of(Sample.Add(amount: 2), key: "k"))
+        let versionAfterRefusal = store.version
+        isFull.withLock { $0 = false }
+        let taken = store.submitNow(.of(Sample.Add(amount: 3), key: "k"))
+
+        guard case .notRecorded = refused else { Issue.record("\(refused)"); return }
+        #expect(versionAfterRefusal == 0)
+        #expect(taken.receipt?.version == 1)
+        #expect(taken.receipt?.isReplay == false)
+        #expect(store.state.count.value == 3)
+        #expect(published.values == [1])
+    }
+
+    @Test("in a turn that could not be recorded, what was refused or replayed keeps its own answer")
+    func mixedTurn() throws {
+        let isFull = Mutex(false)
+        let store = try Store.sample(recorder: { _ in if isFull.withLock({ $0 }) { throw DiskFull() } })
+        _ = store.submitNow(.of(Sample.Add(amount: 1), key: "known"))
+        isFull.withLock { $0 = true }
+        let outcomes = Collection<Outcome>()
+        for submission in [
+            Submission.of(Sample.Add(amount: 1)), .of(Sample.Add(amount: -9)), .of(Sample.Add(amount: 1), key: "known"),
+        ] {
+            store.enqueue(Envelope(submission) { outcomes.add($0) })
+        }
+
+        store.drain()
+
+        try #require(outcomes.values.count == 3)
+        guard case .notRecorded = outcomes.values[0] else { Issue.record("\(outcomes.values[0])"); return }
+        #expect(outcomes.values[1].rejection?.code == "negative")
+        #expect(outcomes.values[2].receipt?.isReplay == true)
+        #expect(store.version == 1)
+    }
+
+    @Test("a turn is recorded before it is published, and published before it is answered")
+    func order() throws {
+        let events = Collection<String>()
+        let store = try Store.sample(
+            recorder: { events.add("recorded \($0.map(\.version))") },
+            publish: { events.add("published \($0.snapshot.cursor.version)") })
+        store.enqueue(Envelope(.of(Sample.Add(amount: 1))) { _ in events.add("answered") })
+
+        store.drain()
+
+        #expect(events.values == ["recorded [1]", "published 1", "answered"])
+    }
+
+    @Test("a turn that commits nothing is neither recorded nor published")
+    func nothing() throws {
+        let events = Collection<String>()
+        let store = try Store.sample(
+            recorder: { _ in events.add("recorded") }, publish: { _ in events.add("published") })
+
+        _ = store.submitNow(.of(Sample.Add(amount: -1)))
+
+        #expect(events.values.isEmpty)
+    }
+
+    @Test("while a turn is being recorded, as many wait as there is room for, and the next is refused at once")
+    func full() throws {
+        let (entered, leave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let store = try Store.sample(
+            limits: StoreLimits(mailboxMax: 2),
+            recorder: { _ in
+                entered.signal()
+                leave.wait()
+            })
+        let outcomes = Collection<Outcome>()
+        store.submit(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
+        entered.wait()
+
+        store.submit(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
+        store.submit(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
+        let refused = store.submitNow(.of(Sample.Add(amount: 1)))
+        leave.signal()
+        leave.signal()
+        store.drain()
+
+        guard case .full(.mailbox) = refused else { Issue.record("\(refused)"); return }
+        #expect(outcomes.values.compactMap { $0.receipt?.version } == [1, 2, 3])
+    }
+
+    @Test("draining finishes what waits and refuses what comes later")
+    func drain() throws {
+        let store = try Store.sample()
+        let outcomes = Collection<Outcome>()
+        for _ in 0..<3 { store.enqueue(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) }) }
+
+        store.drain()
+        let later = store.submitNow(.of(Sample.Add(amount: 1)))
+        store.submit(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
+
+        #expect(outcomes.values.compactMap { $0.receipt?.version } == [1, 2, 3])
+        guard case .draining = later, case .draining? = outcomes.values.last else { Issue.record("\(later)"); return }
+        #expect(store.version == 3)
+    }
+
+    @Test("a snapshot stays what it was whatever is committed after it")
+    func snapshot() throws {
+        let store = try Store.sample()
+        _ = store.submitNow(.of(Sample.Put(id: 1, name: "a")))
+        let snapshot = store.snapshot
+
+        _ = store.submitNow(.of(Sample.Put(id: 1, name: "b")))
+
+        let name = try snapshot.encoded(.pointer("/items/entities/1/name"))
+        #expect(text(name?.bytes) == #""a""#)
+    }
+}

@@ -1,0 +1,131 @@
+import Synchronization
+
+@testable import StateJSON
+@testable import StateStore
+
+func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+
+/// A counter and a table: enough for most questions.
+struct Sample: Domain {
+    struct State: StateType {
+        var count = Count()
+        var items = Items()
+    }
+    struct Count: StateType, Codable, Equatable { var value = 0 }
+    struct Items: StateType {
+        var table = EntityTable<Int, Item>()
+        var marked: [Int] = []
+    }
+    struct Item: Codable, Equatable { var name: String; var size = 0.0 }
+
+    struct Add: Action { static let type = "count/add"; var amount: Int }
+    struct Put: ValidatedAction {
+        static let type = "items/put"
+        var id: Int
+        var name: String
+        func validate() throws(Rejection) {
+            guard !name.isEmpty else {
+                throw Rejection("name", "a name is not empty", kind: .invalid, pointer: "/name")
+            }
+        }
+    }
+    struct Remove: Action { static let type = "items/remove"; var id: Int }
+    struct Move: Action { static let type = "items/move"; var id: Int; var position: Int }
+    struct Break: Action { static let type = "items/break"; var id: Int }
+    struct Both: Action { static let type = "both"; var id: Int }
+
+    var reducer: some Reducer<State> {
+        Slice("count", \.count) {
+            On(Add.self) { state, action throws(Rejection) in
+                guard state.value + action.amount >= 0 else { throw Rejection("negative", "would be negative") }
+                state.value += action.amount
+            }
+            On(Both.self) { state, _ in state.value += 1 }
+        }
+        Slice("items", \.items) {
+            Entities("entities", \.table)
+            Field("marked", \.marked)
+            On(Put.self) { state, action in state.table[action.id] = Item(name: action.name) }
+            On(Remove.self) { state, action in state.table[action.id] = nil }
+            On(Move.self) { state, action in state.table.move(action.id, to: action.position) }
+            On(Break.self) { state, action in state.table[action.id] = Item(name: "broken", size: .nan) }
+            On(Both.self) { state, action in state.marked.append(action.id) }
+            View("names", reads: ["/entities", "/ids"]) { state in state.table.map(\.entity.name) }
+        }
+    }
+}
+
+extension Sample {
+    /// One of its actions, at random; some are rejected, some change nothing.
+    static func anything(using generator: inout some RandomNumberGenerator) -> any Action {
+        let id = Int.random(in: 0..<8, using: &generator)
+        return switch Int.random(in: 0..<7, using: &generator) {
+        case 0: Add(amount: id - 3)
+        case 1, 2: Put(id: id, name: "\(Int.random(in: 0..<3, using: &generator))")
+        case 3: Remove(id: id)
+        case 4: Move(id: id, position: Int.random(in: 0..<3, using: &generator))
+        case 5: Both(id: id)
+        default: Add(amount: 0)
+        }
+    }
+}
+
+extension Core where State == Sample.State {
+    static var epoch: Epoch { Epoch("aaaaaaaaaaaaaaaa") ?? .random() }
+
+    static func sample(
+        middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits()
+    ) throws -> Core {
+        Core(
+            model: try Model(Sample()), epoch: epoch, middleware: middleware, limits: limits,
+            state: State(), version: 0, keys: [])
+    }
+
+    /// Runs a turn and makes it the present.
+    @discardableResult
+    mutating func run(_ submissions: [Submission], at milliseconds: Int64 = 0) -> Turn {
+        let turn = turn(submissions, at: Timestamp(milliseconds: milliseconds))
+        adopt(turn)
+        return turn
+    }
+
+    @discardableResult
+    mutating func run(_ actions: any Action...) -> Turn { run(actions.map { .of($0) }) }
+
+    func json(_ pointer: JSONPointer = .root) throws -> String? {
+        text(try model.select(.pointer(pointer), in: state))
+    }
+}
+
+extension Submission {
+    static func of(_ actions: any Action..., form: Form = .single, key: String? = nil, body: String = "") -> Submission
+    {
+        var submission = Submission(actions.map { Item($0) }, form: form)
+        submission.idempotency = key.map { ($0, body) }
+        return submission
+    }
+}
+
+extension Outcome {
+    var receipt: Receipt? { if case .committed(let receipt) = self { receipt } else { nil } }
+    var rejection: Rejection? { if case .rejected(let rejection, _) = self { rejection } else { nil } }
+}
+
+final class Log: Sendable {
+    private let stored = Mutex<[String]>([])
+    var lines: [String] { stored.withLock { $0 } }
+    func add(_ line: String) { stored.withLock { $0.append(line) } }
+}
+
+/// A small seeded generator, so that a failing case can be run again.
+struct SplitMix: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,114 @@
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("The turn")
+struct TurnTests {
+    @Test("each action is one version, recorded with the patch that it made")
+    func versions() throws {
+        var core = try Core.sample()
+
+        let turn = core.run(Sample.Add(amount: 2), Sample.Put(id: 7, name: "a"), Sample.Add(amount: 0))
+
+        #expect(turn.commits.map(\.version) == [1, 2, 3])
+        #expect(turn.commits.map(\.isChange) == [true, true, false])
+        #expect(text(turn.commits[0].patch) == #"[{"op":"replace","path":"/count/value","value":2}]"#)
+        #expect(
+            text(turn.commits[1].patch)
+                == #"[{"op":"add","path":"/items/entities/7","value":{"name":"a","size":0}},{"op":"add","path":"/items/ids/0","value":7}]"#
+        )
+        #expect(text(turn.commits[1].action) == #"{"type":"items/put","payload":{"id":7,"name":"a"}}"#)
+        #expect(turn.commits[2].id == "aaaaaaaaaaaaaaaa.3")
+        #expect(
+            try core.json()
+                == #"{"count":{"value":2},"items":{"entities":{"7":{"name":"a","size":0}},"ids":[7],"marked":[]}}"#)
+    }
+
+    @Test("a rejected action commits nothing and takes no version")
+    func rejection() throws {
+        var core = try Core.sample()
+
+        let turn = core.run(Sample.Add(amount: -1), Sample.Add(amount: 1))
+
+        #expect(turn.outcomes[0].rejection?.code == "negative")
+        #expect(turn.outcomes[1].receipt?.version == 1)
+    }
+
+    @Test("a batch is all or nothing, and one version")
+    func batch() throws {
+        var core = try Core.sample()
+
+        let bad = core.run([.of(Sample.Add(amount: 5), Sample.Add(amount: -9), form: .batch)])
+        let good = core.run([.of(Sample.Add(amount: 5), Sample.Put(id: 1, name: "x"), form: .batch)])
+
+        guard case .rejected(_, index: 1) = bad.outcomes[0] else { Issue.record("\(bad.outcomes)"); return }
+        #expect(bad.commits.isEmpty)
+        #expect(good.commits.map(\.version) == [1])
+        #expect(text(good.commits[0].action)?.hasPrefix(#"[{"type":"count/add""#) == true)
+        #expect(try core.json("/count/value") == "5")
+    }
+
+    @Test("an action that several slices handle changes all of them in one commit")
+    func shared() throws {
+        var core = try Core.sample()
+
+        let turn = core.run(Sample.Both(id: 3))
+
+        #expect(turn.commits[0].touched == ["/count/value", "/items/marked"])
+    }
+
+    @Test("a state that JSON cannot say is not committed")
+    func unencodable() throws {
+        var core = try Core.sample()
+
+        let turn = core.run(Sample.Break(id: 1), Sample.Add(amount: 1))
+
+        guard case .failed = turn.outcomes[0] else { Issue.record("\(turn.outcomes[0])"); return }
+        #expect(try core.json("/items/entities") == "{}")
+        #expect(core.version == 1)
+    }
+
+    @Test("a dry run tells the patch and keeps nothing")
+    func dryRun() throws {
+        var core = try Core.sample()
+        var submission = Submission.of(Sample.Add(amount: 4), key: "k")
+        submission.purpose = .dryRun
+
+        let turn = core.run([submission])
+
+        guard case .wouldCommit(isChange: true, let patch) = turn.outcomes[0] else { Issue.record("no"); return }
+        #expect(text(patch) == #"[{"op":"replace","path":"/count/value","value":4}]"#)
+        #expect(core.version == 0)
+        #expect(core.ledger.count == 0)
+    }
+
+    @Test("an expectation that does not hold names the place, the expected and the actual")
+    func expectation() throws {
+        var core = try Core.sample()
+        core.run(Sample.Add(amount: 4))
+        var submission = Submission.of(Sample.Add(amount: 1))
+        submission.expectations = [.init("/count/value", .double(4.0)), .init("/count/none", .null)]
+
+        let turn = core.run([submission])
+
+        guard case .preconditionFailed(let failure) = turn.outcomes[0] else { Issue.record("no"); return }
+        #expect(failure.pointer == "/count/none")
+        #expect(failure.actual == nil)
+        #expect(core.version == 1)
+    }
+
+    @Test("a tag guard watches one place only")
+    func tagGuard() throws {
+        var core = try Core.sample()
+        let tag = Encoded(Array(#"{"value":0}"#.utf8)).tag
+        core.run(Sample.Put(id: 1, name: "elsewhere"))
+        var submission = Submission.of(Sample.Add(amount: 1))
+        submission.tagGuard = .init("/count", .tags([tag]))
+
+        let turn = core.run([submission, submission])
+
+        #expect(turn.outcomes[0].receipt?.version == 2)
+        guard case .preconditionFailed = turn.outcomes[1] else { Issue.record("no"); return }
+    }
+}
