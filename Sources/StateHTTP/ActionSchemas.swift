@@ -124,7 +124,8 @@ struct ActionSchemas {
                                                 "oneOf",
                                                 .array([
                                                     Self.reference("Action"),
-                                                    .of(("type", .string("array")), ("items", Self.reference("Action"))),
+                                                    .of(
+                                                        ("type", .string("array")), ("items", Self.reference("Action"))),
                                                 ])
                                             ))
                                     ))

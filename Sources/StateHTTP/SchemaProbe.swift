@@ -190,7 +190,9 @@ struct SchemaProbe: Decoder, SingleValueDecodingContainer {
         mutating func nestedContainer<Nested: CodingKey>(
             keyedBy type: Nested.Type
         ) throws -> KeyedDecodingContainer<Nested> { try element().container(keyedBy: type) }
-        mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer { try element().unkeyedContainer() }
+        mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+            try element().unkeyedContainer()
+        }
         mutating func superDecoder() throws -> any Decoder { element() }
     }
 }

@@ -176,7 +176,9 @@ extension Set: UnorderedEncodable where Element: Encodable {
 
 extension Dictionary: UnorderedEncodable where Key: Encodable, Value: Encodable {
     fileprivate func encodeSorted(in session: JSONEncodingSession) throws -> Bool {
-        if Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type { return false }
+        if Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type {
+            return false
+        }
         // The standard library writes such a dictionary as an array of keys and values in turn.
         session.array(of: try map { try JSON.encode($0) + [UInt8(ascii: ",")] + JSON.encode($1) })
         return true

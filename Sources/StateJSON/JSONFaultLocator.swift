@@ -38,7 +38,8 @@ struct JSONFaultLocator {
     private var found: String {
         guard index < bytes.count else { return "the end of the text" }
         let byte = bytes[index]
-        return (0x21...0x7E).contains(byte) ? "'\(Character(UnicodeScalar(byte)))'" : "byte 0x\(String(byte, radix: 16))"
+        return (0x21...0x7E).contains(byte)
+            ? "'\(Character(UnicodeScalar(byte)))'" : "byte 0x\(String(byte, radix: 16))"
     }
 
     private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
@@ -121,7 +122,9 @@ struct JSONFaultLocator {
         let start = index + 1
         index += 1
         while let byte = next, byte != UInt8(ascii: "\"") {
-            guard byte >= 0x20 else { throw Stop(detail: "a control character in a string must be escaped, found \(found)") }
+            guard byte >= 0x20 else {
+                throw Stop(detail: "a control character in a string must be escaped, found \(found)")
+            }
             if byte == UInt8(ascii: "\\") {
                 index += 1
                 guard let escaped = next, #""\/bfnrtu"#.utf8.contains(escaped) else {

@@ -128,7 +128,8 @@ extension JSONPatch {
         }
     }
 
-    private mutating func compare(_ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span) {
+    private mutating func compare(_ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span)
+    {
         guard !old.matches(oldSpan, new, newSpan) else { return }
         switch (old.kind(oldSpan), new.kind(newSpan)) {
         case (UInt8(ascii: "{"), UInt8(ascii: "{")):

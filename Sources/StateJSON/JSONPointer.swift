@@ -109,7 +109,9 @@ extension JSONPointer {
     /// The index that a token names in an array: digits without a leading zero, or nil.
     package static func index(_ token: String) -> Int? {
         let digits = token.utf8
-        guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+        guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+            return nil
+        }
         guard digits.count == 1 || digits.first != UInt8(ascii: "0") else { return nil }
         return Int(token)
     }

@@ -150,14 +150,20 @@ extension JSONText {
         for (index, byte) in bytes.enumerated() {
             if isInString {
                 out.append(byte)
-                if isEscaped { isEscaped = false } else if byte == UInt8(ascii: "\\") { isEscaped = true }
-                else if byte == UInt8(ascii: "\"") { isInString = false }
+                if isEscaped {
+                    isEscaped = false
+                } else if byte == UInt8(ascii: "\\") {
+                    isEscaped = true
+                } else if byte == UInt8(ascii: "\"") {
+                    isInString = false
+                }
                 continue
             }
             switch byte {
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 out.append(byte)
-                let isEmpty = index + 1 < bytes.count && [UInt8(ascii: "}"), UInt8(ascii: "]")].contains(bytes[index + 1])
+                let isEmpty =
+                    index + 1 < bytes.count && [UInt8(ascii: "}"), UInt8(ascii: "]")].contains(bytes[index + 1])
                 depth += 1
                 if !isEmpty { newline() }
             case UInt8(ascii: "}"), UInt8(ascii: "]"):

@@ -81,7 +81,9 @@ package struct JSONWriter {
         var clean = 0
         for index in utf8.indices {
             let character = utf8[index]
-            guard character < 0x20 || character == UInt8(ascii: "\"") || character == UInt8(ascii: "\\") else { continue }
+            guard character < 0x20 || character == UInt8(ascii: "\"") || character == UInt8(ascii: "\\") else {
+                continue
+            }
             bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[clean..<index]))
             escape(character)
             clean = index + 1

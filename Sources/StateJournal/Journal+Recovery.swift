@@ -74,7 +74,8 @@ extension Journal {
         _ db: Database, upTo version: Version, warnings: inout [String]
     ) throws -> (state: JSONValue, version: Version, patchesCount: Int, patchesBytes: Int) {
         let candidates = try Int64.fetchAll(
-            db, sql: "SELECT version FROM snapshots WHERE version <= ? ORDER BY version DESC", arguments: [Int64(version)])
+            db, sql: "SELECT version FROM snapshots WHERE version <= ? ORDER BY version DESC",
+            arguments: [Int64(version)])
         for candidate in candidates {
             guard let state = try snapshot(db, Version(candidate)) else {
                 warnings.append("the snapshot of version \(candidate) is damaged; an older one is used")
@@ -83,7 +84,8 @@ extension Journal {
             do {
                 return try apply(db, to: state, from: Version(candidate), upTo: version)
             } catch let error as PatchMismatch {
-                warnings.append("the snapshot of version \(candidate) does not fit the commits after it: \(error.detail)")
+                warnings.append(
+                    "the snapshot of version \(candidate) does not fit the commits after it: \(error.detail)")
             }
         }
         throw JournalError(
@@ -126,7 +128,8 @@ extension Journal {
             try state.apply(patch: JSONValue(parsing: patch, depthMax: 1000))
         }
         guard version == end else {
-            throw JournalError("the journal \(path) lacks the commit of version \(version + 1): restore it from a backup")
+            throw JournalError(
+                "the journal \(path) lacks the commit of version \(version + 1): restore it from a backup")
         }
         return (state, version, count, bytes)
     }

@@ -92,7 +92,8 @@ package final class Journal: Sendable {
                 return epoch
             case let newer:
                 throw JournalError(
-                    "the journal is of format \(newer), this program knows up to \(JournalSchema.version): use a newer program")
+                    "the journal is of format \(newer), this program knows up to \(JournalSchema.version): use a newer program"
+                )
             }
         }
     }

@@ -83,15 +83,18 @@ final class Desk: Sendable {
             switch fault {
             case .malformed(let detail): Problem(.badRequest, "malformed-request", detail)
             case .unsupportedTransferCoding:
-                Problem(.notImplemented, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
+                Problem(
+                    .notImplemented, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
             case .bodyTooLarge(let limit): Problem.tooLarge(limit: limit)
             case .connectionsExhausted:
                 Problem(
                     .serviceUnavailable, "too-many-connections",
-                    "this server has as many connections as it allows; come back in a moment", fields: [.retryAfter: "1"])
+                    "this server has as many connections as it allows; come back in a moment",
+                    fields: [.retryAfter: "1"])
             }
         return contract.response(
-            to: problem, head: position.head, requestID: request?.fields[.requestID].map { String($0.prefix(128)) } ?? "-")
+            to: problem, head: position.head,
+            requestID: request?.fields[.requestID].map { String($0.prefix(128)) } ?? "-")
     }
 }
 
@@ -170,7 +173,8 @@ extension Desk {
             do {
                 if let response = try read() { exchange.answer(response) }
             } catch {
-                logger.error("reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(requestID)])
+                logger.error(
+                    "reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(requestID)])
                 exchange.answer(respond(.ourFault, requestID))
             }
         }
@@ -235,7 +239,8 @@ extension Desk {
     }
 
     private func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
-        logger.error("encoding failed", metadata: ["reason": .string("\(error)"), "request_id": .string(request.requestID)])
+        logger.error(
+            "encoding failed", metadata: ["reason": .string("\(error)"), "request_id": .string(request.requestID)])
         return respond(.ourFault, request.requestID)
     }
 

@@ -15,11 +15,14 @@ enum Metrics {
     ) -> String {
         var text = ""
         func figure(_ name: String, _ kind: String, _ help: String, _ value: some CustomStringConvertible) {
-            text += "# HELP storekeeper_\(name) \(help)\n# TYPE storekeeper_\(name) \(kind)\nstorekeeper_\(name) \(value)\n"
+            text +=
+                "# HELP storekeeper_\(name) \(help)\n# TYPE storekeeper_\(name) \(kind)\nstorekeeper_\(name) \(value)\n"
         }
         figure("version", "gauge", "Version of the state.", head)
-        figure("commits_total", "counter", "Commits answered since the start.", counters.commits.load(ordering: .relaxed))
-        figure("refusals_total", "counter", "Actions refused since the start.", counters.refusals.load(ordering: .relaxed))
+        figure(
+            "commits_total", "counter", "Commits answered since the start.", counters.commits.load(ordering: .relaxed))
+        figure(
+            "refusals_total", "counter", "Actions refused since the start.", counters.refusals.load(ordering: .relaxed))
         figure("waiters", "gauge", "Requests that wait for a change.", waiters)
         figure("mailbox_actions", "gauge", "Actions that wait for a turn.", mailbox)
         figure("journal_up", "gauge", "1 while the journal takes commits.", isDurable ? 1 : 0)

@@ -49,12 +49,14 @@ extension Settings {
     func listenAddress() throws(SettingsFault) -> (host: String, port: UInt16) {
         let text = text("listen")
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
-            throw SettingsFault(description: "listen must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0")
+            throw SettingsFault(
+                description: "listen must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0")
         }
         var host = text[..<colon]
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
         guard !host.isEmpty, !(host.contains(":") && !text.hasPrefix("[")) else {
-            throw SettingsFault(description: "listen must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0")
+            throw SettingsFault(
+                description: "listen must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0")
         }
         return (String(host), port)
     }

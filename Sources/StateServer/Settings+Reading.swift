@@ -40,7 +40,10 @@ public struct SettingsReading: Sendable {
                             (AbsoluteConfigKey([$0]), ConfigValue(.string($1), isSecret: false))
                         }))
             ),
-            ("environment", EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "storekeeper")),
+            (
+                "environment",
+                EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "storekeeper")
+            ),
         ]
         if let file {
             try Self.checkKeys(of: file)
@@ -65,7 +68,8 @@ public struct SettingsReading: Sendable {
         let connections = settings.integer("connections_max")
         if connections > 0, origins["waiters_max"] != "default", settings.integer("waiters_max") >= connections {
             throw SettingsFault(
-                description: "waiters_max must be below connections_max: a waiting request holds its connection, and actions need some too"
+                description:
+                    "waiters_max must be below connections_max: a waiting request holds its connection, and actions need some too"
             )
         }
     }
@@ -95,7 +99,8 @@ public struct SettingsReading: Sendable {
             guard let number else { return nil }
             guard setting.range.contains(number) else {
                 throw SettingsFault(
-                    description: "\(setting.key) (\(origin)) must be a whole number from \(setting.range.lowerBound) to \(setting.range.upperBound)"
+                    description:
+                        "\(setting.key) (\(origin)) must be a whole number from \(setting.range.lowerBound) to \(setting.range.upperBound)"
                 )
             }
             return .integer(number)
@@ -104,7 +109,8 @@ public struct SettingsReading: Sendable {
 
     private static func checkKeys(of file: String) throws {
         guard let data = FileManager.default.contents(atPath: file) else {
-            throw SettingsFault(description: "the configuration file \(file) cannot be read: is it there, and may this user read it?")
+            throw SettingsFault(
+                description: "the configuration file \(file) cannot be read: is it there, and may this user read it?")
         }
         let value: JSONValue
         do {
@@ -130,7 +136,8 @@ public struct SettingsReading: Sendable {
     /// How many letters differ at the best alignment from both ends: enough to find a mistyped name.
     private static func distance(_ left: String, _ right: String) -> Int {
         let prefix = zip(left, right).prefix { $0 == $1 }.count
-        let suffix = zip(left.dropFirst(prefix).reversed(), right.dropFirst(prefix).reversed()).prefix { $0 == $1 }.count
+        let suffix = zip(left.dropFirst(prefix).reversed(), right.dropFirst(prefix).reversed()).prefix { $0 == $1 }
+            .count
         return max(left.count, right.count) - prefix - suffix
     }
 }

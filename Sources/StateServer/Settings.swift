@@ -92,17 +92,24 @@ public struct Setting: Sendable {
         Setting("wait_seconds_max", 55, 1...3600, "longest wait; proxies often end idle requests at 60"),
         Setting("changes_limit_default", 100, 1...100_000, "commits in an answer of /v1/changes"),
         Setting("changes_limit_max", 1000, 1...100_000, "most commits in an answer of /v1/changes"),
-        Setting("connections_max", 0, 0...1_000_000, "most connections; more are answered 503; 0: as many as the limit of open files allows, up to 20000"),
+        Setting(
+            "connections_max", 0, 0...1_000_000,
+            "most connections; more are answered 503; 0: as many as the limit of open files allows, up to 20000"),
         Setting("waiters_max", 19_000, 1...1_000_000, "most waiting requests; more are answered 503"),
-        Setting("waiters_per_client_max", 16_000, 1...1_000_000, "most waiting requests of one address; more are answered 429"),
+        Setting(
+            "waiters_per_client_max", 16_000, 1...1_000_000,
+            "most waiting requests of one address; more are answered 429"),
         Setting("idle_timeout_seconds", 75, 1...86_400, "how long a silent connection is kept"),
-        Setting("mailbox_actions_max", 65_536, 1...10_000_000, "most actions waiting for a turn; more are answered 503"),
+        Setting(
+            "mailbox_actions_max", 65_536, 1...10_000_000, "most actions waiting for a turn; more are answered 503"),
         Setting("history_commits_max", 100_000, 1...100_000_000, "commits kept in memory"),
         Setting("history_bytes_max", 64 << 20, 1024...(1 << 40), "bytes of commits kept in memory"),
         Setting("journal_commits_max", 1_000_000, 1...1_000_000_000, "commits kept in the journal"),
         Setting("journal_snapshots_max", 8, 2...1000, "snapshots kept in the journal"),
         Setting("idempotency_seconds", 86_400, 1...31_536_000, "how long an Idempotency-Key is remembered"),
-        Setting("idempotency_keys_max", 1_000_000, 1...100_000_000, "most keys remembered; new ones above it are answered 503"),
+        Setting(
+            "idempotency_keys_max", 1_000_000, 1...100_000_000,
+            "most keys remembered; new ones above it are answered 503"),
         Setting("grace_seconds", 10, 0...3600, "longest time to finish what is in hand when stopping"),
     ]
 

@@ -145,7 +145,9 @@ extension StateServer {
         }
         var version = recovery.version
         // A build that declares more than the one before changes what clients see: that is a commit like any other.
-        if let upgrade = try model.upgrade(from: recovery.state, to: state, version: version + 1, epoch: journal.epoch, at: now) {
+        if let upgrade = try model.upgrade(
+            from: recovery.state, to: state, version: version + 1, epoch: journal.epoch, at: now)
+        {
             try journal.record([upgrade])
             version += 1
             logger.notice("state extended for this domain", metadata: ["version": .stringConvertible(version)])

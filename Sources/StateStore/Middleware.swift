@@ -11,7 +11,9 @@ public struct Middleware<State: Sendable>: Sendable {
 
     /// Makes a middleware.
     public init(
-        _ process: @escaping @Sendable (_ action: any Action, _ passage: Passage<State>, _ next: Next) throws(Rejection) -> Void
+        _ process:
+            @escaping @Sendable (_ action: any Action, _ passage: Passage<State>, _ next: Next) throws(Rejection) ->
+            Void
     ) {
         self.process = process
     }

@@ -30,10 +30,12 @@ package struct Model<State: StateType>: Sendable {
         var routes: [String: Route] = [:]
         for handler in declaration.handlers {
             if let known = routes[handler.type], known.actionType != handler.actionType {
-                faults.append("the action type \"\(handler.type)\" is both \(known.actionType) and \(handler.actionType)")
+                faults.append(
+                    "the action type \"\(handler.type)\" is both \(known.actionType) and \(handler.actionType)")
             }
             if handler.type.isEmpty || handler.type.contains(where: { $0 == "," || $0.isWhitespace }) {
-                faults.append("\(handler.actionType) has the type \"\(handler.type)\": one without commas and spaces is needed")
+                faults.append(
+                    "\(handler.actionType) has the type \"\(handler.type)\": one without commas and spaces is needed")
             }
             routes[handler.type, default: Route(actionType: handler.actionType, handlers: [], scopes: [])]
                 .handlers.append(handler)

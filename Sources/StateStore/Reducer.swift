@@ -176,7 +176,8 @@ public enum ReducerBuilder<State: Sendable> {
     /// Takes a reducer.
     public static func buildExpression(_ reducer: some Reducer<State>) -> any Reducer<State> { reducer }
     /// Takes a domain of the same state.
-    public static func buildExpression<Inner: Domain>(_ domain: Inner) -> any Reducer<State> where Inner.State == State {
+    public static func buildExpression<Inner: Domain>(_ domain: Inner) -> any Reducer<State>
+    where Inner.State == State {
         domain.reducer
     }
     /// Lists them.
@@ -192,7 +193,9 @@ extension Declaration {
             guard let whole = Self.wholePlace(State.self) else {
                 return (
                     ObjectPlace<State>(members: []),
-                    faults + ["\(State.self) is not Codable and declares no Slice, Entities or Field: declare its parts"]
+                    faults + [
+                        "\(State.self) is not Codable and declares no Slice, Entities or Field: declare its parts"
+                    ]
                 )
             }
             return (whole, faults)

@@ -29,7 +29,8 @@ struct Health: AsyncParsableCommand {
             throw Failure("\(host) is not an address")
         }
         defer { freeaddrinfo(found) }
-        let descriptor = socket(address.pointee.ai_family, address.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = socket(
+            address.pointee.ai_family, address.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Failure("no socket: \(String(cString: strerror(errno)))") }
         defer { close(descriptor) }
         var patience = timeval(tv_sec: 5, tv_usec: 0)

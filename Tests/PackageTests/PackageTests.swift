@@ -22,7 +22,9 @@ enum Tree {
         return Set(
             lines.compactMap { line in
                 let words = line.split(separator: " ").filter { !$0.hasPrefix("@") }
-                guard let position = words.firstIndex(of: "import"), position <= 1, words.count > position + 1 else { return nil }
+                guard let position = words.firstIndex(of: "import"), position <= 1, words.count > position + 1 else {
+                    return nil
+                }
                 // `import struct Module.Name` and `import Module` alike.
                 return String(words[words.count - 1].prefix { $0 != "." })
             })
@@ -83,7 +85,8 @@ struct TreeTests {
         for file in Tree.swiftFiles(below: "Sources") {
             let lines = try Tree.text(file).split(separator: "\n", omittingEmptySubsequences: false)
             for (index, line) in lines.enumerated()
-            where !line.contains("//") && (line.contains("@unchecked Sendable") || line.contains("nonisolated(unsafe)")) {
+            where !line.contains("//") && (line.contains("@unchecked Sendable") || line.contains("nonisolated(unsafe)"))
+            {
                 let above = lines[max(0, index - 4)..<index].joined(separator: "\n")
                 #expect(above.contains("unchecked") || above.contains("unsafe"), "\(file):\(index + 1)")
             }
@@ -112,7 +115,8 @@ struct TreeTests {
 struct ContainerTests {
     /// Debian's package for each shared library that the binary may need beyond the C library.
     static let packages = [
-        "libmicrohttpd.so.12": "libmicrohttpd12", "libsimdjson.so.14": "libsimdjson14", "libsqlite3.so.0": "libsqlite3-0",
+        "libmicrohttpd.so.12": "libmicrohttpd12", "libsimdjson.so.14": "libsimdjson14",
+        "libsqlite3.so.0": "libsqlite3-0",
         "libstdc++.so.6": "libstdc++6",
     ]
     static let ofTheSystem: Set<String> = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"]
@@ -153,14 +157,17 @@ struct ContainerTests {
     }
 
     private static func isSwift(_ library: String) -> Bool {
-        ["libswift", "libFoundation", "lib_Foundation", "libdispatch", "libBlocksRuntime"].contains(where: library.hasPrefix)
+        ["libswift", "libFoundation", "lib_Foundation", "libdispatch", "libBlocksRuntime"].contains(
+            where: library.hasPrefix)
     }
 
     /// The executable that was built beside these tests.
     private static var binary: URL? {
         Bundle.allBundles.map { $0.bundleURL.deletingLastPathComponent().appending(path: "storekeeper") }
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
-            ?? [CommandLine.arguments[0]].map { URL(fileURLWithPath: $0).deletingLastPathComponent().appending(path: "storekeeper") }
+            ?? [CommandLine.arguments[0]].map {
+                URL(fileURLWithPath: $0).deletingLastPathComponent().appending(path: "storekeeper")
+            }
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 

@@ -25,7 +25,8 @@ extension Commit {
         _ version: Version, to value: Int? = nil, type: String = "set", ids: [String] = [], key: KeyRecord? = nil
     ) -> Commit {
         Commit(
-            version: version, time: Timestamp(milliseconds: 1000 + Int64(version)), id: ids.first ?? "cursor", types: [type],
+            version: version, time: Timestamp(milliseconds: 1000 + Int64(version)), id: ids.first ?? "cursor",
+            types: [type],
             action: Array(#"{"type":"\#(type)"}"#.utf8),
             patch: Array(#"[{"op":"replace","path":"/value","value":\#(value ?? Int(version))}]"#.utf8),
             touched: ["/value"], clientIDs: ids, idempotency: key)
@@ -83,7 +84,10 @@ struct JournalTests {
         try journal.record((1...10).map { .setting($0) })
         _ = try journal.saveSnapshot(Array(#"{"value":8,"list":[]}"#.utf8), version: 8)
         try journal.database.write { db in
-            try db.execute(sql: kind == "hash" ? "UPDATE snapshots SET hash = 'x' WHERE version = 8" : "UPDATE snapshots SET state = x'7b' WHERE version = 8")
+            try db.execute(
+                sql: kind == "hash"
+                    ? "UPDATE snapshots SET hash = 'x' WHERE version = 8"
+                    : "UPDATE snapshots SET state = x'7b' WHERE version = 8")
         }
 
         let recovery = try journal.recover(at: start)

@@ -68,7 +68,9 @@ struct Client: Sendable {
         var body: String
     }
 
-    func send(_ method: String, _ path: String, _ body: String? = nil, _ fields: [String: String] = [:]) async throws -> Answer {
+    func send(_ method: String, _ path: String, _ body: String? = nil, _ fields: [String: String] = [:]) async throws
+        -> Answer
+    {
         var request = URLRequest(url: try #require(URL(string: "http://127.0.0.1:\(port)\(path)")))
         request.httpMethod = method
         request.cachePolicy = .reloadIgnoringLocalCacheData
@@ -85,10 +87,14 @@ struct Client: Sendable {
             body: String(decoding: data, as: UTF8.self))
     }
 
-    func get(_ path: String, _ fields: [String: String] = [:]) async throws -> Answer { try await send("GET", path, nil, fields) }
+    func get(_ path: String, _ fields: [String: String] = [:]) async throws -> Answer {
+        try await send("GET", path, nil, fields)
+    }
 
     /// Expects something of a GET's body.
-    func expect(_ path: String, sourceLocation: SourceLocation = #_sourceLocation, _ holds: (String) -> Bool) async throws {
+    func expect(_ path: String, sourceLocation: SourceLocation = #_sourceLocation, _ holds: (String) -> Bool)
+        async throws
+    {
         let body = try await get(path).body
         #expect(holds(body), "\(path) says \(body)", sourceLocation: sourceLocation)
     }
@@ -179,7 +185,9 @@ struct LiveTests {
         try await withServer(NumberAndName(), data: directory) { client in
             try await client.expect("/v1/state") { $0 == #"{"value":5,"name":"none"}"# }
             let changes = try await client.get("/v1/changes?since=oldest")
-            #expect(changes.body.contains(#"{"type":"storekeeper/upgrade"},"patch":[{"op":"add","path":"/name","value":"none"}]"#))
+            #expect(
+                changes.body.contains(
+                    #"{"type":"storekeeper/upgrade"},"patch":[{"op":"add","path":"/name","value":"none"}]"#))
             try await client.add(1)
         }
         try await withServer(NumberAndName(), data: directory) { client in

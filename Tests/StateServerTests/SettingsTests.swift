@@ -16,7 +16,9 @@ struct SettingsTests {
         return try await SettingsReading(file: file.path, environment: environment, flags: flags)
     }
 
-    func fault(_ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]) async -> String? {
+    func fault(_ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]) async
+        -> String?
+    {
         do {
             _ = try await read(json, environment: environment, flags: flags)
             return nil
@@ -28,7 +30,8 @@ struct SettingsTests {
         let json = #"{"listen":"file:1","data":"file","grace_seconds":3,"depth_max":7}"#
 
         let reading = try await read(
-            json, environment: ["STOREKEEPER_LISTEN": "environment:2", "STOREKEEPER_GRACE_SECONDS": "4", "PATH": "/bin"],
+            json,
+            environment: ["STOREKEEPER_LISTEN": "environment:2", "STOREKEEPER_GRACE_SECONDS": "4", "PATH": "/bin"],
             flags: ["listen": "flag:3"])
 
         #expect(reading.settings.text("listen") == "flag:3")
@@ -63,7 +66,9 @@ struct SettingsTests {
 
     @Test("an unknown key is refused with the one that was meant")
     func unknown() async {
-        #expect(await fault(#"{"grace_second":1}"#)?.hasSuffix("has grace_second, which is not a setting; did you mean grace_seconds?") == true)
+        #expect(
+            await fault(#"{"grace_second":1}"#)?.hasSuffix(
+                "has grace_second, which is not a setting; did you mean grace_seconds?") == true)
         #expect(
             await fault(environment: ["STOREKEEPER_LISTN": "x"])
                 == "the environment has STOREKEEPER_LISTN, which is not a setting; did you mean STOREKEEPER_LISTEN?")
@@ -71,7 +76,9 @@ struct SettingsTests {
 
     @Test(
         "a number out of its range or of another kind is refused, wherever it stands",
-        arguments: [("3", true), ("4", false), ("512", false), ("513", true), ("\"64\"", false), ("true", true), ("4.5", true)])
+        arguments: [
+            ("3", true), ("4", false), ("512", false), ("513", true), ("\"64\"", false), ("true", true), ("4.5", true),
+        ])
     func range(value: String, isRefused: Bool) async {
         let fault = await fault("{\"depth_max\":\(value)}")
 
@@ -97,7 +104,8 @@ struct SettingsTests {
 
     @Test("waiters that leave no connection for actions are refused")
     func waiters() async {
-        #expect(await fault(#"{"connections_max":100,"waiters_max":100}"#)?.contains("waiters_max must be below") == true)
+        #expect(
+            await fault(#"{"connections_max":100,"waiters_max":100}"#)?.contains("waiters_max must be below") == true)
         #expect(await fault(#"{"connections_max":100,"waiters_max":99}"#) == nil)
     }
 
