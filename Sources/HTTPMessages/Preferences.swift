@@ -10,7 +10,9 @@ public struct Preferences: Sendable, Equatable {
         case representation
     }
 
-    /// `wait`: how long the client would wait. Without a value, the server's usual time.
+    /// `wait`: how long the client would wait.
+    ///
+    /// Without a value, the server's usual time.
     public enum Wait: Sendable, Equatable {
         /// The server's usual time.
         case usual

@@ -1,6 +1,8 @@
 /// A request target taken apart: the path's segments and the query's parameters, each percent-decoded exactly once.
 public struct RequestTarget: Sendable, Equatable {
-    /// A query parameter. `?pretty` has no value; `?pretty=` has an empty one.
+    /// A query parameter.
+    ///
+    /// `?pretty` has no value; `?pretty=` has an empty one.
     public struct Parameter: Sendable, Equatable {
         /// The decoded name.
         public var name: String
@@ -14,7 +16,9 @@ public struct RequestTarget: Sendable, Equatable {
         public var detail: String
     }
 
-    /// The path's segments: `/v1/state/a%2Fb` has `v1`, `state` and `a/b`. The root has none.
+    /// The path's segments: `/v1/state/a%2Fb` has `v1`, `state` and `a/b`.
+    ///
+    /// The root has none.
     public var segments: [String]
     /// The query's parameters in order.
     public var parameters: [Parameter]

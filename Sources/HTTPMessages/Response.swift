@@ -4,7 +4,9 @@ public import HTTPTypes
 public struct Response: Sendable, Equatable {
     /// The status code and phrase.
     public var status: HTTPResponse.Status
-    /// The header fields. `Content-Length`, `Date` and `Connection` are the transport's to add.
+    /// The header fields.
+    ///
+    /// `Content-Length`, `Date` and `Connection` are the transport's to add.
     public var fields: HTTPFields
     /// The body's bytes; not sent with 204, 304 or in answer to HEAD.
     public var body: [UInt8]

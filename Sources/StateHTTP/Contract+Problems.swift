@@ -85,7 +85,9 @@ extension Problem {
             members: [.init("oldest", Array(String(oldest).utf8))])
     }
 
-    /// Our own fault. What went wrong is for the log.
+    /// Our own fault.
+    ///
+    /// What went wrong is for the log.
     package static var ourFault: Problem {
         Problem(.internalServerError, "internal", "the server failed on this request; nothing was committed")
     }

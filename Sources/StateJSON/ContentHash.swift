@@ -7,7 +7,9 @@ package struct ContentHash: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
 
-    /// Hashes bytes. O(n), about 10 GB a second.
+    /// Hashes bytes.
+    ///
+    /// O(n), about 10 GB a second.
     package init(_ bytes: [UInt8]) {
         let hash = bytes.withUnsafeBytes { storekeeper_hash($0.baseAddress, $0.count) }
         high = hash.high64

@@ -92,7 +92,9 @@ package struct JSONNode {
         return value
     }
 
-    /// The fields that a type asks an object for: decoding once more, with notes. For faults only.
+    /// The fields that a type asks an object for: decoding once more, with notes.
+    ///
+    /// For faults only.
     private func fieldNames<Value: Decodable>(of object: Int, in type: Value.Type) -> [String] {
         let session = JSONDecodingSession(document)
         session.asked = (object, [])
@@ -137,7 +139,9 @@ extension Set: JSONArrayShaped {}
 /// What one call to decode notes down besides the value.
 final class JSONDecodingSession {
     let document: JSONDocument
-    /// By object, the keys that no container so far has asked for. An object may be read through several containers.
+    /// By object, the keys that no container so far has asked for.
+    ///
+    /// An object may be read through several containers.
     var unknownFields: [Int: Set<Int>] = [:]
     /// Whether anything was read at all: a type without fields asks for nothing.
     var isRead = false

@@ -31,7 +31,9 @@ final class JSONEncodingSession {
     private var writer: JSONWriter
     private var open: [OpenContainer] = []
     private var nextID = 0
-    /// A key was written and its value not yet. A value that encodes nothing becomes `{}`.
+    /// A key was written and its value not yet.
+    ///
+    /// A value that encodes nothing becomes `{}`.
     private var isValueDue = true
     private var misuse: String?
 

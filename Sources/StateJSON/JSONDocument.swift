@@ -10,7 +10,9 @@ package final class JSONDocument {
     private let tape: UnsafePointer<UInt64>
     private let strings: UnsafePointer<UInt8>
 
-    /// Parses a whole text. O(n), about 0.3 us for a small action.
+    /// Parses a whole text.
+    ///
+    /// O(n), about 0.3 us for a small action.
     ///
     /// - Throws: ``JSONFault`` of kind `malformed`, `duplicateKey` or `tooDeep`.
     package init(_ bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
@@ -61,7 +63,9 @@ package final class JSONDocument {
         tape[index + 1]
     }
 
-    /// A string's content, escapes undone. Valid as long as the document.
+    /// A string's content, escapes undone.
+    ///
+    /// Valid as long as the document.
     @inline(__always)
     func utf8(_ index: Int) -> UnsafeBufferPointer<UInt8> {
         let start = strings + Int(payload(index))
@@ -109,7 +113,9 @@ package final class JSONDocument {
         }
     }
 
-    /// The pointer to the value, or to the member with the key, at an index. O(n); for faults.
+    /// The pointer to the value, or to the member with the key, at an index.
+    ///
+    /// O(n); for faults.
     func pointer(to target: Int) -> JSONPointer {
         var tokens: [String] = []
         var container = root

@@ -14,7 +14,9 @@ struct JSONFaultLocator {
         self.bytes = bytes
     }
 
-    /// The first fault. A text without one, which the parser refused all the same, has a number out of range.
+    /// The first fault.
+    ///
+    /// A text without one, which the parser refused all the same, has a number out of range.
     mutating func locate() -> JSONFault {
         do throws(Stop) {
             skipSpace()

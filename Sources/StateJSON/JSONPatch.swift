@@ -2,7 +2,9 @@
 package struct JSONPatch: Sendable {
     /// The operations, comma-separated, without the brackets around them.
     private var operations: [UInt8] = []
-    /// The places whose value differs afterwards. A change that shifts an array's elements touches the array.
+    /// The places whose value differs afterwards.
+    ///
+    /// A change that shifts an array's elements touches the array.
     package private(set) var touched: [JSONPointer] = []
     /// Where the next comparison stands: unescaped tokens.
     private var path: [String] = []
@@ -115,7 +117,9 @@ package struct JSONPatch: Sendable {
 }
 
 extension JSONPatch {
-    /// Adds the operations that turn one encoded value at the present place into another. O(n) in both texts.
+    /// Adds the operations that turn one encoded value at the present place into another.
+    ///
+    /// O(n) in both texts.
     ///
     /// Both texts come from ``JSON/encode(_:)``, so equal values are equal bytes.
     package mutating func compare(_ old: [UInt8], _ new: [UInt8]) {

@@ -127,7 +127,9 @@ package struct JSONText {
 }
 
 extension JSONText {
-    /// The part of an encoded value that some tokens point to, or nil where there is none. O(n) in the text.
+    /// The part of an encoded value that some tokens point to, or nil where there is none.
+    ///
+    /// O(n) in the text.
     package static func select(_ tokens: ArraySlice<String>, in bytes: [UInt8]) -> [UInt8]? {
         guard !tokens.isEmpty else { return bytes }
         return bytes.withUnsafeBufferPointer { buffer in

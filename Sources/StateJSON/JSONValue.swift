@@ -15,7 +15,9 @@ package enum JSONValue: Sendable {
 package struct JSONObject: Sendable {
     /// In the order of the text.
     package private(set) var members: [(key: String, value: JSONValue)] = []
-    /// Built from nine members on: below, looking at each is faster. Keys are bytes, so that two spellings of one letter differ.
+    /// Built from nine members on: below, looking at each is faster.
+    ///
+    /// Keys are bytes, so that two spellings of one letter differ.
     private var positions: [[UInt8]: Int]?
 
     /// Makes an object without members.

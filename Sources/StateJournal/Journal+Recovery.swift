@@ -20,7 +20,9 @@ extension Journal {
         package var warnings: [String]
     }
 
-    /// Reads the newest state: the newest good snapshot and the patches after it. No reducer runs.
+    /// Reads the newest state: the newest good snapshot and the patches after it.
+    ///
+    /// No reducer runs.
     ///
     /// The cost is that of one snapshot and of the commits since, whatever the length of the journal.
     ///

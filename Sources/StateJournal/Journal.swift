@@ -13,7 +13,9 @@ package final class Journal: Sendable {
     package struct Retention: Sendable {
         /// How many of the newest commits are kept.
         package var commitsMax: Int
-        /// How many snapshots are kept. The oldest is the oldest state that can be looked at.
+        /// How many snapshots are kept.
+        ///
+        /// The oldest is the oldest state that can be looked at.
         package var snapshotsMax: Int
 
         /// Makes a retention.

@@ -1,6 +1,8 @@
 internal import GRDB
 
-/// Why a journal cannot be used. The description is a sentence for the operator.
+/// Why a journal cannot be used.
+///
+/// The description is a sentence for the operator.
 public struct JournalError: Error, Sendable, CustomStringConvertible {
     /// What happened, to what, and what can be done.
     public let description: String

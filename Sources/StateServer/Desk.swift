@@ -165,7 +165,9 @@ extension Desk {
         }
     }
 
-    /// Finds an answer off the loop: on the disk, or by much work. Without one, the request has been parked.
+    /// Finds an answer off the loop: on the disk, or by much work.
+    ///
+    /// Without one, the request has been parked.
     private func reading(
         _ exchange: Exchange, _ requestID: String, _ read: @escaping @Sendable () throws -> Response?
     ) -> Reply {
@@ -338,7 +340,9 @@ extension Desk {
 // MARK: - Those who wait
 
 extension Desk {
-    /// Makes a turn's result visible and answers those who waited for it. Called on the store's queue.
+    /// Makes a turn's result visible and answers those who waited for it.
+    ///
+    /// Called on the store's queue.
     func publish(_ snapshot: Snapshot, _ commits: [Commit]) {
         for wake in board.publish(snapshot, commits) {
             switch wake {

@@ -37,7 +37,9 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     /// How many wait.
     package var waitersCount: Int { standing.withLock { $0.spots.count } }
 
-    /// The value of a selection now. Asked again before it changes, it costs a look into a dictionary.
+    /// The value of a selection now.
+    ///
+    /// Asked again before it changes, it costs a look into a dictionary.
     ///
     /// - Throws: `EncodingError` when a view's value cannot be encoded.
     package func read(_ selection: Selection) throws -> Reading {

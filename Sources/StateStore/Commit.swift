@@ -36,7 +36,9 @@ public final class Commit: Sendable {
     package let action: [UInt8]
     /// UTF-8 JSON: the RFC 6902 operations from the version before to this one.
     package let patch: [UInt8]
-    /// The places whose value changed; empty when nothing did. A commit read back from the journal has none.
+    /// The places whose value changed; empty when nothing did.
+    ///
+    /// A commit read back from the journal has none.
     package let touched: [JSONPointer]
     /// The IDs that clients have given: of the action, or of those inside an atomic batch.
     package let clientIDs: [String]

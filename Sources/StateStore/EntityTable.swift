@@ -35,11 +35,15 @@ extension String: EntityID {
 /// ``Entities`` each is a member of its slice. In a state that is not declared but `Codable` it becomes one object with
 /// both, and costs its whole size at each commit.
 public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
-    /// An entity and its place in the order. An object, so that two tables can be told apart without looking inside.
+    /// An entity and its place in the order.
+    ///
+    /// An object, so that two tables can be told apart without looking inside.
     final class Entry: Sendable {
         let entity: Entity
         let rank: Rank
-        /// The entity's JSON once somebody has asked for it. A commit does, so that reading a table joins texts.
+        /// The entity's JSON once somebody has asked for it.
+        ///
+        /// A commit does, so that reading a table joins texts.
         private let known: Mutex<[UInt8]?>
 
         init(_ entity: Entity, _ rank: Rank) {
@@ -64,7 +68,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         }
     }
 
-    /// A place in the order: entities are sorted by it. There is room for 64 halvings between two appended neighbours.
+    /// A place in the order: entities are sorted by it.
+    ///
+    /// There is room for 64 halvings between two appended neighbours.
     typealias Rank = UInt128
     private static var firstRank: Rank { 1 << 127 }
     private static var step: Rank { 1 << 64 }
@@ -81,7 +87,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// Whether there is none.
     public var isEmpty: Bool { entries.isEmpty }
 
-    /// The entity of an ID. Setting a new ID appends it to the order; setting nil removes it.
+    /// The entity of an ID.
+    ///
+    /// Setting a new ID appends it to the order; setting nil removes it.
     public subscript(id: ID) -> Entity? {
         get { entries[id]?.entity }
         set {
@@ -96,7 +104,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         }
     }
 
-    /// The IDs in order. O(n).
+    /// The IDs in order.
+    ///
+    /// O(n).
     public var ids: [ID] {
         var ids: [ID] = []
         ids.reserveCapacity(count)
@@ -117,8 +127,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// Whether there is an entity with this ID.
     public func contains(_ id: ID) -> Bool { entries[id] != nil }
 
-    /// Inserts an entity before a position; positions outside the table mean its ends. An ID that is there already gets
-    /// the entity and moves.
+    /// Inserts an entity before a position; positions outside the table mean its ends.
+    ///
+    /// An ID that is there already gets the entity and moves.
     public mutating func insert(_ entity: Entity, id: ID, at position: Int) {
         self[id] = nil
         place(Entry(entity, rank(before: position)), id)
@@ -154,8 +165,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         order.set(entry.rank, id)
     }
 
-    /// A free rank between the neighbours of a position. Where there is no room left, every rank is set anew: O(n), but
-    /// only after 64 insertions at one place.
+    /// A free rank between the neighbours of a position.
+    ///
+    /// Where there is no room left, every rank is set anew: O(n), but only after 64 insertions at one place.
     private mutating func rank(before position: Int) -> Rank {
         guard let last = order.last, let first = order.first else { return Self.firstRank }
         if position >= order.count { return last.key + Self.step }
@@ -168,7 +180,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         return below + (above - below) / 2
     }
 
-    /// Gives the entities an order. O(n).
+    /// Gives the entities an order.
+    ///
+    /// O(n).
     ///
     /// - Precondition: `ids` are the table's own, each once.
     mutating func reorder(_ ids: [ID]) {
@@ -182,7 +196,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
             })
     }
 
-    /// Makes a table of entities sorted by ID, in that order. O(n).
+    /// Makes a table of entities sorted by ID, in that order.
+    ///
+    /// O(n).
     init(sorted entities: [(ID, Entity)]) {
         let ranked = entities.enumerated().map { (Self.firstRank + Rank($0) * Self.step, $1.0, $1.1) }
         order = PersistentMap(sorted: ranked.map { ($0.0, $0.1) })
@@ -203,7 +219,9 @@ extension EntityTable: Sequence {
 }
 
 extension EntityTable: Equatable where Entity: Equatable {
-    /// Whether two tables have equal entities in the same order. O(n), less where they share structure.
+    /// Whether two tables have equal entities in the same order.
+    ///
+    /// O(n), less where they share structure.
     public static func == (left: EntityTable, right: EntityTable) -> Bool {
         guard left.count == right.count else { return false }
         if left.entries.root === right.entries.root, left.order.root === right.order.root { return true }
@@ -254,7 +272,9 @@ extension EntityTable: Codable {
 }
 
 extension PersistentMap {
-    /// The keys, sorted. O(n).
+    /// The keys, sorted.
+    ///
+    /// O(n).
     var keys: [Key] {
         var keys: [Key] = []
         keys.reserveCapacity(count)

@@ -23,7 +23,9 @@ struct IdempotencyLedger: Sendable {
         order.append((record.key, record.expiry))
     }
 
-    /// Drops what has expired. A key that was used again since is kept.
+    /// Drops what has expired.
+    ///
+    /// A key that was used again since is kept.
     mutating func forget(before time: Timestamp) {
         while let oldest = order.first, oldest.expiry <= time {
             order.removeFirst()

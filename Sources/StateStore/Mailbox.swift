@@ -11,7 +11,9 @@ package struct Envelope: Sendable {
     }
 }
 
-/// What waits for the next turn. It is bounded: what does not fit is refused at the door.
+/// What waits for the next turn.
+///
+/// It is bounded: what does not fit is refused at the door.
 struct Mailbox: Sendable {
     private var waiting: [Envelope] = []
     private let capacity: Int

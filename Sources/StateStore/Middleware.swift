@@ -61,7 +61,9 @@ extension Middleware {
     }
 }
 
-/// What the logging middleware tells about an action. It never holds the payload.
+/// What the logging middleware tells about an action.
+///
+/// It never holds the payload.
 public struct LogRecord: Sendable {
     /// The action's type.
     public var actionType: String

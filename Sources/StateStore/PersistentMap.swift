@@ -30,7 +30,9 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         self.root = root
     }
 
-    /// Builds a balanced tree. O(n).
+    /// Builds a balanced tree.
+    ///
+    /// O(n).
     ///
     /// - Precondition: keys rise strictly.
     init(sorted elements: [(Key, Value)]) {
@@ -169,7 +171,9 @@ extension PersistentMap {
 
     private static func weight(_ node: Node?) -> Int { (node?.count ?? 0) + 1 }
 
-    /// Makes a node whose sides may be out of balance by one insertion or removal. Parameters 3 and 2.
+    /// Makes a node whose sides may be out of balance by one insertion or removal.
+    ///
+    /// Parameters 3 and 2.
     private static func balanced(_ left: Node?, _ key: Key, _ value: Value, _ right: Node?) -> Node {
         if let right, weight(left) * 3 < weight(right) {
             if let inner = right.left, weight(inner) >= weight(right.right) * 2 {

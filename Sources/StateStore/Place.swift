@@ -32,7 +32,9 @@ extension Place {
     }
 }
 
-/// A whole state that is encoded and compared as one value. It costs its size at each of its commits.
+/// A whole state that is encoded and compared as one value.
+///
+/// It costs its size at each of its commits.
 struct ValuePlace<Root: Codable & Sendable>: Place {
     func write(_ root: Root, to writer: inout JSONWriter) throws {
         try JSON.write(root, to: &writer)

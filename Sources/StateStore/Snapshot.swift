@@ -10,7 +10,9 @@ package struct Snapshot: Sendable {
     /// Whether a selection is put together from so many things that a thread which serves others should not do it.
     package func isLarge(_ selection: Selection) -> Bool { count(selection) > 1000 }
 
-    /// The value of a selection, or nil where there is nothing. It costs what the selection holds.
+    /// The value of a selection, or nil where there is nothing.
+    ///
+    /// It costs what the selection holds.
     ///
     /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state always can.
     package func encoded(_ selection: Selection) throws -> Encoded? {
@@ -39,7 +41,9 @@ package final class Encoded: Sendable {
     /// The strong hash of exactly these bytes.
     package let tag: String
 
-    /// Hashes and keeps the bytes. O(n).
+    /// Hashes and keeps the bytes.
+    ///
+    /// O(n).
     package init(_ bytes: [UInt8]) {
         self.bytes = bytes
         tag = ContentHash(bytes).text

@@ -1,6 +1,8 @@
 internal import StateJSON
 
-/// What is published at an instant, and who waits for what comes next. Pure: ``Board`` guards it.
+/// What is published at an instant, and who waits for what comes next.
+///
+/// Pure: ``Board`` guards it.
 struct Standing<Token: Hashable & Sendable>: Sendable {
     var head: Snapshot
     var index: SelectionIndex<Token>

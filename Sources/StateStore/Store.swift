@@ -28,7 +28,9 @@ public final class Store<State: StateType>: Sendable {
         }
     }
 
-    /// Puts commits where they survive. It throws when it did not, and then none of them has happened.
+    /// Puts commits where they survive.
+    ///
+    /// It throws when it did not, and then none of them has happened.
     package typealias Recorder = @Sendable ([Commit]) throws -> Void
 
     private let model: Model<State>

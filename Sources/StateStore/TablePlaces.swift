@@ -55,7 +55,9 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
     }
 }
 
-/// The order of a table as a JSON array of IDs. It is read after the entities.
+/// The order of a table as a JSON array of IDs.
+///
+/// It is read after the entities.
 struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
     typealias Table = EntityTable<ID, Entity>
 
