@@ -35,10 +35,18 @@ package struct DispatchRequest: Sendable {
     /// What the body holds: one action, a batch as one, or lines that stand each for itself.
     package enum Form: Sendable { case one, lines }
 
-    /// A line that asks something of the store, or one that cannot.
-    package enum Line: Sendable {
-        case submission(Submission)
-        case problem(Problem)
+    /// A line of the body, or the whole of a body that is not in lines.
+    package struct Line: Sendable {
+        /// Counted from 1, empty lines too.
+        package var number: Int
+        /// What it asks of the store, or why it cannot ask anything.
+        package var content: Result<Submission, Problem>
+
+        /// Makes a line.
+        package init(_ number: Int, _ content: Result<Submission, Problem>) {
+            self.number = number
+            self.content = content
+        }
     }
 
     package var form: Form

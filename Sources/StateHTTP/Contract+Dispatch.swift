@@ -20,14 +20,15 @@ extension Contract {
             var body: [UInt8] = []
             var rest = outcomes[...]
             for line in request.lines {
-                switch line {
-                case .problem(let problem): body += Self.document(problem, head: nil, requestID: nil)
-                case .submission(let submission):
-                    let outcome = rest.popFirst() ?? .draining
-                    switch result(of: outcome, submission.form, epoch: head.epoch) {
-                    case .success(let receipt): body += receipt
-                    case .failure(let problem): body += Self.document(problem, head: nil, requestID: nil)
-                    }
+                let answer = line.content.flatMap { submission in
+                    result(of: rest.popFirst() ?? .draining, submission.form, epoch: head.epoch)
+                }
+                switch answer {
+                case .success(let receipt): body += receipt
+                case .failure(var problem):
+                    // Empty lines get no answer: the number tells which line this one belongs to.
+                    problem.members.append(.init("line", Array(String(line.number).utf8)))
+                    body += Self.document(problem, head: nil, requestID: nil)
                 }
                 body.append(UInt8(ascii: "\n"))
             }
@@ -41,7 +42,7 @@ extension Contract {
         to outcome: Outcome, _ request: DispatchRequest, head: Cursor, requestID: String
     ) -> Response {
         var form = Submission.Form.single
-        if case .submission(let submission)? = request.lines.first { form = submission.form }
+        if case .success(let submission)? = request.lines.first?.content { form = submission.form }
         let body: [UInt8]
         switch result(of: outcome, form, epoch: head.epoch) {
         case .success(let bytes): body = bytes

@@ -64,6 +64,7 @@ package struct Contract: Sendable {
         case ("readyz", nil): return try operations(.ready, request, target)
         case ("metrics", nil): return try operations(.metrics, request, target)
         case ("v1", nil): return try fixed(request, target) { identity(position) }
+        case ("v1", "") where path.count == 2: return try fixed(request, target) { identity(position) }
         case ("v1", "state"):
             let selection = Selection.pointer(JSONPointer(try tokens(path.dropFirst(2))))
             return try read(selection, request, target, position, requestID)
@@ -209,7 +210,9 @@ package struct Contract: Sendable {
             limit: limits.changesLimitDefault, filter: ChangesFilter(), wait: try wait(parameters, request),
             onLost: .problem, style: try parameters.style(), requestID: requestID)
         if let text = try parameters.text("limit") {
-            guard let limit = Int(text), limit > 0 else {
+            // However many digits: what is above the most is cut.
+            let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
+            guard let limit = digits ? Int(text) ?? .max : nil, limit > 0 else {
                 throw Problem(.badRequest, "bad-parameter", "limit must be a whole number above 0")
             }
             follow.limit = min(limit, limits.changesLimitMax)

@@ -18,19 +18,19 @@ extension Contract {
         switch try mediaType(request) {
         case .json:
             let submission = try submission(request.body)
-            dispatch.lines = [.submission(conditions.applied(to: submission, body: request.body, line: nil))]
+            dispatch.lines = [.init(1, .success(conditions.applied(to: submission, body: request.body, line: nil)))]
         case .lines:
             dispatch.form = .lines
-            let lines = request.body.split(separator: UInt8(ascii: "\n"))
-                .filter { !$0.allSatisfy { [0x20, 0x09, 0x0D].contains($0) } }
-            for (index, line) in lines.enumerated() {
+            let lines = request.body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
+                let content: Result<Submission, Problem>
                 do throws(Problem) {
                     let submission = try submission(Array(line))
-                    dispatch.lines.append(
-                        .submission(conditions.applied(to: submission, body: Array(line), line: index)))
+                    content = .success(conditions.applied(to: submission, body: Array(line), line: index))
                 } catch {
-                    dispatch.lines.append(.problem(error))
+                    content = .failure(error)
                 }
+                dispatch.lines.append(.init(index + 1, content))
             }
             guard !dispatch.lines.isEmpty else {
                 throw Problem(.badRequest, "malformed-json", "the body is empty; one action a line was expected")
@@ -42,6 +42,13 @@ extension Contract {
     private enum MediaType { case json, lines }
 
     private func mediaType(_ request: Request) throws(Problem) -> MediaType {
+        if let coding = request.fields[.contentEncoding], coding.lowercased() != "identity" {
+            throw Problem(
+                .unsupportedMediaType, "content-coding", "the body is compressed; actions come as they are",
+                fields: [.acceptEncoding: "identity"])
+        }
+        // As curl and most libraries spell it, without a look at parameters.
+        if request.fields[.contentType] == "application/json" { return .json }
         let type = request.fields[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
         switch type {
         case "application/json"?: return .json
@@ -70,8 +77,9 @@ extension Contract {
             submission.purpose = purpose
             submission.wantsRepresentation = wantsRepresentation
             if let key {
-                // Each line of a bulk load is a commit of its own: a retry must find each by itself.
-                submission.idempotency = (line.map { "\(key)#\($0)" } ?? key, ContentHash(body).text)
+                // Each line of a bulk load is a commit of its own: a retry must find each by itself. No client's key holds
+                // a line feed.
+                submission.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
             }
             return submission
         }
@@ -191,6 +199,9 @@ extension Contract {
             case "id":
                 guard let text = value.string, (1...255).contains(text.utf8.count) else {
                     throw invalid(value.pointer, "expected a string of 1 to 255 bytes")
+                }
+                guard Cursor(text: text) == nil else {
+                    throw invalid(value.pointer, "is spelled like a cursor, which is how the server names commits")
                 }
                 id = text
             case "meta":

@@ -112,7 +112,13 @@ extension JSONFault {
             case .typeMismatch(let type, let context): (context, "expected \(expectation(of: type))")
             case .valueNotFound(let type, let context): (context, "expected \(expectation(of: type)), found null")
             case .keyNotFound(let key, let context): (context, "\"\(key.stringValue)\" is missing")
-            case .dataCorrupted(let context): (context, context.debugDescription)
+            case .dataCorrupted(let context):
+                (
+                    context,
+                    // The standard library repeats the value that does not fit an enum; a type's own sentence is kept.
+                    context.debugDescription.hasPrefix("Cannot initialize")
+                        ? "is not one of the values that are taken here" : context.debugDescription
+                )
             @unknown default: (.init(codingPath: [], debugDescription: ""), "\(error)")
             }
         let tokens = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }
@@ -130,6 +136,15 @@ func expectation(of type: Any.Type) -> String {
     case is any JSONArrayShaped.Type: "an array"
     default: "\(type)"
     }
+}
+
+/// The raw values of an enum that lists its cases, or nil for any other type.
+func caseNames(of type: Any.Type) -> [String]? {
+    func names<Cases: CaseIterable>(_ type: Cases.Type) -> [String]? {
+        let names = type.allCases.compactMap { ($0 as? any RawRepresentable).map { "\($0.rawValue)" } }
+        return names.isEmpty ? nil : names
+    }
+    return (type as? any CaseIterable.Type).flatMap { names($0) }
 }
 
 private protocol JSONArrayShaped {}

@@ -7,7 +7,13 @@ struct JSONValueDecoder {
 
     @inline(__always)
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        try Value(from: self)
+        do {
+            return try Value(from: self)
+        } catch DecodingError.dataCorrupted(let context) where context.underlyingError == nil {
+            // The standard library's sentence for an enum names the Swift type and repeats the value.
+            guard let names = caseNames(of: type) else { throw DecodingError.dataCorrupted(context) }
+            throw mismatch("one of \(names.joined(separator: ", "))")
+        }
     }
 
     func mismatch(_ expected: String) -> JSONFault {

@@ -150,13 +150,13 @@ extension Journal {
 // MARK: - Commits
 
 extension Journal {
-    /// Commits after a version, oldest first, at most `limit`.
+    /// Commits after a version, oldest first, at most `limit`, and without a gap: where one is missing, those before it.
     package func commits(after version: Version, limit: Int) throws -> [Commit] {
         try reading { db in
             try Row.fetchAll(
                 db, sql: "SELECT * FROM commits WHERE version > ? ORDER BY version LIMIT ?",
                 arguments: [Int64(version), limit]
-            ).map(self.commit)
+            ).map(self.commit).enumerated().prefix { $1.version == version + 1 + Version($0) }.map(\.element)
         }
     }
 

@@ -103,9 +103,7 @@ final class Desk: Sendable {
 extension Desk {
     private func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ requestID: String) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID)) }
-        let submissions = request.lines.compactMap { line in
-            if case .submission(let submission) = line { submission } else { nil }
-        }
+        let submissions = request.lines.compactMap { line in try? line.content.get() }
         // Without a journal a turn is done sooner than a connection is parked.
         if submissions.count <= 1, journal == nil {
             let outcomes = submissions.map(door.submitNow)
@@ -262,7 +260,7 @@ extension Desk {
         let cursor = Cursor(position.head.epoch, version)
         let path = board.path(to: version)
         guard path != nil || journal != nil else {
-            return .now(respond(.versionGone(oldest: position.oldest), request.requestID))
+            return .now(respond(.versionGone(oldest: board.oldestState), request.requestID))
         }
         return reading(exchange, request.requestID) { [self] in
             let state: [UInt8]?
@@ -275,7 +273,7 @@ extension Desk {
             }
             guard let state else {
                 return respond(
-                    .versionGone(oldest: try journal?.oldestState() ?? position.oldest), request.requestID)
+                    .versionGone(oldest: try journal?.oldestState() ?? board.oldestState), request.requestID)
             }
             let snapshot = try door.restore(state, cursor)
             return contract.response(
@@ -317,8 +315,8 @@ extension Desk {
                 let query = request.query(since: since)
                 let isFiltered = query.filter != ChangesFilter()
                 let commits = try journal?.commits(after: since, limit: isFiltered ? 10_000 : query.limit) ?? []
-                // What was there a moment ago may have been dropped since.
-                guard commits.first?.version == since + 1 else { return lost(.expired, request) }
+                // What was there a moment ago may have been dropped since, and a damaged journal may lack a commit.
+                guard !commits.isEmpty else { return lost(.expired, request) }
                 return contract.response(to: request, ChangesPage(query, from: commits, head: head))
             }
         }

@@ -34,6 +34,9 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     /// The oldest position that can be followed from.
     package var oldest: Version { standing.withLock { $0.oldest } }
 
+    /// The oldest version whose state memory can tell.
+    package var oldestState: Version { standing.withLock { $0.history.oldestState } }
+
     /// How many wait.
     package var waitersCount: Int { standing.withLock { $0.spots.count } }
 
@@ -46,7 +49,7 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
         let (head, known) = standing.withLock { ($0.head, $0.index.encoded(selection)) }
         if let known { return Reading(cursor: head.cursor, encoded: known) }
         let encoded = try head.encoded(selection)
-        if let encoded {
+        if let encoded, !head.isAtHand(selection) {
             standing.withLock {
                 guard $0.head.cursor == head.cursor else { return }
                 $0.index.note(encoded, for: selection)

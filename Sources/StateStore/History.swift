@@ -122,6 +122,11 @@ struct History: Sendable {
         while checkpoints.count > 1, checkpoints[0].cursor.version < base { checkpoints.removeFirst() }
     }
 
+    /// The oldest version that ``path(to:)`` reaches.
+    var oldestState: Version {
+        checkpoints.first { $0.cursor.version >= base }?.cursor.version ?? base + Version(commits.count)
+    }
+
     /// The nearest state at or before a version and the commits from there to it, or nil where they are gone.
     func path(to version: Version) -> (from: Snapshot, commits: [Commit])? {
         guard let start = checkpoints.last(where: { $0.cursor.version <= version }),

@@ -13,6 +13,8 @@ protocol Place<Root>: Sendable {
     func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]?
 
     /// About how many things have to be written for ``select(_:_:)``: the entities of tables count each, all else as one.
+    ///
+    /// 0 where nothing has to be written: an entity keeps its text.
     func count(_ root: Root, _ tokens: ArraySlice<String>) -> Int
 
     /// Adds the operations that make the new part of the old one. `scope` narrows it to one slice below this place.

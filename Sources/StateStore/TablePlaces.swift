@@ -25,7 +25,7 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
         return JSONText.select(tokens.dropFirst(), in: try entry.text())
     }
 
-    func count(_ table: Table, _ tokens: ArraySlice<String>) -> Int { tokens.isEmpty ? table.count : 1 }
+    func count(_ table: Table, _ tokens: ArraySlice<String>) -> Int { tokens.isEmpty ? table.count : 0 }
 
     func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
         try PersistentMap.visitDifferences(old.entries, new.entries) { (id, before, after) throws in

@@ -4,6 +4,13 @@ import Testing
 @Suite("Request targets")
 struct RequestTargetTests {
     @Test(
+        "a target as clients of a proxy send it means its path",
+        arguments: [("http://host/v1/state?pretty", "/v1/state?pretty"), ("https://host:80/", "/"), ("http://host", "/")])
+    func absolute(target: String, path: String) throws {
+        #expect(try RequestTarget(target) == RequestTarget(path))
+    }
+
+    @Test(
         "a path is split first and each segment is then decoded exactly once",
         arguments: [
             ("/", []),
@@ -61,7 +68,7 @@ struct RequestTargetTests {
             ("v1/state", "begins with /"),
             ("?a", "begins with /"),
             ("*", "begins with /"),
-            ("http://host/v1", "begins with /"),
+            ("ftp://host/v1", "begins with /"),
             ("/a%", "hexadecimal"),
             ("/a%2", "hexadecimal"),
             ("/a%2G", "hexadecimal"),

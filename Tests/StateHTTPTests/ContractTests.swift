@@ -103,7 +103,7 @@ struct ContractTests {
         ] as [(Outcome, Int, String)])
     func outcomes(outcome: Outcome, status: Int, code: String) throws {
         let request = DispatchRequest(
-            form: .one, lines: [.submission(Submission([.init(Demo.Reset())]))], returning: nil, style: .compact)
+            form: .one, lines: [.init(1, .success(Submission([.init(Demo.Reset())])))], returning: nil, style: .compact)
 
         let response = try contract().response(to: request, outcomes: [outcome], head: Self.head, requestID: "r1")
 

@@ -83,7 +83,7 @@ final class Stage {
         case .respond(let response): return .now(response)
         case .dispatch(let dispatch):
             let outcomes = dispatch.lines.compactMap { line in
-                if case .submission(let submission) = line { store.submitNow(submission) } else { nil }
+                if case .success(let submission) = line.content { store.submitNow(submission) } else { nil }
             }
             return .now(contract.response(to: dispatch, outcomes: outcomes, head: position.head, requestID: requestID))
         case .read(let read): return try self.read(read, number, request.client)

@@ -120,6 +120,20 @@ struct DecodingTests {
         }
     }
 
+    @Test("a value that an enum does not have is refused, with the values that it has where they are listed")
+    func enumeration() {
+        enum Listed: String, Codable, CaseIterable { case left, right }
+        enum Closed: String, Codable { case left, right }
+        struct Turn: Codable { var listed: Listed?; var closed: Closed? }
+
+        #expect(throws: JSONFault(.mismatch, at: "/listed", "expected one of left, right, found a string")) {
+            try JSON.decode(Turn.self, from: Array(#"{"listed":"up"}"#.utf8))
+        }
+        #expect(throws: JSONFault(.mismatch, at: "/closed", "is not one of the values that are taken here")) {
+            try JSON.decode(Turn.self, from: Array(#"{"closed":"up"}"#.utf8))
+        }
+    }
+
     @Test(
         "text that is not JSON is refused at its place",
         arguments: [

@@ -106,6 +106,8 @@ struct JournalTests {
         let error = #expect(throws: JournalError.self) { try journal.recover(at: start) }
 
         #expect(error?.description.contains("lacks the commit of version 3") == true)
+        #expect(try journal.commits(after: 0, limit: 10).map(\.version) == [1, 2])
+        #expect(try journal.commits(after: 2, limit: 10).isEmpty)
     }
 
     @Test("an action type that nobody knows any more does not matter to a start")
