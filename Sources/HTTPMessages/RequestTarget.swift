@@ -27,7 +27,8 @@ public struct RequestTarget: Sendable, Equatable {
     ///
     /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
     public init(_ target: String) throws(Fault) {
-        let parts = Self.originForm(target).utf8.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
+        let parts = Self.originForm(target).utf8.split(
+            separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         guard let path = parts.first, path.first == UInt8(ascii: "/") else {
             throw Fault(detail: "the request target must be a path that begins with /")
         }

@@ -57,7 +57,7 @@ CHECKS = [
 
 def run(check, binary, seed):
     """Runs one check; returns whether it passed."""
-    sentence = check.__doc__.strip().removesuffix(".")
+    sentence = check.__doc__.split("\n")[0].removesuffix(".")
     start = time.monotonic()
     bench = Bench(binary, seed)
 

@@ -5,7 +5,9 @@ import Testing
 struct RequestTargetTests {
     @Test(
         "a target as clients of a proxy send it means its path",
-        arguments: [("http://host/v1/state?pretty", "/v1/state?pretty"), ("https://host:80/", "/"), ("http://host", "/")])
+        arguments: [
+            ("http://host/v1/state?pretty", "/v1/state?pretty"), ("https://host:80/", "/"), ("http://host", "/"),
+        ])
     func absolute(target: String, path: String) throws {
         #expect(try RequestTarget(target) == RequestTarget(path))
     }
