@@ -206,7 +206,7 @@ extension Desk {
         }
         do {
             // A large value is put together off the loop; the next who asks finds it known.
-            guard try board.readQuickly(request.selection) != nil else {
+            guard let now = try board.readQuickly(request.selection) else {
                 guard request.known != nil, let wait = request.wait, !isDraining else {
                     return reading(exchange, request.requestID) { [self] in
                         contract.response(to: request, try board.read(request.selection))
@@ -214,6 +214,9 @@ extension Desk {
                 }
                 _ = reading(exchange, request.requestID) { [self] in try parkOrAnswer(request, exchange) }
                 return .waiting(deadline: deadline(of: wait))
+            }
+            guard request.known != nil, request.wait != nil, !isDraining else {
+                return .now(contract.response(to: request, now))
             }
             if let response = try parkOrAnswer(request, exchange) { return .now(response) }
             return .waiting(deadline: request.wait.map(deadline))
@@ -323,7 +326,7 @@ extension Desk {
     }
 
     private func lostReply(_ code: LostCursor, _ request: FollowRequest, _ exchange: Exchange) -> Reply {
-        guard request.onLost == .snapshot, board.head.isLarge(.pointer(.root)) else { return .now(lost(code, request)) }
+        guard request.onLost == .snapshot, board.head.weight(of: .pointer(.root)) > 1000 else { return .now(lost(code, request)) }
         return reading(exchange, request.requestID) { [self] in lost(code, request) }
     }
 

@@ -48,21 +48,28 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     package func read(_ selection: Selection) throws -> Reading {
         let (head, known) = standing.withLock { ($0.head, $0.index.encoded(selection)) }
         if let known { return Reading(cursor: head.cursor, encoded: known) }
+        return try read(selection, in: head, weight: head.weight(of: selection))
+    }
+
+    /// The value of a selection, if it is known or soon made; nil where ``read(_:)`` takes so long that a thread which
+    /// serves others should not do it.
+    package func readQuickly(_ selection: Selection) throws -> Reading? {
+        let (head, known) = standing.withLock { ($0.head, $0.index.encoded(selection)) }
+        if let known { return Reading(cursor: head.cursor, encoded: known) }
+        let weight = head.weight(of: selection)
+        return weight > 1000 ? nil : try read(selection, in: head, weight: weight)
+    }
+
+    private func read(_ selection: Selection, in head: Snapshot, weight: Int) throws -> Reading {
         let encoded = try head.encoded(selection)
-        if let encoded, !head.isAtHand(selection) {
+        // What is at hand in the state would only push out what is not.
+        if let encoded, weight > 0 {
             standing.withLock {
                 guard $0.head.cursor == head.cursor else { return }
                 $0.index.note(encoded, for: selection)
             }
         }
         return Reading(cursor: head.cursor, encoded: encoded)
-    }
-
-    /// The value of a selection, if it is known or soon made; nil where ``read(_:)`` takes long.
-    package func readQuickly(_ selection: Selection) throws -> Reading? {
-        let (head, known) = standing.withLock { ($0.head, $0.index.encoded(selection)) }
-        if let known { return Reading(cursor: head.cursor, encoded: known) }
-        return head.isLarge(selection) ? nil : try read(selection)
     }
 
     /// Waits until a selection has other content than `tags`, unless it has already.

@@ -51,18 +51,13 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     var first: (key: Key, value: Value)? { isEmpty ? nil : self[at: 0] }
     var last: (key: Key, value: Value)? { isEmpty ? nil : self[at: count - 1] }
 
-    subscript(key: Key) -> Value? {
-        var node = root
-        while let here = node {
-            if key < here.key {
-                node = here.left
-            } else if here.key < key {
-                node = here.right
-            } else {
-                return here.value
-            }
-        }
-        return nil
+    subscript(key: Key) -> Value? { Self.value(of: key, in: root) }
+
+    /// Recursive, because a loop's variable would hold and let go each node on the way.
+    private static func value(of key: Key, in node: Node?) -> Value? {
+        guard let node else { return nil }
+        if key < node.key { return value(of: key, in: node.left) }
+        return node.key < key ? value(of: key, in: node.right) : node.value
     }
 
     /// The element at a position in the order of the keys.

@@ -109,7 +109,11 @@ struct ObjectPlace<Root: Sendable>: Place {
     }
 
     private func member(_ token: String) -> (any Place<Root>)? {
-        members.first { $0.name.utf8.elementsEqual(token.utf8) }?.place
+        for (name, place) in members where name == token {
+            // Equal strings may be other bytes, and so another key.
+            return name.utf8.elementsEqual(token.utf8) ? place : nil
+        }
+        return nil
     }
 }
 

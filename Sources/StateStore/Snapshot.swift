@@ -7,11 +7,8 @@ package struct Snapshot: Sendable {
     private let select: @Sendable (Selection) throws -> [UInt8]?
     private let count: @Sendable (Selection) -> Int
 
-    /// Whether a selection's value is at hand, so that keeping it elsewhere too would be a waste.
-    package func isAtHand(_ selection: Selection) -> Bool { count(selection) == 0 }
-
-    /// Whether a selection is put together from so many things that a thread which serves others should not do it.
-    package func isLarge(_ selection: Selection) -> Bool { count(selection) > 1000 }
+    /// About how many things a selection's value is put together from; 0 where it is at hand.
+    package func weight(of selection: Selection) -> Int { count(selection) }
 
     /// The value of a selection, or nil where there is nothing.
     ///
