@@ -1,0 +1,72 @@
+internal import HTTPMessages
+internal import Logging
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJournal
+internal import StateStore
+internal import Synchronization
+
+/// Actions to the store, outcomes back.
+extension Desk {
+    func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ requestID: String) -> Reply {
+        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID)) }
+        let submissions = request.lines.compactMap { line in try? line.content.get() }
+        // Without a journal a turn is done sooner than a connection is parked.
+        if submissions.count <= 1, journal == nil {
+            let outcomes = submissions.map(door.submitNow)
+            note(outcomes)
+            return .now(
+                contract.response(to: request, outcomes: outcomes, head: position.head, requestID: requestID))
+        }
+        submit(submissions[...], outcomes: []) { [self] outcomes in
+            note(outcomes)
+            exchange.answer(
+                contract.response(to: request, outcomes: outcomes, head: position.head, requestID: requestID))
+        }
+        return .working()
+    }
+
+    /// Hands submissions over in portions, so that a bulk load leaves room in the mailbox for others.
+    func submit(
+        _ submissions: ArraySlice<Submission>, outcomes: [Outcome], done: @escaping @Sendable ([Outcome]) -> Void
+    ) {
+        let portion = submissions.prefix(1024)
+        guard !portion.isEmpty else { return done(outcomes) }
+        let gathering = Gathering(count: portion.count) { [self] results in
+            let rest = submissions.dropFirst(portion.count)
+            guard !rest.isEmpty else { return done(outcomes + results) }
+            submit(rest, outcomes: outcomes + results, done: done)
+            door.flush()
+        }
+        for (index, submission) in portion.enumerated() {
+            door.enqueue(Envelope(submission) { gathering.set(index, $0) })
+        }
+    }
+
+    func note(_ outcomes: [Outcome]) {
+        for outcome in outcomes {
+            switch outcome {
+            case .committed(let receipt): if !receipt.isReplay { counters.commits.add(1, ordering: .relaxed) }
+            case .wouldCommit: break
+            case .failed(let detail):
+                counters.refusals.add(1, ordering: .relaxed)
+                logger.error("action failed", metadata: ["reason": .string(detail)])
+            case .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .draining:
+                counters.refusals.add(1, ordering: .relaxed)
+            }
+        }
+    }
+
+    func outcome(_ id: String, _ style: Style, _ exchange: Exchange, _ requestID: String) -> Reply {
+        let head = position.head
+        let version = Cursor(text: id).flatMap { $0.epoch == head.epoch ? $0.version : nil }
+        let known = version.map { board.commit(version: $0) } ?? board.commit(id: id)
+        guard known == nil, let journal else {
+            return .now(contract.response(toOutcomeOf: id, known, head: head, style: style, requestID: requestID))
+        }
+        return reading(exchange, requestID) { [self] in
+            let commit = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: id)
+            return contract.response(toOutcomeOf: id, commit, head: head, style: style, requestID: requestID)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJSON
+internal import StateJournal
+internal import StateStore
+internal import Synchronization
+
+/// Every commit, in order.
+extension Desk {
+    func follow(_ request: FollowRequest, _ exchange: Exchange) -> Reply {
+        let position = position
+        let since: Version
+        switch request.since {
+        case .now:
+            let page = ChangesPage(commits: [], next: position.head.version, isMore: false, head: position.head)
+            return .now(contract.response(to: request, page))
+        case .oldest: since = position.oldest
+        case .cursor(let cursor):
+            guard cursor.epoch == position.head.epoch else { return lostReply(.lost, request, exchange) }
+            since = cursor.version
+        }
+        let mayWait = request.wait != nil && !isDraining.load(ordering: .acquiring)
+        let waiter = mayWait ? Waiter(exchange: exchange, kind: .follow(request)) : nil
+        switch board.follow(request.query(since: since), as: waiter, client: exchange.client) {
+        case .page(let page): return .now(contract.response(to: request, page))
+        case .nothing(_, .parked):
+            return .waiting(deadline: request.wait.map(deadline))
+        case .nothing(_, .refused(let share)): return .now(respond(.tooManyWaiters(share), request.requestID))
+        case .nothing(let head, .ready):
+            return .now(
+                contract.response(
+                    to: request, ChangesPage(commits: [], next: head.version, isMore: false, head: head)))
+        case .expired: return lostReply(.expired, request, exchange)
+        case .aboveHead: return lostReply(.lost, request, exchange)
+        case .inJournal(let head):
+            return reading(exchange, request.requestID) { [self] in
+                let query = request.query(since: since)
+                let isFiltered = query.filter != ChangesFilter()
+                let commits = try journal?.commits(after: since, limit: isFiltered ? 10_000 : query.limit) ?? []
+                // What was there a moment ago may have been dropped since, and a damaged journal may lack a commit.
+                guard !commits.isEmpty else { return lost(.expired, request) }
+                return contract.response(to: request, ChangesPage(query, from: commits, head: head))
+            }
+        }
+    }
+
+    func lostReply(_ code: LostCursor, _ request: FollowRequest, _ exchange: Exchange) -> Reply {
+        guard request.onLost == .snapshot, board.head.weight(of: .pointer(.root)) > 1000 else {
+            return .now(lost(code, request))
+        }
+        return reading(exchange, request.requestID) { [self] in lost(code, request) }
+    }
+
+    func lost(_ code: LostCursor, _ request: FollowRequest) -> Response {
+        let oldest = board.oldest
+        let head = board.head
+        return contract.response(
+            to: request, lost: code, position: HeadPosition(head: head.cursor, oldest: oldest), state: head.whole)
+    }
+}

@@ -1,0 +1,130 @@
+internal import Dispatch
+internal import HTTPMessages
+internal import HTTPTypes
+internal import Logging
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJSON
+internal import StateJournal
+internal import StateStore
+internal import Synchronization
+
+/// The state now, later, and as it was.
+extension Desk {
+    /// The server only ever shortens a wait, by up to a sixteenth: those who came together do not come back together.
+    func deadline(of wait: Wait) -> ContinuousClock.Instant {
+        .now + wait.duration * Double.random(in: 0.9375...1)
+    }
+
+    func read(_ request: ReadRequest, _ exchange: Exchange) -> Reply {
+        if let version = request.version, version < position.head.version {
+            return readPast(request, version, exchange)
+        }
+        let isDraining = isDraining.load(ordering: .acquiring)
+        if let version = request.atLeast, let wait = request.wait, !isDraining {
+            let parking = board.park(
+                Waiter(exchange: exchange, kind: .read(request)), client: exchange.client, until: version)
+            switch parking {
+            case .parked: return .waiting(deadline: deadline(of: wait))
+            case .refused(let share): return .now(respond(.tooManyWaiters(share), request.requestID))
+            case .ready: break
+            }
+        }
+        do {
+            // A large value is put together off the loop; the next who asks finds it known.
+            guard let now = try board.readQuickly(request.selection) else {
+                guard request.known != nil, let wait = request.wait, !isDraining else {
+                    return reading(exchange, request.requestID) { [self] in
+                        contract.response(to: request, try board.read(request.selection))
+                    }
+                }
+                _ = reading(exchange, request.requestID) { [self] in try parkOrAnswer(request, exchange) }
+                return .waiting(deadline: deadline(of: wait))
+            }
+            guard request.known != nil, request.wait != nil, !isDraining else {
+                return .now(contract.response(to: request, now))
+            }
+            if let response = try parkOrAnswer(request, exchange) { return .now(response) }
+            return .waiting(deadline: request.wait.map(deadline))
+        } catch {
+            return .now(failedRead(request, error))
+        }
+    }
+
+    /// The answer to a request, or nil when there is none yet and the request is parked.
+    func parkOrAnswer(_ request: ReadRequest, _ exchange: Exchange) throws -> Response? {
+        if let known = request.known, request.wait != nil, !isDraining.load(ordering: .acquiring) {
+            let waiter = Waiter(exchange: exchange, kind: .read(request))
+            switch try board.park(waiter, client: exchange.client, at: request.selection, until: known) {
+            case .parked:
+                // Off the loop, the client may have gone before it was parked: then nobody else takes it out.
+                if exchange.isOver { _ = board.leave(waiter) }
+                return nil
+            case .refused(let share): return respond(.tooManyWaiters(share), request.requestID)
+            case .ready: break
+            }
+        }
+        return contract.response(to: request, try board.read(request.selection))
+    }
+
+    func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
+        logger.error(
+            "encoding failed", metadata: ["reason": .string("\(error)"), "request_id": .string(request.requestID)])
+        return respond(.ourFault, request.requestID)
+    }
+
+    /// Answers a request that has waited with what is there now.
+    func answerNow(_ request: ReadRequest) -> Response {
+        if let version = request.atLeast, position.head.version < version {
+            return contract.aheadOfHead(request, head: position.head)
+        }
+        do {
+            return contract.response(to: request, try board.read(request.selection))
+        } catch {
+            return failedRead(request, error)
+        }
+    }
+
+    func readPast(_ request: ReadRequest, _ version: Version, _ exchange: Exchange) -> Reply {
+        let cursor = Cursor(position.head.epoch, version)
+        let path = board.path(to: version)
+        guard path != nil || journal != nil else {
+            return .now(respond(.versionGone(oldest: board.oldestState), request.requestID))
+        }
+        return reading(exchange, request.requestID) { [self] in
+            let state: [UInt8]?
+            if let path {
+                var value = try JSONValue(parsing: path.from.whole(), depthMax: 1000)
+                for commit in path.commits { try value.apply(patch: JSONValue(parsing: commit.patch, depthMax: 1000)) }
+                state = value.text
+            } else {
+                state = try journal?.state(at: version)
+            }
+            guard let state else {
+                return respond(
+                    .versionGone(oldest: try journal?.oldestState() ?? board.oldestState), request.requestID)
+            }
+            let snapshot = try door.restore(state, cursor)
+            return contract.response(
+                to: request, Reading(cursor: cursor, encoded: try snapshot.encoded(request.selection)))
+        }
+    }
+
+    /// Finds an answer off the loop: on the disk, or by much work.
+    ///
+    /// Without one, the request has been parked.
+    func reading(
+        _ exchange: Exchange, _ requestID: String, _ read: @escaping @Sendable () throws -> Response?
+    ) -> Reply {
+        readers.async { [self] in
+            do {
+                if let response = try read() { exchange.answer(response) }
+            } catch {
+                logger.error(
+                    "reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(requestID)])
+                exchange.answer(respond(.ourFault, requestID))
+            }
+        }
+        return .working()
+    }
+}
