@@ -14,6 +14,7 @@ import time
 import traceback
 
 import bad_input
+import connections
 import history
 import load
 import stopping
@@ -43,6 +44,8 @@ CHECKS = [
     bad_input.too_many_waiters,
     bad_input.full_mailbox,
     bad_input.too_many_connections,
+    connections.silent_connections,
+    connections.vanished_waiters,
     survival.full_disk_by_limit,
     survival.full_disk_by_mount,
     survival.full_disk_at_start,
