@@ -57,7 +57,13 @@ public struct JSONPointer: Sendable {
 
     /// Whether one of the two places holds the other, or they are the same.
     public func overlaps(_ other: JSONPointer) -> Bool {
-        zip(tokens, other.tokens).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+        zip(tokens, other.tokens).allSatisfy(JSONPointer.sameBytes)
+    }
+
+    /// Whether two strings are the same bytes, which Swift's own equality does not ask.
+    package static func sameBytes(_ left: String, _ right: String) -> Bool {
+        var (left, right) = (left, right)
+        return left.withUTF8 { left in right.withUTF8 { left.elementsEqual($0) } }
     }
 }
 
@@ -83,13 +89,14 @@ extension JSONPointer: Hashable {
     /// Whether the tokens are the same bytes.
     public static func == (left: JSONPointer, right: JSONPointer) -> Bool {
         left.tokens.count == right.tokens.count
-            && zip(left.tokens, right.tokens).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+            && zip(left.tokens, right.tokens).allSatisfy(sameBytes)
     }
 
     /// Feeds the tokens' bytes.
     public func hash(into hasher: inout Hasher) {
-        for token in tokens {
-            for byte in token.utf8 { hasher.combine(byte) }
+        for var token in tokens {
+            token.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+            // No UTF-8 has this byte: it keeps tokens apart.
             hasher.combine(UInt8(0xFF))
         }
     }

@@ -18,7 +18,11 @@ package struct JSONWriter {
     }
 
     /// Appends JSON bytes that are already well formed.
-    @inline(__always)
+    package mutating func raw(_ more: [UInt8]) {
+        bytes.append(contentsOf: more)
+    }
+
+    /// Appends JSON bytes that are already well formed.
     package mutating func raw(_ more: some Collection<UInt8>) {
         bytes.append(contentsOf: more)
     }

@@ -151,11 +151,13 @@ extension Journal {
 
 extension Journal {
     /// Commits after a version, oldest first, at most `limit`, and without a gap: where one is missing, those before it.
-    package func commits(after version: Version, limit: Int) throws -> [Commit] {
+    ///
+    /// `head` is the last version that may be told: the journal has a turn's commits before anybody else does.
+    package func commits(after version: Version, through head: Version, limit: Int) throws -> [Commit] {
         try reading { db in
             try Row.fetchAll(
-                db, sql: "SELECT * FROM commits WHERE version > ? ORDER BY version LIMIT ?",
-                arguments: [Int64(version), limit]
+                db, sql: "SELECT * FROM commits WHERE version > ? AND version <= ? ORDER BY version LIMIT ?",
+                arguments: [Int64(version), Int64(head), limit]
             ).map(self.commit).enumerated().prefix { $1.version == version + 1 + Version($0) }.map(\.element)
         }
     }

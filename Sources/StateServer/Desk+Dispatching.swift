@@ -65,7 +65,9 @@ extension Desk {
             return .now(contract.response(toOutcomeOf: id, known, head: head, style: style, requestID: requestID))
         }
         return reading(exchange, requestID) { [self] in
-            let commit = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: id)
+            let found = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: id)
+            // The journal has a commit a moment before it is published.
+            let commit = found.flatMap { $0.version <= head.version ? $0 : nil }
             return contract.response(toOutcomeOf: id, commit, head: head, style: style, requestID: requestID)
         }
     }

@@ -38,7 +38,9 @@ extension Desk {
             return reading(exchange, request.requestID) { [self] in
                 let query = request.query(since: since)
                 let isFiltered = query.filter != ChangesFilter()
-                let commits = try journal?.commits(after: since, limit: isFiltered ? 10_000 : query.limit) ?? []
+                let commits =
+                    try journal?.commits(
+                        after: since, through: head.version, limit: isFiltered ? 10_000 : query.limit) ?? []
                 // What was there a moment ago may have been dropped since, and a damaged journal may lack a commit.
                 guard !commits.isEmpty else { return lost(.expired, request) }
                 return contract.response(to: request, ChangesPage(query, from: commits, head: head))

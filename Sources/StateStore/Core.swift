@@ -96,7 +96,10 @@ struct Core<State: StateType>: Sendable {
 
     private func dispatch(_ action: any Action, _ passage: Passage<State>, from index: Int) throws(Rejection) {
         guard index < middleware.count else {
-            try model.reduce(&passage.state, action)
+            // On a copy: a middleware may catch the rejection of a reducer that had begun, and go on.
+            var state = passage.state
+            try model.reduce(&state, action)
+            passage.state = state
             passage.applied.append(action)
             return
         }

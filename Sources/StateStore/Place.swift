@@ -111,7 +111,7 @@ struct ObjectPlace<Root: Sendable>: Place {
     private func member(_ token: String) -> (any Place<Root>)? {
         for (name, place) in members where name == token {
             // Equal strings may be other bytes, and so another key.
-            return name.utf8.elementsEqual(token.utf8) ? place : nil
+            return JSONPointer.sameBytes(name, token) ? place : nil
         }
         return nil
     }

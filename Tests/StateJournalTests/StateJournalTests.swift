@@ -106,8 +106,8 @@ struct JournalTests {
         let error = #expect(throws: JournalError.self) { try journal.recover(at: start) }
 
         #expect(error?.description.contains("lacks the commit of version 3") == true)
-        #expect(try journal.commits(after: 0, limit: 10).map(\.version) == [1, 2])
-        #expect(try journal.commits(after: 2, limit: 10).isEmpty)
+        #expect(try journal.commits(after: 0, through: 10, limit: 10).map(\.version) == [1, 2])
+        #expect(try journal.commits(after: 2, through: 10, limit: 10).isEmpty)
     }
 
     @Test("an action type that nobody knows any more does not matter to a start")
@@ -116,7 +116,7 @@ struct JournalTests {
         try journal.record([.setting(1, type: "long/gone")])
 
         #expect(try journal.recover(at: start).version == 1)
-        #expect(try journal.commits(after: 0, limit: 10).map(\.types) == [["long/gone"]])
+        #expect(try journal.commits(after: 0, through: 10, limit: 10).map(\.types) == [["long/gone"]])
     }
 
     @Test("a second journal on the same directory is refused with a sentence, and let in afterwards")
@@ -193,13 +193,21 @@ struct JournalTests {
         #expect(try journal.commit(version: .max) == nil)
     }
 
+    @Test("what is not published yet is not told: a follower would stand above the head")
+    func unpublished() throws {
+        let journal = try scratch.open()
+        try journal.record((1...5).map { .setting($0) })
+
+        #expect(try journal.commits(after: 1, through: 3, limit: 10).map(\.version) == [2, 3])
+    }
+
     @Test("a commit comes back as it was")
     func roundTrip() throws {
         let journal = try scratch.open()
         let commit = Commit.setting(1, ids: ["x"])
         try journal.record([commit])
 
-        let read = try #require(try journal.commits(after: 0, limit: 1).first)
+        let read = try #require(try journal.commits(after: 0, through: 10, limit: 1).first)
 
         #expect(read.time == commit.time)
         #expect(read.action == commit.action)

@@ -58,6 +58,33 @@ struct MiddlewareTests {
         #expect(core.version == 0)
     }
 
+    @Test("a middleware that goes on after a rejection finds nothing of the reducer that had begun")
+    func recovers() throws {
+        struct Halves: Domain {
+            struct State: StateType, Codable { var first = 0; var second = 0 }
+            struct Both: Action { static let type = "both"; var isWhole: Bool }
+            var reducer: some Reducer<State> {
+                On(Both.self) { state, action throws(Rejection) in
+                    state.first += 1
+                    guard action.isWhole else { throw Rejection("half", "only half") }
+                    state.second += 1
+                }
+            }
+        }
+        let again = Middleware<Halves.State> { action, _, next throws(Rejection) in
+            do throws(Rejection) { try next(action) } catch { try next(Halves.Both(isWhole: true)) }
+        }
+        var core = Core(
+            model: try Model(Halves()), epoch: .random(), middleware: [again], limits: StoreLimits(), state: .init(),
+            version: 0, keys: [])
+
+        let turn = core.turn([.of(Halves.Both(isWhole: false))], at: Timestamp(milliseconds: 0))
+
+        #expect(turn.state.first == 1)
+        #expect(turn.state.second == 1)
+        #expect(text(turn.commits.first?.action) == #"{"type":"both","payload":{"isWhole":true}}"#)
+    }
+
     @Test("validation refuses an invalid action before any reducer")
     func validation() throws {
         var core = try Core.sample()
