@@ -23,7 +23,8 @@ extension Contract {
             ("wait_seconds_default", Int(limits.waitDefault.components.seconds)),
             ("wait_seconds_max", Int(limits.waitMax.components.seconds)),
             ("changes_limit_default", limits.changesLimitDefault), ("changes_limit_max", limits.changesLimitMax),
-            ("batch_actions_max", limits.batchActionsMax),
+            ("batch_actions_max", limits.batchActionsMax), ("bulk_lines_max", limits.bulkLinesMax),
+            ("expectations_max", limits.expectationsMax),
             ("idempotency_seconds", Int(limits.idempotencyLifetime.components.seconds)),
         ] {
             writer.separator(&isFirstLimit)

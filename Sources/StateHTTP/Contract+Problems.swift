@@ -70,6 +70,14 @@ extension Problem {
             fields: [.retryAfter: "1"])
     }
 
+    /// Too many requests are being answered that take long.
+    package static var tooManyReads: Problem {
+        Problem(
+            .serviceUnavailable, "too-many-reads",
+            "as many requests for large, past or old parts are under way as this server allows; come back in a moment",
+            fields: [.retryAfter: "1"])
+    }
+
     /// The journal does not take commits.
     package static var notDurable: Problem {
         Problem(

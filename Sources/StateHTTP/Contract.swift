@@ -12,6 +12,9 @@ package struct ContractLimits: Sendable {
     package var changesLimitDefault = 100
     package var changesLimitMax = 1000
     package var batchActionsMax = 10_000
+    package var bulkLinesMax = 200_000
+    /// Each is looked up inside the store's turn.
+    package var expectationsMax = 1000
     package var idempotencyLifetime = Duration.seconds(86_400)
 
     /// The limits that the shipped configuration has.

@@ -21,6 +21,12 @@ extension Contract {
             dispatch.lines = [.init(1, .success(conditions.applied(to: submission, body: request.body, line: nil)))]
         case .lines:
             dispatch.form = .lines
+            guard request.body.count(where: { $0 == UInt8(ascii: "\n") }) < limits.bulkLinesMax else {
+                throw Problem(
+                    .contentTooLarge, "too-many-lines",
+                    "a bulk load has at most \(limits.bulkLinesMax) lines; send it in parts",
+                    members: [.init("limit", Array(String(limits.bulkLinesMax).utf8))])
+            }
             let lines = request.body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
                 let content: Result<Submission, Problem>
@@ -237,6 +243,9 @@ extension Contract {
     private func expect(_ node: JSONNode, _ expectations: inout [Submission.Expectation]) throws(Problem) {
         guard let elements = node.elements else {
             throw invalid(node.pointer, "expected an array of objects with \"path\" and \"value\"")
+        }
+        guard expectations.count + elements.count <= limits.expectationsMax else {
+            throw invalid(node.pointer, "expected at most \(limits.expectationsMax) tests in a commit")
         }
         for element in elements {
             let members = element.members ?? []

@@ -152,13 +152,21 @@ extension Journal {
 extension Journal {
     /// Commits after a version, oldest first, at most `limit`, and without a gap: where one is missing, those before it.
     ///
-    /// `head` is the last version that may be told: the journal has a turn's commits before anybody else does.
+    /// It ends after 16 megabytes, too. `head` is the last version that may be told: the journal has a turn's commits before anybody else does.
     package func commits(after version: Version, through head: Version, limit: Int) throws -> [Commit] {
         try reading { db in
-            try Row.fetchAll(
+            var commits: [Commit] = []
+            var bytes = 0
+            let rows = try Row.fetchCursor(
                 db, sql: "SELECT * FROM commits WHERE version > ? AND version <= ? ORDER BY version LIMIT ?",
-                arguments: [Int64(version), Int64(head), limit]
-            ).map(self.commit).enumerated().prefix { $1.version == version + 1 + Version($0) }.map(\.element)
+                arguments: [Int64(version), Int64(head), limit])
+            while bytes < 16 << 20, let row = try rows.next() {
+                let commit = try self.commit(row)
+                guard commit.version == version + 1 + Version(commits.count) else { break }
+                commits.append(commit)
+                bytes += commit.action.count + commit.patch.count
+            }
+            return commits
         }
     }
 

@@ -36,6 +36,8 @@ package final class Journal: Sendable {
     private struct Condition {
         /// Why the last attempt to record failed, or nil when it did not.
         var failure: String?
+        /// Whether nobody knows what a failed turn has left on the disk.
+        var mayHaveRemains = false
         /// Commits and bytes of patches since the newest snapshot.
         var commitsSince = 0
         var bytesSince = 0
@@ -108,22 +110,26 @@ package final class Journal: Sendable {
     /// - Throws: ``JournalError`` when they are not.
     package func record(_ commits: [Commit]) throws {
         guard let first = commits.first else { return }
-        let hadFailed = failure != nil
+        let mayHaveRemains = condition.withLock { $0.mayHaveRemains }
         do {
             try database.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
-                    if hadFailed { try Self.takeBack(db, from: first.version) }
+                    if mayHaveRemains { try Self.takeBack(db, from: first.version) }
                     for commit in commits { try self.insert(commit, db) }
                     return .commit
                 }
             }
         } catch {
             let failure = JournalError("write to", path, error)
-            condition.withLock { $0.failure = failure.description }
+            condition.withLock { condition in
+                condition.failure = failure.description
+                condition.mayHaveRemains = true
+            }
             throw failure
         }
         condition.withLock { condition in
             condition.failure = nil
+            condition.mayHaveRemains = false
             condition.commitsSince += commits.count
             condition.bytesSince += commits.reduce(0) { $0 + $1.patch.count }
         }

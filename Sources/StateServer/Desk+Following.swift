@@ -32,6 +32,8 @@ extension Desk {
             return .now(
                 contract.response(
                     to: request, ChangesPage(commits: [], next: head.version, isMore: false, head: head)))
+        // What was the oldest a moment ago is no longer: the client has named no cursor that could be lost.
+        case .expired where request.since == .oldest: return follow(request, exchange)
         case .expired: return lostReply(.expired, request, exchange)
         case .aboveHead: return lostReply(.lost, request, exchange)
         case .inJournal(let head):

@@ -17,7 +17,8 @@ extension Desk {
     }
 
     func read(_ request: ReadRequest, _ exchange: Exchange) -> Reply {
-        if let version = request.version, version < position.head.version {
+        if let version = request.version {
+            // Also the head's: by the time it is read, another may be the head.
             return readPast(request, version, exchange)
         }
         let isDraining = isDraining.load(ordering: .acquiring)
@@ -30,6 +31,9 @@ extension Desk {
             case .ready: break
             }
         }
+        if let version = request.atLeast, position.head.version < version {
+            return .now(contract.aheadOfHead(request, head: position.head))
+        }
         do {
             // A large value is put together off the loop; the next who asks finds it known.
             guard let now = try board.readQuickly(request.selection) else {
@@ -38,7 +42,17 @@ extension Desk {
                         contract.response(to: request, try board.read(request.selection))
                     }
                 }
-                _ = reading(exchange, request.requestID) { [self] in try parkOrAnswer(request, exchange) }
+                preparing.withLock { $0[exchange] = request }
+                let reply = reading(exchange, request.requestID) { [self] in
+                    _ = try board.read(request.selection)
+                    // Whoever takes it out first goes on with it: this, or the end of its time.
+                    guard preparing.withLock({ $0.removeValue(forKey: exchange) }) != nil else { return nil }
+                    return try parkOrAnswer(request, exchange)
+                }
+                guard case .working = reply else {
+                    preparing.withLock { $0[exchange] = nil }
+                    return reply
+                }
                 return .waiting(deadline: deadline(of: wait))
             }
             guard request.known != nil, request.wait != nil, !isDraining else {
@@ -116,12 +130,18 @@ extension Desk {
     func reading(
         _ exchange: Exchange, _ requestID: String, _ read: @escaping @Sendable () throws -> Response?
     ) -> Reply {
-        readers.async { [self] in
+        guard readingCount.load(ordering: .relaxed) < Self.readingMax else {
+            return .now(respond(.tooManyReads, requestID))
+        }
+        readingCount.add(1, ordering: .relaxed)
+        readers[Int(exchange.id % UInt64(readers.count))].async { [self] in
+            defer { readingCount.subtract(1, ordering: .relaxed) }
             do {
                 if let response = try read() { exchange.answer(response) }
             } catch {
                 logger.error(
                     "reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(requestID)])
+                preparing.withLock { $0[exchange] = nil }
                 exchange.answer(respond(.ourFault, requestID))
             }
         }

@@ -33,7 +33,7 @@ extension Desk {
         if isDraining.load(ordering: .relaxed) { return respond(.draining, requestID) }
         if journal?.failure != nil {
             // Nobody may send an action to a server that is not ready: it has to find out by itself that all is well again.
-            readers.async { [self] in journal?.probe() }
+            readers[0].async { [self] in journal?.probe() }
             return respond(.notDurable, requestID)
         }
         return Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ready\n".utf8))

@@ -12,6 +12,12 @@ extension Desk {
     func publish(_ snapshot: Snapshot, _ commits: [Commit]) {
         for wake in board.publish(snapshot, commits) {
             switch wake {
+            case .selection(_, let reading, let waiters) where reading.encoded == nil:
+                // A problem names its request: each gets its own.
+                for waiter in waiters {
+                    guard case .read(let request) = waiter.kind else { continue }
+                    waiter.exchange.answer(contract.response(to: request, reading))
+                }
             case .selection(_, let reading, let waiters):
                 answer(waiters) { [self] kind in
                     guard case .read(let request) = kind else { return nil }
@@ -41,6 +47,10 @@ extension Desk {
     }
 
     func expire(_ exchange: Exchange, _ expiry: Expiry) -> Response {
+        if let request = preparing.withLock({ $0.removeValue(forKey: exchange) }) {
+            // Its value is still being put together; the time is up all the same.
+            return timeout(Waiter(exchange: exchange, kind: .read(request)), head: position.head)
+        }
         guard let (waiter, head) = board.leave(Waiter(exchange: exchange)) else {
             // Work that has outlived the grace time, or a wait that is being answered at this moment.
             return respond(.draining, "r\(exchange.id)")

@@ -18,7 +18,12 @@ final class Desk: Sendable {
     let journal: Journal?
     let logger: Logger
     let door: StoreDoor
-    let readers = DispatchQueue(label: "storekeeper.readers", attributes: .concurrent)
+    /// Few, so that many who ask for what takes long take turns.
+    let readers = (0..<4).map { DispatchQueue(label: "storekeeper.reader.\($0)") }
+    let readingCount = Atomic(0)
+    static let readingMax = 1024
+    /// Requests that wait, but whose value is still being put together before they can be parked.
+    let preparing = Mutex<[Exchange: ReadRequest]>([:])
     let server = Mutex<HTTPServer?>(nil)
     let isDraining = Atomic(false)
     let counters = Counters()

@@ -21,6 +21,8 @@ extension Settings {
         limits.changesLimitDefault = integer("changes_limit_default")
         limits.changesLimitMax = integer("changes_limit_max")
         limits.batchActionsMax = integer("batch_actions_max")
+        limits.bulkLinesMax = integer("bulk_lines_max")
+        limits.expectationsMax = integer("expectations_max")
         limits.idempotencyLifetime = seconds("idempotency_seconds")
         return limits
     }

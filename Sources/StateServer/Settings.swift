@@ -88,6 +88,8 @@ public struct Setting: Sendable {
         Setting("body_bytes_max", 8 << 20, 1024...(1 << 30), "longest request body"),
         Setting("depth_max", 64, 4...512, "deepest nesting of a JSON body"),
         Setting("batch_actions_max", 10_000, 1...1_000_000, "most actions in one atomic array"),
+        Setting("bulk_lines_max", 200_000, 1...10_000_000, "most lines in an NDJSON body"),
+        Setting("expectations_max", 1000, 1...1_000_000, "most tests of expect in one commit"),
         Setting("wait_seconds_default", 25, 1...3600, "how long a wait without a number lasts"),
         Setting("wait_seconds_max", 55, 1...3600, "longest wait; proxies often end idle requests at 60"),
         Setting("changes_limit_default", 100, 1...100_000, "commits in an answer of /v1/changes"),

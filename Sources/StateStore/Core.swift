@@ -142,7 +142,7 @@ struct Core<State: StateType>: Sendable {
             clientIDs: submission.items.compactMap(\.id), idempotency: record)
         var receipt = Receipt(version: version, id: id, isChange: !patch.isEmpty, isReplay: false)
         if submission.wantsRepresentation {
-            receipt.representation = try patch.touched.map {
+            receipt.representation = try Self.represented(patch.touched).map {
                 ($0, try model.place.select(passage.state, $0.tokens[...]))
             }
         }
@@ -151,6 +151,12 @@ struct Core<State: StateType>: Sendable {
         turn.commits.append(commit)
         if let record { turn.keys[record.key] = record }
         return receipt
+    }
+
+    /// The places that a representation tells: where very many were touched, what they have in common.
+    private static func represented(_ touched: [JSONPointer]) -> [JSONPointer] {
+        guard touched.count > 100 else { return touched }
+        return Set(touched.map { JSONPointer(Array($0.tokens.prefix(2))) }).sorted { $0.description < $1.description }
     }
 
     /// The recorded JSON: what has reached the reducers, with the IDs and metadata that it came with.

@@ -7,6 +7,13 @@ public protocol EntityID: Comparable, Codable, Sendable {
     var token: String { get }
     /// Reads a spelling; nil when no ID is spelled so.
     init?(token: String)
+    /// Whether one ID stands before another in the table. IDs of which neither does are the same.
+    static func precedes(_ left: Self, _ right: Self) -> Bool
+}
+
+extension EntityID {
+    /// As `<` has it.
+    public static func precedes(_ left: Self, _ right: Self) -> Bool { left < right }
 }
 
 extension Int: EntityID {
@@ -24,6 +31,10 @@ extension String: EntityID {
     public var token: String { self }
     /// Takes any string.
     public init?(token: String) { self = token }
+    /// By bytes: Swift takes two spellings of one accented letter for the same string, which are two keys in JSON.
+    public static func precedes(_ left: String, _ right: String) -> Bool {
+        left.utf8.lexicographicallyPrecedes(right.utf8)
+    }
 }
 
 /// Entities by ID, with the IDs in an order of their own: the normalised table of the Redux family.
@@ -75,7 +86,17 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     private static var firstRank: Rank { 1 << 127 }
     private static var step: Rank { 1 << 64 }
 
-    private(set) var entries = PersistentMap<ID, Entry>()
+    /// An ID as the table sorts it.
+    struct Key: Comparable, Sendable {
+        let id: ID
+
+        init(_ id: ID) { self.id = id }
+
+        static func < (left: Key, right: Key) -> Bool { ID.precedes(left.id, right.id) }
+        static func == (left: Key, right: Key) -> Bool { !(left < right) && !(right < left) }
+    }
+
+    private(set) var entries = PersistentMap<Key, Entry>()
     private(set) var order = PersistentMap<Rank, ID>()
 
     /// Makes an empty table.
@@ -91,13 +112,13 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     ///
     /// Setting a new ID appends it to the order; setting nil removes it.
     public subscript(id: ID) -> Entity? {
-        get { entries[id]?.entity }
+        get { entries[Key(id)]?.entity }
         set {
-            switch (entries[id], newValue) {
-            case (let entry?, let entity?): entries.set(id, Entry(entity, entry.rank))
+            switch (entries[Key(id)], newValue) {
+            case (let entry?, let entity?): entries.set(Key(id), Entry(entity, entry.rank))
             case (nil, let entity?): place(Entry(entity, rank(before: count)), id)
             case (let entry?, nil):
-                entries.remove(id)
+                entries.remove(Key(id))
                 order.remove(entry.rank)
             case (nil, nil): break
             }
@@ -121,11 +142,11 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
 
     /// The position of an ID in the order, or nil when it is not there.
     public func position(of id: ID) -> Int? {
-        entries[id].map { order.position(of: $0.rank) }
+        entries[Key(id)].map { order.position(of: $0.rank) }
     }
 
     /// Whether there is an entity with this ID.
-    public func contains(_ id: ID) -> Bool { entries[id] != nil }
+    public func contains(_ id: ID) -> Bool { entries[Key(id)] != nil }
 
     /// Inserts an entity before a position; positions outside the table mean its ends.
     ///
@@ -140,7 +161,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// - Returns: false when there is no such entity.
     @discardableResult
     public mutating func move(_ id: ID, to position: Int) -> Bool {
-        guard let entry = entries[id] else { return false }
+        guard let entry = entries[Key(id)] else { return false }
         guard order.position(of: entry.rank) != Swift.min(Swift.max(position, 0), count - 1) else { return true }
         order.remove(entry.rank)
         place(Entry(entry, rank(before: position)), id)
@@ -161,7 +182,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     }
 
     private mutating func place(_ entry: Entry, _ id: ID) {
-        entries.set(id, entry)
+        entries.set(Key(id), entry)
         order.set(entry.rank, id)
     }
 
@@ -180,6 +201,11 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         return below + (above - below) / 2
     }
 
+    /// Whether these are the table's IDs, each once.
+    ///
+    /// O(n log n).
+    func areOwn(_ ids: [ID]) -> Bool { ids.map(Key.init).sorted() == entries.keys }
+
     /// Gives the entities an order.
     ///
     /// O(n).
@@ -191,8 +217,8 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         for (position, id) in ids.enumerated() { ranked.append((Self.firstRank + Rank(position) * Self.step, id)) }
         order = PersistentMap(sorted: ranked)
         entries = PersistentMap(
-            sorted: ranked.sorted { $0.1 < $1.1 }.compactMap { rank, id in
-                entries[id].map { (id, Entry($0, rank)) }
+            sorted: ranked.sorted { ID.precedes($0.1, $1.1) }.compactMap { rank, id in
+                entries[Key(id)].map { (Key(id), Entry($0, rank)) }
             })
     }
 
@@ -202,7 +228,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     init(sorted entities: [(ID, Entity)]) {
         let ranked = entities.enumerated().map { (Self.firstRank + Rank($0) * Self.step, $1.0, $1.1) }
         order = PersistentMap(sorted: ranked.map { ($0.0, $0.1) })
-        entries = PersistentMap(sorted: ranked.map { ($0.1, Entry($0.2, $0.0)) })
+        entries = PersistentMap(sorted: ranked.map { (Key($0.1), Entry($0.2, $0.0)) })
     }
 }
 
@@ -212,7 +238,7 @@ extension EntityTable: Sequence {
         var elements: [(id: ID, entity: Entity)] = []
         elements.reserveCapacity(count)
         order.visit { _, id in
-            if let entry = entries[id] { elements.append((id, entry.entity)) }
+            if let entry = entries[Key(id)] { elements.append((id, entry.entity)) }
         }
         return elements.makeIterator()
     }
@@ -230,7 +256,7 @@ extension EntityTable: Equatable where Entity: Equatable {
 }
 
 extension EntityTable: Codable {
-    private struct Key: CodingKey {
+    private struct MemberKey: CodingKey {
         var stringValue: String
         var intValue: Int? { nil }
         init(stringValue: String) { self.stringValue = stringValue }
@@ -242,9 +268,9 @@ extension EntityTable: Codable {
     /// Encodes `{"entities": {...}, "ids": [...]}`.
     public func encode(to encoder: any Encoder) throws {
         var parts = encoder.container(keyedBy: Part.self)
-        var members = parts.nestedContainer(keyedBy: Key.self, forKey: .entities)
-        try entries.visit { (id, entry) throws in
-            try members.encode(entry.entity, forKey: Key(stringValue: id.token))
+        var members = parts.nestedContainer(keyedBy: MemberKey.self, forKey: .entities)
+        try entries.visit { (key, entry) throws in
+            try members.encode(entry.entity, forKey: MemberKey(stringValue: key.id.token))
         }
         try parts.encode(ids, forKey: .ids)
     }
@@ -254,7 +280,7 @@ extension EntityTable: Codable {
     /// - Throws: `DecodingError` when `ids` does not name each entity once.
     public init(from decoder: any Decoder) throws {
         let parts = try decoder.container(keyedBy: Part.self)
-        let members = try parts.nestedContainer(keyedBy: Key.self, forKey: .entities)
+        let members = try parts.nestedContainer(keyedBy: MemberKey.self, forKey: .entities)
         for key in members.allKeys {
             guard let id = ID(token: key.stringValue) else {
                 throw DecodingError.dataCorruptedError(
@@ -263,7 +289,7 @@ extension EntityTable: Codable {
             self[id] = try members.decode(Entity.self, forKey: key)
         }
         let ids = try parts.decode([ID].self, forKey: .ids)
-        guard ids.sorted() == entries.keys else {
+        guard areOwn(ids) else {
             throw DecodingError.dataCorruptedError(
                 forKey: .ids, in: parts, debugDescription: "does not name each entity once")
         }

@@ -121,12 +121,15 @@ public final class Store<State: StateType>: Sendable {
         let result = core.withLock { $0.turn(envelopes.map(\.submission), at: time) }
         guard result.commits.isEmpty || record(result.commits) else {
             // Nothing was adopted, so nothing has to be undone. What was refused anyway keeps its own answer.
+            // Everything after the first commit was judged by a state that never was.
             let version = version
+            var isOfNoState = false
             for (envelope, outcome) in zip(envelopes, result.outcomes) {
-                if case .committed(let receipt) = outcome, receipt.version > version {
-                    envelope.complete(.notRecorded)
+                if case .committed(let receipt) = outcome {
+                    isOfNoState = isOfNoState || receipt.version > version
+                    envelope.complete(receipt.version > version ? .notRecorded : outcome)
                 } else {
-                    envelope.complete(outcome)
+                    envelope.complete(isOfNoState ? .notRecorded : outcome)
                 }
             }
             return

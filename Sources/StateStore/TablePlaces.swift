@@ -7,9 +7,9 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
     func write(_ table: Table, to writer: inout JSONWriter) throws {
         writer.byte(UInt8(ascii: "{"))
         var isFirst = true
-        try table.entries.visit { (id, entry) throws in
+        try table.entries.visit { (key, entry) throws in
             writer.separator(&isFirst)
-            writer.string(id.token)
+            writer.string(key.id.token)
             writer.byte(UInt8(ascii: ":"))
             writer.raw(try entry.text())
         }
@@ -18,17 +18,15 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
 
     func select(_ table: Table, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
         guard let token = tokens.first else { return try text(table) }
-        // An ID may equal another spelling of itself, as strings do; a JSON key does not.
-        guard let id = ID(token: token), let entry = table.entries[id],
-            table.entries[at: table.entries.position(of: id)].key.token.utf8.elementsEqual(token.utf8)
-        else { return nil }
+        guard let id = ID(token: token), let entry = table.entries[.init(id)] else { return nil }
         return JSONText.select(tokens.dropFirst(), in: try entry.text())
     }
 
     func count(_ table: Table, _ tokens: ArraySlice<String>) -> Int { tokens.isEmpty ? table.count : 0 }
 
     func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
-        try PersistentMap.visitDifferences(old.entries, new.entries) { (id, before, after) throws in
+        try PersistentMap.visitDifferences(old.entries, new.entries) { (key, before, after) throws in
+            let id = key.id
             switch (before, after) {
             case (let before?, let after?) where before !== after:
                 let (before, after) = (try before.text(), try after.text())
@@ -51,7 +49,7 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
             }
             entities.append((id, try value.decode(Entity.self)))
         }
-        table = EntityTable(sorted: entities.sorted { $0.0 < $1.0 })
+        table = EntityTable(sorted: entities.sorted { ID.precedes($0.0, $1.0) })
     }
 }
 
@@ -83,7 +81,7 @@ struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
         var removed: [Int] = []
         var inserted: [(Int, ID)] = []
         PersistentMap.visitDifferences(old.order, new.order) { rank, before, after in
-            guard before != after else { return }
+            guard before.map(Table.Key.init) != after.map(Table.Key.init) else { return }
             if before != nil { removed.append(old.order.position(of: rank)) }
             if let after { inserted.append((new.order.position(of: rank), after)) }
         }
@@ -100,7 +98,7 @@ struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
 
     func read(_ node: JSONNode, into table: inout Table) throws(JSONFault) {
         let ids: [ID] = try node.decode()
-        guard ids.sorted() == table.entries.keys else {
+        guard table.areOwn(ids) else {
             throw JSONFault(.mismatch, at: node.pointer, "expected each entity's ID once")
         }
         table.reorder(ids)

@@ -74,6 +74,32 @@ struct EntityTableTests {
         #expect(decoded.ids == [9, 5, 3])
     }
 
+    @Test("two spellings of one letter are two entities, and patches between them are exact")
+    func spellings() throws {
+        let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+        var table = EntityTable<String, Sample.Item>()
+        table[composed] = .init(name: "one")
+        let before = table
+        table[decomposed] = .init(name: "two")
+        table.move(decomposed, to: 0)
+        table[composed] = .init(name: "changed")
+        let (entities, order) = (EntitiesPlace<String, Sample.Item>(), OrderPlace<String, Sample.Item>())
+
+        var (patch, orderPatch) = (JSONPatch(), JSONPatch())
+        try entities.compare(before, table, scope: [], into: &patch)
+        try order.compare(before, table, scope: [], into: &orderPatch)
+        var (value, ids) = (
+            try JSONValue(parsing: entities.text(before)), try JSONValue(parsing: order.text(before))
+        )
+        try value.apply(patch: JSONValue(parsing: patch.text))
+        try ids.apply(patch: JSONValue(parsing: orderPatch.text))
+
+        #expect(table.count == 2)
+        #expect(value == (try JSONValue(parsing: entities.text(table))))
+        #expect(ids == (try JSONValue(parsing: order.text(table))))
+        #expect(text(try entities.select(table, [decomposed, "name"])) == "\"two\"")
+    }
+
     @Test("a balanced map stays balanced", arguments: [0, 1, 2])
     func balance(pattern: Int) {
         var map = PersistentMap<Int, Int>()
