@@ -19,11 +19,6 @@ extension JSON {
     }
 }
 
-/// A value that knows its own text; it spares the detour through containers.
-protocol JSONWritable: Encodable {
-    func write(to writer: inout JSONWriter) throws
-}
-
 /// One call to encode: the text so far and the containers that are open in it.
 ///
 /// Containers write straight into one buffer. A nested container is closed when its parent is written to again.

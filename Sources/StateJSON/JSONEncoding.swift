@@ -188,7 +188,7 @@ private struct JSONUnkeyedEncoding: UnkeyedEncodingContainer {
     func superEncoder() -> any Encoder { begin() }
 }
 
-extension JSONValue: Encodable, JSONWritable {
+extension JSONValue: Encodable {
     package func encode(to encoder: any Encoder) throws {
         guard let encoder = encoder as? JSONValueEncoder else {
             throw EncodingError.invalidValue(

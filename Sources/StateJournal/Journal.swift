@@ -1,3 +1,4 @@
+// All of it: the essentials have no sentences for errors of the file system.
 internal import Foundation
 internal import GRDB
 internal import StateJSON

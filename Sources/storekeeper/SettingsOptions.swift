@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import Foundation
+internal import FoundationEssentials
 internal import StateServer
 
 /// The flags that every subcommand shares: where the settings come from.
