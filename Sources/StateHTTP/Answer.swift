@@ -52,6 +52,8 @@ package struct DispatchRequest: Sendable {
     package var form: Form
     package var lines: [Line]
     package var returning: Preferences.Return?
+    /// How long the client waits for what the action causes to settle.
+    package var wait: Wait?
     package var style: Style
 }
 

@@ -6,16 +6,18 @@ package import StateStore
 extension Contract {
     /// Says what has become of a POST.
     ///
-    /// - Parameter outcomes: of the request's submissions, in their order.
+    /// - Parameters:
+    ///   - outcomes: of the request's submissions, in their order.
+    ///   - cascade: what the commit has caused, where the client waits for that.
     package func response(
-        to request: DispatchRequest, outcomes: [Outcome], head: Cursor, requestID: String
+        to request: DispatchRequest, outcomes: [Outcome], cascade: CascadeReport? = nil, head: Cursor, requestID: String
     ) -> Response {
         switch request.form {
         case .one:
             guard let outcome = outcomes.first else {
                 return response(to: Problem.ourFault, head: head, requestID: requestID)
             }
-            return response(to: outcome, request, head: head, requestID: requestID)
+            return response(to: outcome, cascade, request, head: head, requestID: requestID)
         case .lines:
             var body: [UInt8] = []
             var rest = outcomes[...]
@@ -39,12 +41,12 @@ extension Contract {
     }
 
     private func response(
-        to outcome: Outcome, _ request: DispatchRequest, head: Cursor, requestID: String
+        to outcome: Outcome, _ cascade: CascadeReport?, _ request: DispatchRequest, head: Cursor, requestID: String
     ) -> Response {
         var form = Submission.Form.single
         if case .success(let submission)? = request.lines.first?.content { form = submission.form }
         let body: [UInt8]
-        switch result(of: outcome, form, epoch: head.epoch) {
+        switch result(of: outcome, form, cascade, epoch: head.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
             return response(to: problem, head: head, requestID: requestID, style: request.style)
@@ -66,14 +68,29 @@ extension Contract {
         case .representation?: if isRepresented { response.fields[.preferenceApplied] = "return=representation" }
         case nil: break
         }
+        if let cascade {
+            if !cascade.isSettled { response.status = .accepted }
+            let applied = request.wait?.applied.map { "wait=\($0)" }
+            response.fields[.preferenceApplied] = [response.fields[.preferenceApplied], applied].compactMap(\.self)
+                .joined(separator: ", ")
+        }
         return response
     }
 
-    private func result(of outcome: Outcome, _ form: Submission.Form, epoch: Epoch) -> Result<[UInt8], Problem> {
+    /// Says that the time is up before the turn of an action has come.
+    package func response(toUndecided request: DispatchRequest, head: Cursor) -> Response {
+        let body = Array(#"{"settled":false,"detail":"the action still waits for its turn"}"#.utf8)
+        return .json(.accepted, body, style: request.style, head: head)
+    }
+
+    private func result(
+        of outcome: Outcome, _ form: Submission.Form, _ cascade: CascadeReport? = nil, epoch: Epoch
+    ) -> Result<[UInt8], Problem> {
         switch outcome {
-        case .committed(let receipt): .success(Self.json(receipt, epoch: epoch))
+        case .committed(let receipt): .success(Self.json(receipt, cascade, epoch: epoch))
         case .wouldCommit(let isChange, let patch):
             .success(Array(#"{"dryRun":true,"changed":\#(isChange),"patch":"#.utf8) + patch + [UInt8(ascii: "}")])
+        case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))
         case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: form == .batch ? index : nil))
         case .preconditionFailed(let failure): .failure(Self.problem(failure))
         case .keyReused:
@@ -100,7 +117,7 @@ extension Contract {
         }
     }
 
-    private static func json(_ receipt: Receipt, epoch: Epoch) -> [UInt8] {
+    private static func json(_ receipt: Receipt, _ cascade: CascadeReport?, epoch: Epoch) -> [UInt8] {
         var writer = JSONWriter(capacity: 96)
         var isFirst = true
         let cursor = Cursor(epoch, receipt.version).description
@@ -125,8 +142,54 @@ extension Contract {
             }
             writer.byte(UInt8(ascii: "}"))
         }
+        if let cascade { write(cascade, epoch: epoch, to: &writer, &isFirst) }
         writer.byte(UInt8(ascii: "}"))
         return writer.bytes
+    }
+
+    /// Appends the members that tell what a commit has caused.
+    private static func write(
+        _ cascade: CascadeReport, epoch: Epoch, to writer: inout JSONWriter, _ isFirst: inout Bool
+    ) {
+        writer.key("settled", &isFirst)
+        writer.bool(cascade.isSettled)
+        writer.key("caused", &isFirst)
+        writer.array(cascade.caused) { commit, writer in
+            var isFirst = true
+            writer.byte(UInt8(ascii: "{"))
+            writer.key("cursor", &isFirst)
+            writer.string(Cursor(epoch, commit.version).description)
+            writer.key("version", &isFirst)
+            writer.integer(commit.version)
+            writer.key("id", &isFirst)
+            writer.string(commit.id)
+            writer.key("cause", &isFirst)
+            writer.string(commit.cause)
+            writer.key("types", &isFirst)
+            writer.array(commit.types) { $1.string($0) }
+            writer.key("changed", &isFirst)
+            writer.bool(commit.isChange)
+            writer.byte(UInt8(ascii: "}"))
+        }
+        if cascade.causedCount > cascade.caused.count {
+            writer.key("causedCount", &isFirst)
+            writer.integer(cascade.causedCount)
+        }
+        guard !cascade.refused.isEmpty else { return }
+        writer.key("refused", &isFirst)
+        writer.array(cascade.refused) { refused, writer in
+            var isFirst = true
+            writer.byte(UInt8(ascii: "{"))
+            writer.key("type", &isFirst)
+            writer.string(refused.type)
+            writer.key("cause", &isFirst)
+            writer.string(refused.cause)
+            writer.key("code", &isFirst)
+            writer.string(refused.code)
+            writer.key("detail", &isFirst)
+            writer.string(refused.detail)
+            writer.byte(UInt8(ascii: "}"))
+        }
     }
 
     /// - Parameter index: which action of a batch it was.

@@ -266,11 +266,16 @@ package struct Contract: Sendable {
                 ? Wait(duration: longest, applied: Int(longest.components.seconds))
                 : Wait(duration: .milliseconds(Int(seconds * 1000)))
         }
+        return preferredWait(request)
+    }
+
+    /// The wait that a client has only a preference for.
+    func preferredWait(_ request: Request) -> Wait? {
         switch Preferences(request.fields[values: .prefer]).wait {
         case .usual?: return Wait(duration: limits.waitDefault, applied: Int(limits.waitDefault.components.seconds))
         case .seconds(0)?, nil: return nil
         case .seconds(let seconds)?:
-            let duration = min(.seconds(min(seconds, 86_400)), longest)
+            let duration = min(.seconds(min(seconds, 86_400)), limits.waitMax)
             return Wait(duration: duration, applied: Int(duration.components.seconds))
         }
     }

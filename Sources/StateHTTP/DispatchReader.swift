@@ -18,6 +18,7 @@ extension Contract {
         switch try mediaType(request) {
         case .json:
             let submission = try submission(request.body)
+            if purpose == .commit { dispatch.wait = preferredWait(request) }
             dispatch.lines = [.init(1, .success(conditions.applied(to: submission, body: request.body, line: nil)))]
         case .lines:
             dispatch.form = .lines

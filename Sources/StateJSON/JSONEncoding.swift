@@ -187,13 +187,3 @@ private struct JSONUnkeyedEncoding: UnkeyedEncodingContainer {
     func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { begin().unkeyedContainer() }
     func superEncoder() -> any Encoder { begin() }
 }
-
-extension JSONValue: Encodable {
-    package func encode(to encoder: any Encoder) throws {
-        guard let encoder = encoder as? JSONValueEncoder else {
-            throw EncodingError.invalidValue(
-                self, .init(codingPath: encoder.codingPath, debugDescription: "only this module's encoder writes it"))
-        }
-        encoder.session.write { write(to: &$0) }
-    }
-}

@@ -1,30 +1,37 @@
-/// A JSON value as a tree, for what has no Swift type: patches, metadata, values to compare with.
-package enum JSONValue: Sendable {
+/// A JSON value as a tree, for what has no Swift type: patches, metadata, payloads, values to compare with.
+public enum JSONValue: Sendable {
+    /// `null`.
     case null
+    /// `true` or `false`.
     case bool(Bool)
+    /// A whole number.
     case integer(Int64)
-    /// Above Int64.max only.
+    /// A whole number above Int64.max.
     case unsigned(UInt64)
+    /// Another number.
     case double(Double)
+    /// A string.
     case string(String)
+    /// An array.
     case array([JSONValue])
+    /// An object.
     case object(JSONObject)
 }
 
 /// The members of an object in their order, found by key in constant time once there are many.
-package struct JSONObject: Sendable {
+public struct JSONObject: Sendable {
     /// In the order of the text.
-    package private(set) var members: [(key: String, value: JSONValue)] = []
+    public private(set) var members: [(key: String, value: JSONValue)] = []
     /// Built from nine members on: below, looking at each is faster.
     ///
     /// Keys are bytes, so that two spellings of one letter differ.
     private var positions: [[UInt8]: Int]?
 
     /// Makes an object without members.
-    package init() {}
+    public init() {}
 
     /// The value of a key; setting nil removes the member, setting a new key appends it.
-    package subscript(key: String) -> JSONValue? {
+    public subscript(key: String) -> JSONValue? {
         get { position(of: key).map { members[$0].value } }
         _modify {
             let position = position(of: key)
@@ -78,7 +85,7 @@ package struct JSONObject: Sendable {
 
 extension JSONValue: Equatable {
     /// Whether two values say the same: numbers by value, objects whatever the order of their members.
-    package static func == (left: JSONValue, right: JSONValue) -> Bool {
+    public static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true
         case (.bool(let left), .bool(let right)): left == right

@@ -128,4 +128,15 @@ extension JSONWriter {
         raw(name)
         raw("\":")
     }
+
+    /// Appends an array, each element as `write` puts it.
+    package mutating func array<Element>(_ elements: [Element], _ write: (Element, inout JSONWriter) -> Void) {
+        byte(UInt8(ascii: "["))
+        var isFirst = true
+        for element in elements {
+            separator(&isFirst)
+            write(element, &self)
+        }
+        byte(UInt8(ascii: "]"))
+    }
 }

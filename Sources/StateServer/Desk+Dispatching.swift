@@ -11,6 +11,9 @@ extension Desk {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ requestID: String) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID)) }
         let submissions = request.lines.compactMap { line in try? line.content.get() }
+        if let wait = request.wait, let submission = submissions.first {
+            return settle(request, submission, wait, exchange, requestID)
+        }
         // Without a journal a turn is done sooner than a connection is parked.
         if submissions.count <= 1, journal == nil {
             let outcomes = submissions.map(door.submitNow)
@@ -24,6 +27,44 @@ extension Desk {
                 contract.response(to: request, outcomes: outcomes, head: position.head, requestID: requestID))
         }
         return .working()
+    }
+
+    /// Dispatches, and answers when everything that the action causes is over or the time is up.
+    private func settle(
+        _ request: DispatchRequest, _ submission: Submission, _ wait: Wait, _ exchange: Exchange, _ requestID: String
+    ) -> Reply {
+        settling.withLock { $0[exchange] = Settling(request: request, requestID: requestID) }
+        door.enqueue(
+            Envelope(submission) { [self] outcome in
+                note([outcome])
+                settling.withLock { $0[exchange]?.outcome = outcome }
+                if case .committed = outcome { return }
+                answer(exchange, nil)
+            } settled: { [self] report in
+                answer(exchange, report)
+            })
+        return .working(deadline: deadline(of: wait))
+    }
+
+    /// Answers a POST that has waited, unless that has been done.
+    private func answer(_ exchange: Exchange, _ cascade: CascadeReport?) {
+        guard let settling = settling.withLock({ $0.removeValue(forKey: exchange) }) else { return }
+        exchange.answer(response(to: settling, cascade))
+    }
+
+    /// The answer to a POST whose time is up, with what has come of it so far; nil when it does not wait.
+    func unsettled(_ exchange: Exchange) -> Response? {
+        guard let settling = settling.withLock({ $0.removeValue(forKey: exchange) }) else { return nil }
+        guard case .committed(let receipt)? = settling.outcome else {
+            return contract.response(toUndecided: settling.request, head: position.head)
+        }
+        return response(to: settling, door.cascade(receipt.version) ?? CascadeReport())
+    }
+
+    private func response(to settling: Settling, _ cascade: CascadeReport?) -> Response {
+        contract.response(
+            to: settling.request, outcomes: settling.outcome.map { [$0] } ?? [], cascade: cascade, head: position.head,
+            requestID: settling.requestID)
     }
 
     /// Hands submissions over in portions, so that a bulk load leaves room in the mailbox for others.
@@ -47,7 +88,7 @@ extension Desk {
         for outcome in outcomes {
             switch outcome {
             case .committed(let receipt): if !receipt.isReplay { counters.commits.add(1, ordering: .relaxed) }
-            case .wouldCommit: break
+            case .wouldCommit, .nothingCommitted: break
             case .failed(let detail):
                 counters.refusals.add(1, ordering: .relaxed)
                 logger.error("action failed", metadata: ["reason": .string(detail)])
@@ -71,4 +112,12 @@ extension Desk {
             return contract.response(toOutcomeOf: id, commit, head: head, style: style, requestID: requestID)
         }
     }
+}
+
+/// A POST that waits for everything that it causes.
+struct Settling: Sendable {
+    let request: DispatchRequest
+    let requestID: String
+    /// What became of the action itself.
+    var outcome: Outcome?
 }

@@ -51,6 +51,7 @@ extension Desk {
             // Its value is still being put together; the time is up all the same.
             return timeout(Waiter(exchange: exchange, kind: .read(request)), head: position.head)
         }
+        if let response = unsettled(exchange) { return response }
         guard let (waiter, head) = board.leave(Waiter(exchange: exchange)) else {
             // Work that has outlived the grace time, or a wait that is being answered at this moment.
             return respond(.draining, "r\(exchange.id)")

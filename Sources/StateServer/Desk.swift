@@ -24,6 +24,8 @@ final class Desk: Sendable {
     static let readingMax = 1024
     /// Requests that wait, but whose value is still being put together before they can be parked.
     let preparing = Mutex<[Exchange: ReadRequest]>([:])
+    /// POSTs that wait for what they cause.
+    let settling = Mutex<[Exchange: Settling]>([:])
     let server = Mutex<HTTPServer?>(nil)
     let isDraining = Atomic(false)
     let counters = Counters()

@@ -1,5 +1,4 @@
 internal import Dispatch
-internal import Glibc
 public import Logging
 internal import MicroHTTP
 public import ServiceLifecycle
@@ -49,7 +48,7 @@ public struct StateServer: Service, Sendable {
         let journal =
             data == "none"
             ? nil
-            : try Journal(directory: data, retention: settings.retention) { try model.text(of: D.State()) }
+            : try Journal(directory: data, retention: settings.retention) { try model.text(of: model.initial) }
         self.journal = journal
         let (origin, oldest) = try Self.origin(model, journal, logger, .now())
 
@@ -64,7 +63,7 @@ public struct StateServer: Service, Sendable {
         let recorder = journal.map { Self.recorder(of: $0, logger) }
         let store = Store(
             model: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, recorder: recorder,
-            publish: { relay.publish($0.snapshot, $0.commits) })
+            report: { logger.log($0) }, publish: { relay.publish($0.snapshot, $0.commits) })
         let desk = Desk(
             contract: Contract(catalogue: model.catalogue, limits: contractLimits), board: board, journal: journal,
             door: StoreDoor(store, model: model), logger: logger)
@@ -131,7 +130,7 @@ extension StateServer {
     private static func origin<State>(
         _ model: Model<State>, _ journal: Journal?, _ logger: Logger, _ now: Timestamp
     ) throws -> (Store<State>.Origin, Version?) {
-        guard let journal else { return (.init(), nil) }
+        guard let journal else { return (.init(state: model.initial), nil) }
         let recovery = try journal.recover(at: now)
         for warning in recovery.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
         let state: State
@@ -162,15 +161,6 @@ extension StateServer {
     }
 }
 
-extension Timestamp {
-    /// The system's clock; the only place that looks at it.
-    fileprivate static func now() -> Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
-    }
-}
-
 extension Logger {
     /// Logs what the logging middleware tells.
     fileprivate func log(_ record: LogRecord) {
@@ -180,5 +170,22 @@ extension Logger {
         if record.isDryRun { metadata["dry_run"] = "true" }
         if let rejection = record.rejection { metadata["rejection"] = .string(rejection.code) }
         debug(record.rejection == nil ? "action" : "action rejected", metadata: metadata)
+    }
+
+    /// Logs what nobody waits for.
+    fileprivate func log(_ event: StoreEvent) {
+        switch event {
+        case .followUpRefused(let refused, let root):
+            warning(
+                "follow-up refused",
+                metadata: [
+                    "action.type": .string(refused.type), "cause": .string(refused.cause),
+                    "root": .string(root ?? "-"), "code": .string(refused.code), "reason": .string(refused.detail),
+                ])
+        case .effectFailed(let type, let reason, let cause):
+            warning(
+                "effect failed",
+                metadata: ["action.type": .string(type), "cause": .string(cause), "reason": .string(reason)])
+        }
     }
 }

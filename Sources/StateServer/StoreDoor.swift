@@ -12,6 +12,8 @@ struct StoreDoor: Sendable {
     /// A snapshot of a past state, from its JSON.
     let restore: @Sendable (_ state: [UInt8], Cursor) throws -> Snapshot
     let waitingCount: @Sendable () -> Int
+    /// What the commit of a version has caused so far; nil when nothing of it is under way.
+    let cascade: @Sendable (Version) -> CascadeReport?
 
     init<State>(_ store: Store<State>, model: Model<State>) {
         submitNow = { store.submitNow($0) }
@@ -20,5 +22,6 @@ struct StoreDoor: Sendable {
         drain = { store.drain() }
         restore = { Snapshot(try model.state(from: $0), of: model, at: $1) }
         waitingCount = { store.waitingCount }
+        cascade = { store.cascade(of: $0) }
     }
 }

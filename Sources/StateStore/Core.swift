@@ -6,10 +6,11 @@ internal import StateJSON
 struct Core<State: StateType>: Sendable {
     let model: Model<State>
     let epoch: Epoch
-    let middleware: [Middleware<State>]
+    var middleware: [Middleware<State>]
     let limits: StoreLimits
     private(set) var state: State
     private(set) var version: Version
+    private(set) var stamps: ViewStamps = [:]
     private(set) var ledger: IdempotencyLedger
 
     init(
@@ -25,23 +26,45 @@ struct Core<State: StateType>: Sendable {
         ledger = IdempotencyLedger(keys)
     }
 
+    /// A commit with what follows from it.
+    struct Step: Sendable {
+        let commit: Commit
+        /// The state that it made.
+        let moment: Moment<State>
+        /// What middleware has dispatched beside it.
+        let followUps: [any Action]
+        /// The effects that it starts and ends, with the actions that they are about.
+        let effects: [(handler: Declaration<State>.EffectHandler, action: any Action)]
+    }
+
     /// What a turn has made of what was waiting.
     struct Turn: Sendable {
-        var state: State
-        var version: Version
-        var commits: [Commit] = []
+        var moment: Moment<State>
+        var steps: [Step] = []
         /// One for each submission, in order.
         var outcomes: [Outcome] = []
+        /// What middleware has dispatched that then swallowed its action, by the submission's place.
+        var strays: [(submission: Int, actions: [any Action])] = []
         /// The keys of this turn, not yet in the ledger.
         fileprivate var keys: [String: KeyRecord] = [:]
+
+        /// The commits in order.
+        var commits: [Commit] { steps.map(\.commit) }
+        /// The state after the turn.
+        var state: State { moment.state }
+        /// The version after the turn.
+        var version: Version { moment.version }
     }
+
+    /// The present.
+    var moment: Moment<State> { Moment(state: state, version: version, stamps: stamps) }
 
     /// Applies the submissions in order, each to what those before it have made.
     ///
     /// What has expired is forgotten first, whatever becomes of the turn: a ledger full of it would refuse every key.
     mutating func turn(_ submissions: [Submission], at time: Timestamp) -> Turn {
         ledger.forget(before: time)
-        var turn = Turn(state: state, version: version)
+        var turn = Turn(moment: moment)
         turn.outcomes.reserveCapacity(submissions.count)
         for submission in submissions { turn.outcomes.append(take(submission, in: &turn, at: time)) }
         return turn
@@ -49,10 +72,11 @@ struct Core<State: StateType>: Sendable {
 
     /// Makes a turn's result the present.
     mutating func adopt(_ turn: Turn) {
-        state = turn.state
-        version = turn.version
-        for commit in turn.commits {
-            if let record = commit.idempotency { ledger.insert(record) }
+        state = turn.moment.state
+        version = turn.moment.version
+        stamps = turn.moment.stamps
+        for step in turn.steps {
+            if let record = step.commit.idempotency { ledger.insert(record) }
         }
     }
 
@@ -73,10 +97,20 @@ struct Core<State: StateType>: Sendable {
                 state: turn.state, version: turn.version + 1, isDryRun: submission.purpose == .dryRun)
             for (index, item) in submission.items.enumerated() {
                 do throws(Rejection) {
-                    try dispatch(item.action, passage)
+                    switch item.content {
+                    case .action(let action): try dispatch(action, passage, from: 0)
+                    case .creator(let create):
+                        if let action = try create(passage.state) { try dispatch(action, passage, from: 0) }
+                    }
                 } catch {
                     return .rejected(error, index: index)
                 }
+            }
+            guard !passage.applied.isEmpty else {
+                if !passage.isDryRun, !passage.followUps.isEmpty {
+                    turn.strays.append((turn.outcomes.count, passage.followUps))
+                }
+                return .nothingCommitted
             }
             let patch = try patch(from: turn.state, to: passage)
             if submission.purpose == .dryRun { return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text) }
@@ -86,16 +120,9 @@ struct Core<State: StateType>: Sendable {
         }
     }
 
-    private func dispatch(_ action: any Action, _ passage: Passage<State>) throws(Rejection) {
-        let reached = passage.applied.count
-        try dispatch(action, passage, from: 0)
-        guard passage.applied.count > reached else {
-            throw Rejection("action-held-back", "a middleware did not pass the action on; nothing was committed")
-        }
-    }
-
     private func dispatch(_ action: any Action, _ passage: Passage<State>, from index: Int) throws(Rejection) {
         guard index < middleware.count else {
+            if model.isCommand(type(of: action).type) { return try create(from: action, passage) }
             // On a copy: a middleware may catch the rejection of a reducer that had begun, and go on.
             var state = passage.state
             try model.reduce(&state, action)
@@ -106,6 +133,19 @@ struct Core<State: StateType>: Sendable {
         try middleware[index].process(action, passage) { (next) throws(Rejection) in
             try dispatch(next, passage, from: index + 1)
         }
+    }
+
+    /// Dispatches what a command makes.
+    private func create(from command: any Action, _ passage: Passage<State>) throws(Rejection) {
+        guard let action = try model.create(command, in: passage.state) else { return }
+        // A command that makes a command is fine; one that makes itself would never end.
+        guard passage.creationDepth < 16 else {
+            throw Rejection(
+                "command-loop", "\(type(of: command).type) has made 16 commands of commands, and still no action")
+        }
+        passage.creationDepth += 1
+        defer { passage.creationDepth -= 1 }
+        try dispatch(action, passage, from: 0)
     }
 
     private func patch(from old: State, to passage: Passage<State>) throws -> JSONPatch {
@@ -137,7 +177,8 @@ struct Core<State: StateType>: Sendable {
                 expiry: time.advanced(by: limits.idempotencyLifetime))
         }
         let commit = Commit(
-            version: version, time: time, id: id, types: passage.applied.map { type(of: $0).type },
+            version: version, time: time, id: id, cause: submission.lineage?.cause, root: submission.lineage?.root,
+            types: passage.applied.map { type(of: $0).type },
             action: try text(of: passage.applied, submission), patch: patch.text, touched: patch.touched,
             clientIDs: submission.items.compactMap(\.id), idempotency: record)
         var receipt = Receipt(version: version, id: id, isChange: !patch.isEmpty, isReplay: false)
@@ -146,9 +187,15 @@ struct Core<State: StateType>: Sendable {
                 ($0, try model.place.select(passage.state, $0.tokens[...]))
             }
         }
-        turn.state = passage.state
-        turn.version = version
-        turn.commits.append(commit)
+        turn.moment.state = passage.state
+        turn.moment.version = version
+        model.stamp(&turn.moment.stamps, touched: patch.touched, at: version)
+        turn.steps.append(
+            Step(
+                commit: commit, moment: turn.moment, followUps: passage.followUps,
+                effects: passage.applied.flatMap { action in
+                    model.effects(of: type(of: action).type).map { ($0, action) }
+                }))
         if let record { turn.keys[record.key] = record }
         return receipt
     }
@@ -237,6 +284,12 @@ public struct StoreLimits: Sendable {
     public var historyCommitsMax: Int
     /// About how many bytes of commits are kept in memory.
     public var historyBytesMax: Int
+    /// How many commits deep a cascade may go; what would go deeper is refused.
+    public var cascadeDepthMax = 100_000
+    /// How many actions a commit may cause in all, through whatever it has caused; more are refused.
+    public var cascadeActionsMax = 1_000_000
+    /// How many effects may run at once; more are not started, and reported.
+    public var effectsMax = 10_000
 
     /// The limits that the shipped configuration has.
     public init(

@@ -3,11 +3,17 @@ package struct Envelope: Sendable {
     package let submission: Submission
     /// Called once, on the store's queue, after the turn.
     package let complete: @Sendable (Outcome) -> Void
+    /// Called once after `complete`, if there was a commit: when everything that it caused is over.
+    package let settled: (@Sendable (CascadeReport) -> Void)?
 
     /// Addresses a submission.
-    package init(_ submission: Submission, complete: @escaping @Sendable (Outcome) -> Void) {
+    package init(
+        _ submission: Submission, complete: @escaping @Sendable (Outcome) -> Void,
+        settled: (@Sendable (CascadeReport) -> Void)? = nil
+    ) {
         self.submission = submission
         self.complete = complete
+        self.settled = settled
     }
 }
 
@@ -29,10 +35,13 @@ struct Mailbox: Sendable {
 
     /// Takes an envelope in.
     ///
+    /// A follow-up has room even when there is none for others: its cascade's budget bounds it, and clients that fill the
+    /// mailbox must not break off what they have begun.
+    ///
     /// - Returns: nil when it waits now, or what to answer when it was not taken.
     mutating func enqueue(_ envelope: Envelope) -> Outcome? {
         guard !isClosed else { return .draining }
-        guard waiting.count < capacity else { return .full(.mailbox) }
+        guard waiting.count < capacity || envelope.submission.lineage != nil else { return .full(.mailbox) }
         waiting.append(envelope)
         return nil
     }

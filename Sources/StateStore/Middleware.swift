@@ -1,8 +1,9 @@
 /// A step that every action passes on its way to the reducers, in the order of the store's array.
 ///
-/// A middleware calls `next` with the action to pass it on, with another to change it, or not at all to hold it back;
-/// it throws a ``Rejection`` to refuse it. After `next` it sees the state that the action made. It runs inside the turn,
-/// on a copy of the state, also in a dry run: it must be quick and do nothing outside but log.
+/// A middleware calls `next` with the action to pass it on, with another to change it, or not at all to swallow it; it
+/// throws a ``Rejection`` to refuse it, and dispatches others with ``Passage/dispatch(_:)``. After `next` it sees the
+/// state that the action made. It runs inside the turn, on a copy of the state, also in a dry run: it must be quick and do
+/// nothing outside but log.
 public struct Middleware<State: Sendable>: Sendable {
     /// Passes an action to the next middleware, at the end to the reducers.
     public typealias Next = (any Action) throws(Rejection) -> Void
@@ -29,12 +30,21 @@ public final class Passage<State: Sendable> {
     public let isDryRun: Bool
     /// The actions that have reached the reducers.
     var applied: [any Action] = []
+    /// What is dispatched once this is committed.
+    private(set) var followUps: [any Action] = []
+    /// How many creators have made the action that is on its way now.
+    var creationDepth = 0
 
     init(state: State, version: Version, isDryRun: Bool) {
         self.state = state
         self.version = version
         self.isDryRun = isDryRun
     }
+
+    /// Dispatches another action after this one, in a later turn.
+    ///
+    /// It is dropped when this action, or the batch that it belongs to, is refused, and in a dry run.
+    public func dispatch(_ action: any Action) { followUps.append(action) }
 }
 
 extension Middleware {

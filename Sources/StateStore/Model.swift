@@ -10,15 +10,20 @@ public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
 package struct Model<State: StateType>: Sendable {
     struct Route: Sendable {
         let actionType: any Action.Type
-        var handlers: [Declaration<State>.Handler]
+        var handlers: [Declaration<State>.Handler] = []
+        /// Creators of other actions; the first that makes one speaks for all.
+        var commands: [Declaration<State>.CommandHandler] = []
+        var effects: [Declaration<State>.EffectHandler] = []
         /// The slices that the handlers can change.
-        var scopes: [[String]]
+        var scopes: [[String]] = []
     }
 
     let place: any Place<State>
     private let routes: [String: Route]
-    private let views: [String: View<State>]
+    private let views: [String: ViewMemo<State>]
     package let catalogue: Catalogue
+    /// The state that a new history begins with.
+    package let initial: State
 
     /// Reads a domain's declarations.
     ///
@@ -28,44 +33,85 @@ package struct Model<State: StateType>: Sendable {
         domain.reducer.declare(in: &declaration)
         var (place, faults) = declaration.place()
         var routes: [String: Route] = [:]
+        func route(_ type: String, _ actionType: any Action.Type) -> Route {
+            let route = routes[type] ?? Route(actionType: actionType)
+            if route.actionType != actionType {
+                faults.append("the action type \"\(type)\" is both \(route.actionType) and \(actionType)")
+            }
+            if type.isEmpty || type.contains(where: { $0 == "," || $0.isWhitespace }) {
+                faults.append("\(actionType) has the type \"\(type)\": one without commas and spaces is needed")
+            }
+            if type.hasPrefix(OwnTypes.prefix), !OwnTypes.handled.contains(type) {
+                faults.append("\(actionType) has the type \"\(type)\": \(OwnTypes.prefix) is the store's own")
+            }
+            return route
+        }
         for handler in declaration.handlers {
-            if let known = routes[handler.type], known.actionType != handler.actionType {
-                faults.append(
-                    "the action type \"\(handler.type)\" is both \(known.actionType) and \(handler.actionType)")
-            }
-            if handler.type.isEmpty || handler.type.contains(where: { $0 == "," || $0.isWhitespace }) {
-                faults.append(
-                    "\(handler.actionType) has the type \"\(handler.type)\": one without commas and spaces is needed")
-            }
-            routes[handler.type, default: Route(actionType: handler.actionType, handlers: [], scopes: [])]
-                .handlers.append(handler)
-            if routes[handler.type]?.scopes.contains(handler.scope) == false {
-                routes[handler.type]?.scopes.append(handler.scope)
-            }
+            var route = route(handler.type, handler.actionType)
+            route.handlers.append(handler)
+            if !route.scopes.contains(handler.scope) { route.scopes.append(handler.scope) }
+            routes[handler.type] = route
+        }
+        for command in declaration.commands {
+            var route = route(command.type, command.actionType)
+            route.commands.append(command)
+            routes[command.type] = route
+        }
+        for effect in declaration.effects {
+            var route = route(effect.type, effect.actionType)
+            route.effects.append(effect)
+            routes[effect.type] = route
+        }
+        for (type, route) in routes where !route.commands.isEmpty && !(route.handlers.isEmpty && route.effects.isEmpty)
+        {
+            faults.append("\"\(type)\" is a command, so nothing of it is committed: no reducer or effect can handle it")
         }
         let views = Dictionary(declaration.views.map { ($0.name, $0) }) { first, _ in
             faults.append("there are two views named \"\(first.name)\"")
             return first
         }
-        if let fault = Self.encodingFault(place) { faults.append(fault) }
+        var initial = State()
+        do throws(Rejection) {
+            for handler in routes[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit()) }
+        } catch { faults.append("\(StoreInit.type) is rejected: \(error.detail)") }
+        if let fault = Self.encodingFault(place, initial) { faults.append(fault) }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
         self.place = place
         self.routes = routes
-        self.views = views
+        self.views = views.mapValues(ViewMemo.init)
+        self.initial = initial
+        let open = routes.filter { !OwnTypes.handled.contains($0.key) }
         catalogue = Catalogue(
-            actions: Dictionary(uniqueKeysWithValues: routes.map { ($0, $1.actionType) }),
+            actions: Dictionary(uniqueKeysWithValues: open.map { ($0, $1.actionType) }),
             views: Dictionary(uniqueKeysWithValues: views.map { ($0, $1.reads) }))
     }
 
-    private static func encodingFault(_ place: any Place<State>) -> String? {
+    private static func encodingFault(_ place: any Place<State>, _ initial: State) -> String? {
         do {
-            _ = try place.text(State())
+            _ = try place.text(initial)
             return nil
         } catch { return "the initial state cannot be encoded: \(error)" }
     }
 
     /// The slices that an action's reducers can change; nil when no reducer handles it.
     func scopes(of type: String) -> [[String]]? { routes[type]?.scopes }
+
+    /// Whether anything handles actions of a type.
+    package func handles(_ type: String) -> Bool { routes[type] != nil }
+
+    /// The effects that an action's commit starts and ends.
+    func effects(of type: String) -> [Declaration<State>.EffectHandler] { routes[type]?.effects ?? [] }
+
+    /// Whether actions of a type only make other actions.
+    func isCommand(_ type: String) -> Bool { routes[type]?.commands.isEmpty == false }
+
+    /// The action that a command makes of the state, if any.
+    func create(_ command: any Action, in state: State) throws(Rejection) -> (any Action)? {
+        for handler in routes[type(of: command).type]?.commands ?? [] {
+            if let action = try handler.create(state, command) { return action }
+        }
+        return nil
+    }
 
     /// Runs an action's reducers, in the order of their declaration.
     func reduce(_ state: inout State, _ action: any Action) throws(Rejection) {
@@ -77,10 +123,24 @@ package struct Model<State: StateType>: Sendable {
     }
 
     /// The JSON of a selection, or nil where there is nothing.
-    func select(_ selection: Selection, in state: State) throws -> [UInt8]? {
+    ///
+    /// - Parameter stamps: when what each view reads last changed; nil where that is not known.
+    func select(_ selection: Selection, in state: State, stamps: ViewStamps? = nil) throws -> [UInt8]? {
         switch selection {
         case .pointer(let pointer): try place.select(state, pointer.tokens[...])
-        case .view(let name): try views[name]?.evaluate(state)
+        case .view(let name): try views[name]?.text(in: state, stamp: stamps.map { $0[name] ?? 0 })
+        }
+    }
+
+    /// The value of a view, or nil when there is none of this name.
+    func view(_ name: String, in state: State, stamps: ViewStamps) -> (any Sendable)? {
+        views[name]?.value(in: state, stamp: stamps[name] ?? 0).value
+    }
+
+    /// Notes which views read something that a commit has touched.
+    func stamp(_ stamps: inout ViewStamps, touched: [JSONPointer], at version: Version) {
+        for (name, memo) in views where memo.view.reads.contains(where: { touched.contains(where: $0.overlaps) }) {
+            stamps[name] = version
         }
     }
 
@@ -96,7 +156,7 @@ package struct Model<State: StateType>: Sendable {
     ///
     /// - Throws: ``JSONFault`` with the place where text and domain do not fit.
     package func state(from bytes: [UInt8]) throws(JSONFault) -> State {
-        var state = State()
+        var state = initial
         try place.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
         return state
     }

@@ -37,6 +37,8 @@ public struct Declaration<State: Sendable>: Sendable {
     }
 
     var handlers: [Handler] = []
+    var commands: [CommandHandler] = []
+    var effects: [EffectHandler] = []
     var views: [View<State>] = []
     var members: [(name: String, place: any Place<State>)] = []
     /// Where the declared parts lie in the state's memory, to find those that were forgotten.
@@ -119,6 +121,22 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
                     [path] (state: inout State, action: any Action) throws(Rejection) in
                     try handler.apply(&state[keyPath: path], action)
                 })
+        }
+        for command in declaration.commands {
+            outer.commands.append(
+                .init(type: command.type, actionType: command.actionType) {
+                    [path] (state: State, action: any Action) throws(Rejection) in
+                    try command.create(state[keyPath: path], action)
+                })
+        }
+        for effect in declaration.effects {
+            let start = effect.start.map { start in
+                { @Sendable [path] (action: any Action, state: State) in start(action, state[keyPath: path]) }
+            }
+            outer.effects.append(
+                .init(
+                    type: effect.type, actionType: effect.actionType, id: effect.id.map { "\(name).\($0)" },
+                    start: start))
         }
         outer.views += declaration.views.map { $0.lifted(into: name, path) }
     }

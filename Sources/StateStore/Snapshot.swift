@@ -28,8 +28,13 @@ package struct Snapshot: Sendable {
 extension Snapshot {
     /// A snapshot of a state that a model describes.
     package init<State>(_ state: State, of model: Model<State>, at cursor: Cursor) {
+        self.init(state, of: model, at: cursor, stamps: nil)
+    }
+
+    /// A snapshot of a state whose views may be known already.
+    init<State>(_ state: State, of model: Model<State>, at cursor: Cursor, stamps: ViewStamps?) {
         self.cursor = cursor
-        select = { try model.select($0, in: state) }
+        select = { try model.select($0, in: state, stamps: stamps) }
         count = { model.count($0, in: state) }
     }
 }

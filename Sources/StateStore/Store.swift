@@ -4,7 +4,13 @@ internal import Synchronization
 
 /// One authoritative state, changed only by actions, one turn after another on a serial queue.
 ///
-/// Any thread may call any method. Reading never waits for writing.
+/// Any thread may call any method, also inside a notification. Reading never waits for writing.
+///
+/// ```swift
+/// let store = try Store(Counter())
+/// let token = store.subscribe(\.value) { print($0) }
+/// try store.dispatch(Counter.Add(amount: 2))
+/// ```
 public final class Store<State: StateType>: Sendable {
     /// What has happened in a turn, for those who watch.
     package struct Publication: Sendable {
@@ -20,8 +26,8 @@ public final class Store<State: StateType>: Sendable {
         package var cursor: Cursor
         package var keys: [KeyRecord]
 
-        /// An origin; by default the initial state of a new history.
-        package init(state: State = State(), cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = []) {
+        /// An origin; by default of a new history.
+        package init(state: State, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = []) {
             self.state = state
             self.cursor = cursor
             self.keys = keys
@@ -33,33 +39,51 @@ public final class Store<State: StateType>: Sendable {
     /// It throws when it did not, and then none of them has happened.
     package typealias Recorder = @Sendable ([Commit]) throws -> Void
 
-    private let model: Model<State>
+    /// Whether a subscription to an `Equatable` value skips what is equal to what it was told last.
+    public let automaticallySkipsRepeats: Bool
+
+    let model: Model<State>
+    let queue = DispatchQueue(label: "storekeeper.store")
+    /// Says that a thread is on the queue, and on which store's.
+    private let queueKey = DispatchSpecificKey<Bool>()
+    let cascades: Mutex<Cascades>
+    let effects: Effects
+    let subscribers = Subscribers<State>()
+    /// What is being told to subscribers; only looked at on the queue.
+    let telling = Mutex<Telling<State>?>(nil)
     private let epoch: Epoch
-    private let queue = DispatchQueue(label: "storekeeper.store")
     private let mailbox: Mutex<Mailbox>
     /// Changed only in a turn, on the queue; the mutex lets the compiler see that it is safe.
     private let core: Mutex<Core<State>>
-    private let published: Mutex<(state: State, version: Version)>
+    private let published: Mutex<Moment<State>>
     private let recorder: Recorder?
     private let publish: @Sendable (Publication) -> Void
     private let now: @Sendable () -> Timestamp
+    let report: @Sendable (StoreEvent) -> Void
 
     package init(
         model: Model<State>, middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits(),
-        origin: Origin = Origin(), now: @escaping @Sendable () -> Timestamp, recorder: Recorder? = nil,
+        origin: Origin? = nil, automaticallySkipsRepeats: Bool = true, now: @escaping @Sendable () -> Timestamp,
+        recorder: Recorder? = nil, report: @escaping @Sendable (StoreEvent) -> Void = { _ in },
         publish: @escaping @Sendable (Publication) -> Void = { _ in }
     ) {
+        let origin = origin ?? Origin(state: model.initial)
+        let core = Core(
+            model: model, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
+            version: origin.cursor.version, keys: origin.keys)
         self.model = model
+        self.automaticallySkipsRepeats = automaticallySkipsRepeats
         epoch = origin.cursor.epoch
         mailbox = Mutex(Mailbox(capacity: limits.mailboxMax))
-        core = Mutex(
-            Core(
-                model: model, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
-                version: origin.cursor.version, keys: origin.keys))
-        published = Mutex((origin.state, origin.cursor.version))
+        cascades = Mutex(Cascades(limits: limits))
+        effects = Effects(countMax: limits.effectsMax)
+        published = Mutex(core.moment)
+        self.core = Mutex(core)
         self.recorder = recorder
+        self.report = report
         self.publish = publish
         self.now = now
+        queue.setSpecific(key: queueKey, value: true)
     }
 
     /// The state after the last turn.
@@ -68,13 +92,25 @@ public final class Store<State: StateType>: Sendable {
     /// The version of ``state``.
     public var version: Version { published.withLock { $0.version } }
 
+    /// The steps that every action passes, in order; what is set is in force from the next turn on.
+    public var middleware: [Middleware<State>] {
+        get { core.withLock { $0.middleware } }
+        set { core.withLock { $0.middleware = newValue } }
+    }
+
+    /// The state after the last turn with its version, of one instant.
+    var moment: Moment<State> { published.withLock { $0 } }
+
+    /// Whether the caller is inside a turn: waiting for another one would never end.
+    var isInTurn: Bool { DispatchQueue.getSpecific(key: queueKey) == true }
+
     /// How many submissions wait for a turn.
     package var waitingCount: Int { mailbox.withLock { $0.count } }
 
     /// The state after the last turn, for readers that know nothing of its type.
     package var snapshot: Snapshot {
-        let (state, version) = published.withLock { $0 }
-        return Snapshot(state, of: model, at: Cursor(epoch, version))
+        let moment = moment
+        return Snapshot(moment.state, of: model, at: Cursor(epoch, moment.version), stamps: moment.stamps)
     }
 
     /// Hands a submission over and returns; the outcome comes on the store's queue, after the turn.
@@ -96,7 +132,7 @@ public final class Store<State: StateType>: Sendable {
 
     /// Hands a submission over and waits for its turn.
     ///
-    /// It must not be called on the store's queue: not in a reducer, a middleware or a publication.
+    /// It must not be called on the store's queue: not in a reducer, a middleware or a notification.
     package func submitNow(_ submission: Submission) -> Outcome {
         dispatchPrecondition(condition: .notOnQueue(queue))
         let outcome = Mutex<Outcome>(.draining)
@@ -107,42 +143,85 @@ public final class Store<State: StateType>: Sendable {
         return outcome.withLock { $0 }
     }
 
-    /// Refuses what comes from now on, finishes what waits, and returns when it is done.
+    /// Cancels the effects, refuses what comes from now on, finishes what waits, and returns when it is done.
     package func drain() {
+        effects.stop()
         mailbox.withLock { $0.close() }
         queue.sync { self.turn() }
     }
 
-    /// The only place where order matters: take, apply, record, publish, answer.
+    /// The only place where order matters: take, apply, record, publish, settle, answer.
     private func turn() {
         let envelopes = mailbox.withLock { $0.takeAll() }
         guard !envelopes.isEmpty else { return }
         let time = now()
+        let before = moment
         let result = core.withLock { $0.turn(envelopes.map(\.submission), at: time) }
-        guard result.commits.isEmpty || record(result.commits) else {
-            // Nothing was adopted, so nothing has to be undone. What was refused anyway keeps its own answer.
-            // Everything after the first commit was judged by a state that never was.
-            let version = version
-            var isOfNoState = false
-            for (envelope, outcome) in zip(envelopes, result.outcomes) {
-                if case .committed(let receipt) = outcome {
-                    isOfNoState = isOfNoState || receipt.version > version
-                    envelope.complete(receipt.version > version ? .notRecorded : outcome)
-                } else {
-                    envelope.complete(isOfNoState ? .notRecorded : outcome)
-                }
-            }
-            return
-        }
-        if !result.commits.isEmpty {
+        let commits = result.commits
+        guard commits.isEmpty || record(commits) else { return refuseAll(envelopes, result.outcomes) }
+        if !commits.isEmpty {
             core.withLock { $0.adopt(result) }
-            published.withLock { $0 = (result.state, result.version) }
+            published.withLock { $0 = result.moment }
             publish(
                 Publication(
-                    snapshot: Snapshot(result.state, of: model, at: Cursor(epoch, result.version)),
-                    commits: result.commits))
+                    snapshot: Snapshot(
+                        result.state, of: model, at: Cursor(epoch, result.version), stamps: result.moment.stamps),
+                    commits: commits))
         }
-        for (envelope, outcome) in zip(envelopes, result.outcomes) { envelope.complete(outcome) }
+        settle(result, of: envelopes, from: before)
+        for (envelope, outcome) in zip(envelopes, result.outcomes) { answer(envelope, outcome) }
+    }
+
+    /// Lets each commit have its consequences: subscribers are told, what they and middleware dispatch waits for a later
+    /// turn, effects start.
+    private func settle(_ result: Core<State>.Turn, of envelopes: [Envelope], from before: Moment<State>) {
+        var lineages: [Version: Lineage] = [:]
+        for (envelope, outcome) in zip(envelopes, result.outcomes) {
+            if let lineage = envelope.submission.lineage, case .committed(let receipt) = outcome {
+                lineages[receipt.version] = lineage
+            }
+        }
+        var before = before
+        for step in result.steps {
+            let commit = step.commit
+            let origin = lineages[commit.version]
+            let lineage = Lineage(
+                cause: commit.id, root: origin?.root ?? commit.id, rootVersion: origin?.rootVersion ?? commit.version,
+                depth: (origin?.depth ?? 0) + 1)
+            for action in step.followUps { follow([.init(action)], .single, lineage) }
+            tell(commit, from: before, to: step.moment, lineage)
+            for (handler, action) in step.effects { run(handler, action, step.moment.state, lineage) }
+            before = step.moment
+        }
+        for (index, actions) in result.strays {
+            for action in actions { dispatchLater(Submission([.init(action)]), envelopes[index].submission.lineage) }
+        }
+    }
+
+    private func answer(_ envelope: Envelope, _ outcome: Outcome) {
+        envelope.complete(outcome)
+        guard let settled = envelope.settled, case .committed(let receipt) = outcome else { return }
+        guard !cascades.withLock({ $0.watch(receipt.version, settled) }) else { return }
+        var report = CascadeReport()
+        report.isSettled = true
+        settled(report)
+    }
+
+    /// Answers a turn that could not be recorded.
+    ///
+    /// Nothing was adopted, so nothing has to be undone. What was refused anyway keeps its own answer; everything after
+    /// the first commit was judged by a state that never was.
+    private func refuseAll(_ envelopes: [Envelope], _ outcomes: [Outcome]) {
+        let version = version
+        var isOfNoState = false
+        for (envelope, outcome) in zip(envelopes, outcomes) {
+            if case .committed(let receipt) = outcome {
+                isOfNoState = isOfNoState || receipt.version > version
+                answer(envelope, receipt.version > version ? .notRecorded : outcome)
+            } else {
+                answer(envelope, isOfNoState ? .notRecorded : outcome)
+            }
+        }
     }
 
     private func record(_ commits: [Commit]) -> Bool {

@@ -2,9 +2,16 @@ package import StateJSON
 
 /// What one request asks of the store: an action or several as one, and the conditions under which.
 package struct Submission: Sendable {
+    /// What an item asks for.
+    package enum Content: Sendable {
+        case action(any Action)
+        /// What the state at that moment is turned into, perhaps nothing. It is given a state of the store's type.
+        case creator(@Sendable (any Sendable) throws(Rejection) -> (any Action)?)
+    }
+
     /// An action with what came beside it.
     package struct Item: Sendable {
-        package var action: any Action
+        package var content: Content
         /// The client's own ID.
         package var id: String?
         /// UTF-8 JSON object, recorded and never interpreted.
@@ -12,9 +19,22 @@ package struct Submission: Sendable {
 
         /// Makes an item.
         package init(_ action: any Action, id: String? = nil, meta: [UInt8]? = nil) {
-            self.action = action
+            content = .action(action)
             self.id = id
             self.meta = meta
+        }
+
+        /// Makes an item whose action is made in its turn.
+        init(creator: @escaping @Sendable (any Sendable) throws(Rejection) -> (any Action)?) {
+            content = .creator(creator)
+        }
+
+        /// The type of its action; nil where that is not known before its turn.
+        var type: String? {
+            switch content {
+            case .action(let action): Swift.type(of: action).type
+            case .creator: nil
+            }
         }
     }
 
@@ -55,6 +75,8 @@ package struct Submission: Sendable {
     package var idempotency: (key: String, fingerprint: String)?
     /// Whether the outcome brings the changed parts of the new state.
     package var wantsRepresentation = false
+    /// Where it comes from, when a commit has caused it.
+    var lineage: Lineage?
 
     /// Makes a submission that is committed without conditions.
     package init(_ items: [Item], form: Form = .single) {
@@ -86,6 +108,8 @@ package enum Outcome: Sendable {
     case committed(Receipt)
     /// It would have been committed, with this patch.
     case wouldCommit(isChange: Bool, patch: [UInt8])
+    /// Nothing was to be committed: a middleware swallowed every action, or their creators made none.
+    case nothingCommitted
     /// A reducer or a middleware did not take the item at `index`.
     case rejected(Rejection, index: Int)
     /// An expectation or a tag guard did not hold.
@@ -106,10 +130,13 @@ package enum Outcome: Sendable {
 }
 
 /// The proof of a commit.
-package struct Receipt: Sendable {
-    package var version: Version
-    package var id: String
-    package var isChange: Bool
+public struct Receipt: Sendable {
+    /// The version that it made.
+    public var version: Version
+    /// The commit's ID: the client's own, or else the commit's cursor.
+    public var id: String
+    /// Whether the state differs from the version before.
+    public var isChange: Bool
     /// Whether this is the answer to an earlier request with the same key.
     package var isReplay: Bool
     /// The changed parts of the new state with their JSON, nil for what is gone; nil where it was not asked for.

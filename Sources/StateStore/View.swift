@@ -1,11 +1,17 @@
 internal import StateJSON
+internal import Synchronization
 
 /// A named selection written in Swift: derived state.
+///
+/// It is evaluated at most once per version however many ask, over HTTP or in process, and not again until something
+/// that it reads has changed.
 public struct View<State: Sendable>: Reducer {
     /// The name under `/v1/views`.
     public let name: String
     let reads: [JSONPointer]
-    let evaluate: @Sendable (State) throws -> [UInt8]
+    let evaluate: @Sendable (State) -> ViewValue
+    /// What is wrong with it, found out on the initial state.
+    private var fault: (@Sendable (State) -> String?)?
 
     /// Derives a value from the state, purely.
     ///
@@ -13,15 +19,33 @@ public struct View<State: Sendable>: Reducer {
     /// every commit may.
     ///
     /// - Precondition: each of `reads` is empty or begins with `/`.
-    public init<Value: Encodable & SendableMetatype>(
+    public init<Value: Encodable & Sendable>(
         _ name: String, reads: [String] = [""], _ derive: @escaping @Sendable (State) -> Value
     ) {
-        self.name = name
-        self.reads = reads.map { JSONPointer(stringLiteral: $0) }
-        evaluate = { try JSON.encode(derive($0)) }
+        self.init(name: name, reads: reads.map { JSONPointer(stringLiteral: $0) }) { ViewValue(derive($0)) }
     }
 
-    private init(name: String, reads: [JSONPointer], evaluate: @escaping @Sendable (State) throws -> [UInt8]) {
+    /// Derives a value from what a protocol shows of the state: a facet.
+    ///
+    /// ```swift
+    /// View("count", of: (any KnowsTheCount).self, reads: ["/counter"]) { $0.counter }
+    /// ```
+    ///
+    /// A state that does not conform is found at start.
+    public init<Facet, Value: Encodable & Sendable>(
+        _ name: String, of facet: Facet.Type, reads: [String] = [""],
+        _ derive: @escaping @Sendable (Facet) -> Value
+    ) {
+        self.init(name: name, reads: reads.map { JSONPointer(stringLiteral: $0) }) { state in
+            guard let facet = state as? Facet else {
+                preconditionFailure("\(State.self) is no \(Facet.self), which was checked at start")
+            }
+            return ViewValue(derive(facet))
+        }
+        fault = { $0 is Facet ? nil : "the view \"\(name)\" looks at \(State.self) as \(Facet.self), which it is not" }
+    }
+
+    private init(name: String, reads: [JSONPointer], evaluate: @escaping @Sendable (State) -> ViewValue) {
         self.name = name
         self.reads = reads
         self.evaluate = evaluate
@@ -30,12 +54,69 @@ public struct View<State: Sendable>: Reducer {
     /// Enters the view.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.views.append(self)
+        if let initial = (State.self as? any StateType.Type)?.init() as? State, let fault = fault?(initial) {
+            declaration.faults.append(fault)
+        }
     }
 
     /// The same view of a larger state that has this one as a slice: `open` of `tasks` becomes `tasks.open`.
     func lifted<Outer: Sendable>(into slice: String, _ path: any KeyPath<Outer, State> & Sendable) -> View<Outer> {
         View<Outer>(
             name: "\(slice).\(name)", reads: reads.map { JSONPointer([slice] + $0.tokens) },
-            evaluate: { [evaluate] in try evaluate($0[keyPath: path]) })
+            evaluate: { [evaluate] in evaluate($0[keyPath: path]) })
+    }
+}
+
+/// A view's value, and how it is written.
+struct ViewValue: Sendable {
+    let value: any Sendable
+    let write: @Sendable () throws -> [UInt8]
+
+    init<Value: Encodable & Sendable>(_ value: Value) {
+        self.value = value
+        write = { try JSON.encode(value) }
+    }
+}
+
+/// When what each view reads last changed, by the view's name; a view that is not there has not changed since the start.
+typealias ViewStamps = [String: Version]
+
+/// The newest value of a view, for all who ask.
+final class ViewMemo<State: Sendable>: Sendable {
+    private struct Known {
+        let stamp: Version
+        let value: ViewValue
+        var text: [UInt8]?
+    }
+
+    let view: View<State>
+    private let known = Mutex<Known?>(nil)
+
+    init(_ view: View<State>) {
+        self.view = view
+    }
+
+    /// The view's value.
+    ///
+    /// - Parameter stamp: when what it reads last changed; nil for a state of long ago, which is evaluated for itself.
+    func value(in state: State, stamp: Version?) -> ViewValue {
+        guard let stamp else { return view.evaluate(state) }
+        // Evaluated under the lock: who asks at the same moment waits for this value rather than making another.
+        return known.withLock { known in
+            if let known, known.stamp == stamp { return known.value }
+            let value = view.evaluate(state)
+            // A reader that is late must not push out what newer ones share.
+            if known?.stamp ?? 0 <= stamp { known = Known(stamp: stamp, value: value) }
+            return value
+        }
+    }
+
+    /// The value's JSON.
+    func text(in state: State, stamp: Version?) throws -> [UInt8] {
+        let value = value(in: state, stamp: stamp)
+        if let text = known.withLock({ known in known?.stamp == stamp ? known?.text : nil }) { return text }
+        let text = try value.write()
+        known.withLock { known in if known?.stamp == stamp { known?.text = text } }
+        return text
     }
 }

@@ -59,7 +59,7 @@ final class Stage {
     init(_ setting: Setting = Setting()) throws {
         model = try Model(Demo())
         contract = Contract(catalogue: model.catalogue, limits: setting.contract)
-        let origin = Store<Demo.State>.Origin(cursor: Cursor(Self.epoch, setting.version))
+        let origin = Store<Demo.State>.Origin(state: model.initial, cursor: Cursor(Self.epoch, setting.version))
         let board = Board<Int>(
             Snapshot(origin.state, of: model, at: origin.cursor), catalogue: model.catalogue, limits: setting.limits,
             caps: setting.caps)

@@ -48,13 +48,13 @@ struct MiddlewareTests {
         #expect(core.version == 1)
     }
 
-    @Test("an action that a middleware holds back is refused and leaves no trace")
+    @Test("an action that a middleware swallows commits nothing and is no failure")
     func swallow() throws {
         var core = try Core.sample(middleware: [Middleware { _, _, _ in }])
 
         let turn = core.run(Sample.Add(amount: 1))
 
-        #expect(turn.outcomes[0].rejection?.code == "action-held-back")
+        guard case .nothingCommitted = turn.outcomes[0] else { Issue.record("\(turn.outcomes[0])"); return }
         #expect(core.version == 0)
     }
 
@@ -104,5 +104,102 @@ struct MiddlewareTests {
         core.run(Sample.Add(amount: 1), Sample.Add(amount: -5))
 
         #expect(log.lines == ["count/add 1 -", "count/add 2 negative"])
+    }
+}
+
+@Suite("Middleware of a running store", .timeLimit(.minutes(1)))
+struct RunningMiddlewareTests {
+    @Test("what a middleware dispatches has its own turn, and names what it was dispatched beside as its cause")
+    func dispatches() async throws {
+        let commits = Collection<Commit>()
+        let store = try Store(
+            Sample(),
+            middleware: [
+                Middleware { action, passage, next throws(Rejection) in
+                    if action is Sample.Put { passage.dispatch(Sample.Add(amount: 1)) }
+                    try next(action)
+                }
+            ])
+        let token = store.subscribe(
+            { $0.select { $0 } },
+            changes: { change in
+                if let commit = change.commit { commits.add(commit) }
+            })
+
+        let (_, report) = try await store.settle(Sample.Put(id: 1, name: "a"))
+
+        #expect(report.caused.map(\.types) == [["count/add"]])
+        #expect(commits.values.map(\.cause) == [nil, commits.values.first?.id])
+        #expect(store.state.count.value == 1)
+        withExtendedLifetime(token) {}
+    }
+
+    @Test("what a middleware dispatches is dropped when the action is rejected, and in a dry run")
+    func drops() throws {
+        var core = try Core.sample(middleware: [
+            Middleware { action, passage, next throws(Rejection) in
+                passage.dispatch(Sample.Add(amount: 1))
+                try next(action)
+            }
+        ])
+        var dryRun = Submission.of(Sample.Add(amount: 1))
+        dryRun.purpose = .dryRun
+
+        let turn = core.run([.of(Sample.Add(amount: -1)), dryRun, .of(Sample.Add(amount: 1))])
+
+        #expect(turn.steps.map(\.followUps.count) == [1])
+        #expect(turn.strays.isEmpty)
+    }
+
+    @Test("a middleware may swallow an action and dispatch another in its place")
+    func replaces() throws {
+        let store = try Store(
+            Sample(),
+            middleware: [
+                Middleware { action, passage, next throws(Rejection) in
+                    guard action is Sample.Put else { return try next(action) }
+                    passage.dispatch(Sample.Add(amount: 5))
+                }
+            ])
+
+        let result = try store.dispatch(Sample.Put(id: 1, name: "a"))
+        store.drain()
+
+        guard case .nothing = result else { Issue.record("\(result)"); return }
+        #expect(store.state.count.value == 5)
+        #expect(store.state.items.table.isEmpty)
+    }
+
+    @Test("middleware is changed while the store runs, from the next turn on")
+    func changed() throws {
+        let store = try Store(Sample())
+        try store.dispatch(Sample.Add(amount: 1))
+
+        store.middleware.insert(Middleware { _, _, _ throws(Rejection) in throw Rejection("closed", "no more") }, at: 0)
+        let failure = #expect(throws: DispatchError.self) { try store.dispatch(Sample.Add(amount: 1)) }
+        store.middleware.removeFirst()
+        try store.dispatch(Sample.Add(amount: 1))
+
+        #expect(failure?.code == "closed")
+        #expect(store.state.count.value == 2)
+    }
+
+    @Test("after next, a middleware sees the state and the version that its action makes")
+    func sees() throws {
+        let log = Log()
+        let store = try Store(
+            Sample(),
+            middleware: [
+                Middleware { action, passage, next throws(Rejection) in
+                    log.add("before \(passage.state.count.value)")
+                    try next(action)
+                    log.add("after \(passage.state.count.value) at \(passage.version)")
+                }
+            ])
+
+        try store.dispatch(Sample.Add(amount: 3))
+
+        #expect(log.lines == ["before 0", "after 3 at 1"])
+        #expect(store.version == 1)
     }
 }

@@ -11,7 +11,8 @@ extension Store where State == Sample.State {
         publish: @escaping @Sendable (Publication) -> Void = { _ in }
     ) throws -> Store {
         Store(
-            model: try Model(Sample()), limits: limits, origin: Origin(cursor: Cursor(Core<State>.epoch, 0)),
+            model: try Model(Sample()), limits: limits,
+            origin: Origin(state: State(), cursor: Cursor(Core<State>.epoch, 0)),
             now: { Timestamp(milliseconds: 0) }, recorder: recorder, publish: publish)
     }
 }

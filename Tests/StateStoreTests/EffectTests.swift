@@ -1,0 +1,181 @@
+import Synchronization
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+/// Loading with an effect, as the films of the seed documents.
+struct Loading: Domain {
+    struct State: StateType, Codable, Equatable { var phase = "idle"; var runs = 0 }
+    struct Load: Action { static let type = "load"; var what: String }
+    struct Loaded: Action { static let type = "loaded"; var what: String }
+    struct Abort: Action { static let type = "abort" }
+    struct Ping: Action { static let type = "ping" }
+
+    let fetch: @Sendable (String) async throws -> String
+
+    var reducer: some Reducer<State> {
+        On(Load.self) { state, _ in
+            state.phase = "loading"
+            state.runs += 1
+        }
+        On(Loaded.self) { state, action throws(Rejection) in
+            guard action.what != "rubbish" else { throw Rejection("rubbish", "that is rubbish") }
+            state.phase = action.what
+        }
+        On(Abort.self) { state, _ in state.phase = "aborted" }
+        Effect(on: Load.self, id: "load") { [fetch] action, _, dispatch in
+            try await dispatch(Loaded(what: fetch(action.what)))
+        }
+        CancelEffect(on: Abort.self, id: "load")
+        Effect(on: Ping.self) { _, state, dispatch in
+            if state.phase != "pong" { try await dispatch(Loaded(what: "pong")) }
+        }
+    }
+}
+
+/// The same as a slice.
+struct Nested: Domain {
+    struct State: StateType { var loading = Loading.State() }
+    var reducer: some Reducer<State> { Slice("loading", \.loading) { Loading { $0 } } }
+}
+
+@Suite("Effects", .timeLimit(.minutes(1)))
+struct EffectTests {
+    struct Down: Error {}
+
+    @Test("an effect runs after the commit and comes back as an action that names its cause")
+    func back() async throws {
+        let phases = Collection<String>()
+        let commits = Collection<Commit>()
+        let store = try Store(Loading { "fetched \($0)" })
+        let token = store.subscribe(
+            { $0.select(\.phase) },
+            changes: {
+                phases.add($0.new)
+                if let commit = $0.commit { commits.add(commit) }
+            })
+
+        let (dispatched, report) = try await store.settle(Loading.Load(what: "films"))
+
+        #expect(phases.values == ["idle", "loading", "fetched films"])
+        #expect(commits.values.map(\.cause) == [nil, dispatched.receipt?.id])
+        #expect(report.caused.map(\.types) == [["loaded"]])
+        #expect(report.isSettled)
+        withExtendedLifetime(token) {}
+    }
+
+    @Test("an effect that throws changes nothing and is reported")
+    func fails() async throws {
+        let events = Collection<StoreEvent>()
+        let store = try Store(Loading { _ in throw Down() }, report: { events.add($0) })
+
+        let (_, report) = try await store.settle(Loading.Load(what: "films"))
+
+        #expect(report.isSettled && report.caused.isEmpty)
+        #expect(store.state.phase == "loading")
+        guard case .effectFailed("load", let reason, _)? = events.values.first else { Issue.record("none"); return }
+        #expect(reason == "Down()")
+    }
+
+    @Test("what an effect dispatches may be rejected: it is told, and so is the one who waits")
+    func rejected() async throws {
+        let store = try Store(Loading { $0 })
+
+        let (_, report) = try await store.settle(Loading.Load(what: "rubbish"))
+
+        #expect(report.refused.map(\.code) == ["rubbish"])
+        #expect(report.isSettled)
+    }
+
+    @Test("an action cancels an effect, and what the effect still dispatches is refused")
+    func cancelled() async throws {
+        let gate = AsyncStream.makeStream(of: Void.self)
+        let events = Collection<StoreEvent>()
+        let store = try Store(
+            Loading { what in
+                for await _ in gate.stream { break }
+                return what
+            }, report: { events.add($0) })
+        async let settled = store.settle(Loading.Load(what: "late"))
+        for await phase in store.values({ $0.select(\.phase) }) where phase == "loading" { break }
+
+        try await store.dispatch(Loading.Abort())
+        let (_, report) = try await settled
+
+        #expect(store.state.phase == "aborted")
+        #expect(report.causedCount == 0)
+        #expect(events.values.isEmpty)
+    }
+
+    @Test("a new effect with the same ID replaces the one that runs")
+    func replaced() async throws {
+        let gate = AsyncStream.makeStream(of: Void.self)
+        let store = try Store(
+            Loading { what in
+                guard what == "first" else { return what }
+                for await _ in gate.stream { break }
+                return what
+            })
+        async let first = store.settle(Loading.Load(what: "first"))
+        for await runs in store.values({ $0.select(\.runs) }) where runs == 1 { break }
+
+        let (_, second) = try await store.settle(Loading.Load(what: "second"))
+        let firstReport = try await first.1
+
+        #expect(second.causedCount == 1)
+        #expect(firstReport.causedCount == 0)
+        #expect(store.state.phase == "second")
+    }
+
+    @Test("an effect of a slice is cancelled under the slice's name")
+    func slice() throws {
+        let model = try Model(Nested())
+
+        #expect(model.effects(of: "load").map(\.id) == ["loading.load"])
+        #expect(model.effects(of: "abort").map(\.id) == ["loading.load"])
+    }
+
+    @Test("an action that only has an effect is committed without a change")
+    func only() async throws {
+        let store = try Store(Loading { $0 })
+
+        let (dispatched, report) = try await store.settle(Loading.Ping())
+
+        #expect(dispatched.receipt?.isChange == false)
+        #expect(report.causedCount == 1)
+        #expect(store.state.phase == "pong")
+    }
+
+    @Test("above the limit an effect is not started, which is reported, and the commit stands")
+    func tooMany() async throws {
+        var limits = StoreLimits()
+        limits.effectsMax = 0
+        let events = Collection<StoreEvent>()
+        let store = try Store(Loading { $0 }, limits: limits, report: { events.add($0) })
+
+        let (dispatched, report) = try await store.settle(Loading.Load(what: "a"))
+
+        #expect(dispatched.receipt != nil)
+        #expect(report.isSettled && report.causedCount == 0)
+        #expect(events.values.count == 1)
+    }
+
+    @Test("a store that stops cancels its effects and lets nobody wait for them")
+    func stopping() async throws {
+        let gate = AsyncStream.makeStream(of: Void.self)
+        let store = try Store(
+            Loading { what in
+                for await _ in gate.stream { break }
+                return what
+            })
+        async let settled = store.settle(Loading.Load(what: "late"))
+        for await phase in store.values({ $0.select(\.phase) }) where phase == "loading" { break }
+
+        store.drain()
+        let (_, report) = try await settled
+
+        #expect(report.isSettled)
+        #expect(store.state.phase == "loading")
+    }
+}

@@ -1,0 +1,200 @@
+import Dispatch
+import Synchronization
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("Nested dispatch", .timeLimit(.minutes(2)))
+struct NestedDispatchTests {
+    @Test("whoever dispatches while being told, everybody sees S1 and then S2, once each", arguments: 0..<5)
+    func everyPosition(position: Int) throws {
+        let store = try Store(Plain())
+        let seen = (0..<5).map { _ in Collection<(Int?, Int)>() }
+        let tokens = (0..<5).map { index in
+            store.subscribe(
+                { $0.select(\.other) },
+                changes: { [weak store] change in
+                    seen[index].add((change.old, change.new))
+                    guard index == position, change.new == 1 else { return }
+                    _ = try? store?.dispatch(Plain.SetOther(other: 2))
+                })
+        }
+
+        try store.dispatch(Plain.SetOther(other: 1))
+        store.drain()
+
+        for changes in seen {
+            #expect(changes.values.map(\.0) == [nil, 0, 1])
+            #expect(changes.values.map(\.1) == [0, 1, 2])
+        }
+        withExtendedLifetime(tokens) {}
+    }
+
+    @Test("a dispatch inside a notification says that it is queued, and its commit names its cause and its root")
+    func lineage() async throws {
+        let store = try Store(Plain())
+        let (results, commits) = (Collection<Dispatched>(), Collection<Commit>())
+        let token = store.subscribe(
+            { $0.select(\.other) },
+            changes: { [weak store] change in
+                if let commit = change.commit { commits.add(commit) }
+                guard (1..<4).contains(change.new), let store else { return }
+                if let result = try? store.dispatch(Plain.SetOther(other: change.new + 1)) { results.add(result) }
+            })
+
+        let (dispatched, report) = try await store.settle(Plain.SetOther(other: 1))
+
+        let ids = commits.values.map(\.id)
+        #expect(results.values.allSatisfy { if case .queued = $0 { true } else { false } })
+        #expect(commits.values.map(\.cause) == [nil, ids[0], ids[1], ids[2]])
+        #expect(commits.values.map(\.root) == [nil, ids[0], ids[0], ids[0]])
+        #expect(dispatched.receipt?.version == 1)
+        #expect(report.isSettled)
+        #expect(report.caused.map(\.version) == [2, 3, 4])
+        withExtendedLifetime(token) {}
+    }
+
+    @Test("a chain of 100,000 needs no stack, and another client's actions get through meanwhile")
+    func chain() async throws {
+        let length = 100_000
+        let store = try Store(Plain())
+        let token = store.subscribe(
+            { $0.select(\.other) },
+            changes: { [weak store] change in
+                guard (1..<length).contains(change.new) else { return }
+                _ = try? store?.dispatch(Plain.SetOther(other: change.new + 1))
+            })
+        let isOver = Atomic(false)
+        let client = Task {
+            var others = 0
+            while !isOver.load(ordering: .relaxed) {
+                try await store.dispatch(Plain.SetText(text: "\(others)"))
+                others += 1
+            }
+            return others
+        }
+
+        let (_, report) = try await store.settle(Plain.SetOther(other: 1))
+        isOver.store(true, ordering: .relaxed)
+        let others = try await client.value
+
+        #expect(store.state.other == length)
+        #expect(report.causedCount == length - 1)
+        // Turn by turn: an action of the client waits for a turn of the chain or two, not for its end.
+        #expect(others > length / 20)
+        withExtendedLifetime(token) {}
+    }
+
+    @Test("a cascade deeper than its budget is refused, reported and named, and what was committed stays")
+    func depth() async throws {
+        let events = Collection<StoreEvent>()
+        var limits = StoreLimits()
+        limits.cascadeDepthMax = 5
+        let store = try Store(Plain(), limits: limits, report: { events.add($0) })
+        let token = store.subscribe(\.other) { [weak store] other in
+            if other > 0 { _ = try? store?.dispatch(Plain.SetOther(other: other + 1)) }
+        }
+
+        let (dispatched, report) = try await store.settle(Plain.SetOther(other: 1))
+        let later = try await store.dispatch(Plain.SetText(text: "still alive"))
+
+        #expect(store.state.other == 6)
+        #expect(report.causedCount == 5)
+        #expect(report.refused.map(\.code) == ["cascade-over-budget"])
+        #expect(report.refused.first?.type == "other/set")
+        guard case .followUpRefused(_, let root)? = events.values.first else { Issue.record("no event"); return }
+        #expect(events.values.count == 1)
+        #expect(root == dispatched.receipt?.id)
+        #expect(later.receipt?.version == 7)
+        withExtendedLifetime(token) {}
+    }
+
+    @Test("a cascade that multiplies is stopped by the number of its actions")
+    func count() async throws {
+        var limits = StoreLimits()
+        limits.cascadeActionsMax = 100
+        let store = try Store(Plain(), limits: limits)
+        let token = store.subscribe(
+            { $0.select(\.other) },
+            changes: { [weak store] change in
+                guard change.old != nil else { return }
+                for _ in 0..<2 { _ = try? store?.dispatch { state, _ in Plain.SetOther(other: state.other + 1) } }
+            })
+
+        let (_, report) = try await store.settle(Plain.SetOther(other: 1))
+
+        #expect(report.causedCount == 100)
+        #expect(store.state.other == 101)
+        #expect(!report.refused.isEmpty)
+        withExtendedLifetime(token) {}
+    }
+
+    @Test("a follow-up has room when clients have filled the mailbox")
+    func room() throws {
+        var mailbox = Mailbox(capacity: 1)
+        var followUp = Submission.of(Plain.SetOther(other: 1))
+        followUp.lineage = Lineage(cause: "a", root: "a", rootVersion: 1, depth: 1)
+
+        let first = mailbox.enqueue(Envelope(.of(Plain.SetOther(other: 1))) { _ in })
+        let refused = mailbox.enqueue(Envelope(.of(Plain.SetOther(other: 1))) { _ in })
+        let taken = mailbox.enqueue(Envelope(followUp) { _ in })
+
+        #expect(first == nil && taken == nil)
+        guard case .full(.mailbox)? = refused else { Issue.record("\(String(describing: refused))"); return }
+    }
+
+    @Test("what a follow-up's reducer rejects is reported and changes nothing")
+    func rejected() async throws {
+        let events = Collection<StoreEvent>()
+        let store = try Store(Plain(), report: { events.add($0) })
+        let token = store.subscribe(\.other) { [weak store] other in
+            if other == 1 { _ = try? store?.dispatch(Plain.SetNumber(number: 13)) }
+        }
+
+        let (_, report) = try await store.settle(Plain.SetOther(other: 1))
+
+        #expect(report.refused.map(\.code) == ["unlucky"])
+        #expect(report.causedCount == 0)
+        #expect(events.values.count == 1)
+        #expect(store.version == 1)
+        withExtendedLifetime(token) {}
+    }
+
+    @Test("what a hundred subscribers leave to the conductor is one commit and one notification")
+    func conductor() async throws {
+        let store = try Store(Sample())
+        let notifications = Collection<Int>()
+        let tokens = (0..<100).map { number in
+            store.subscribe(\.count) { [weak store] count in
+                if count.value == 1 { try? store?.conduct(Sample.Put(id: number, name: "n")) }
+            }
+        }
+        let watcher = store.subscribe { notifications.add($0.items.table.count) }
+
+        let (_, report) = try await store.settle(Sample.Add(amount: 1))
+
+        #expect(store.version == 2)
+        #expect(report.caused.map(\.types.count) == [100])
+        #expect(notifications.values == [0, 0, 100])
+        withExtendedLifetime((tokens, watcher)) {}
+    }
+
+    @Test("outside a notification the conductor dispatches at once, and several actions are one transaction")
+    func batch() throws {
+        let store = try Store(Sample())
+        try store.conduct(Sample.Add(amount: 1))
+        let commits = Collection<[String]>()
+        let token = store.subscribe({ $0.select(\.count.value) }, changes: { commits.add($0.commit?.types ?? []) })
+
+        try store.dispatch(batch: [Sample.Add(amount: 1), Sample.Put(id: 1, name: "a"), Sample.Add(amount: 1)])
+        #expect(throws: DispatchError.self) {
+            try store.dispatch(batch: [Sample.Add(amount: 1), Sample.Add(amount: -9)])
+        }
+
+        #expect(store.version == 2)
+        #expect(store.state.count.value == 3)
+        #expect(commits.values == [[], ["count/add", "items/put", "count/add"]])
+        withExtendedLifetime(token) {}
+    }
+}
