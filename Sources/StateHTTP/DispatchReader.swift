@@ -230,8 +230,7 @@ extension Contract {
         _ type: any Action.Type, _ payload: JSONNode?, in node: JSONNode
     ) throws(Problem) -> any Action {
         do throws(JSONFault) {
-            guard let payload else { return try type.decode() }
-            return try payload.decode(type)
+            return try type.decode(payload: payload)
         } catch {
             // Without a payload, the places are counted from where it should have been.
             let pointer =
@@ -273,13 +272,6 @@ extension Contract {
         return Problem(
             pointer == nil ? .badRequest : .unprocessableContent, "unknown-action", detail,
             parts: pointer.map { [.init($0.description, detail)] } ?? [])
-    }
-}
-
-extension Action {
-    /// Decodes an action that came without a payload.
-    fileprivate static func decode() throws(JSONFault) -> Self {
-        try JSON.decode(Self.self, from: Array("{}".utf8))
     }
 }
 

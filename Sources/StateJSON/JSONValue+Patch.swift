@@ -23,6 +23,23 @@ extension JSONValue {
         }
     }
 
+    /// The places whose value a patch changes, as ``JSONPatch/touched`` names them, before it is applied.
+    ///
+    /// An element that comes or goes shifts its array: then the array is the place.
+    package func places(touchedBy patch: JSONValue) -> [JSONPointer] {
+        guard case .array(let operations) = patch else { return [] }
+        var places: [JSONPointer] = []
+        for case .object(let members) in operations {
+            guard case .string(let name)? = members["op"], case .string(let path)? = members["path"],
+                var place = JSONPointer(text: path)
+            else { continue }
+            let parent = JSONPointer(Array(place.tokens.dropLast()))
+            if name != "replace", place != parent, case .array? = self[pointer: parent] { place = parent }
+            if places.last != place { places.append(place) }
+        }
+        return places
+    }
+
     private mutating func apply(_ operation: String, at tokens: ArraySlice<String>, _ value: JSONValue?) -> Bool {
         guard let token = tokens.first else {
             guard operation != "remove", let value else { return false }

@@ -1,3 +1,5 @@
+// All of it: the essentials have no sentences for errors of the file system.
+internal import Foundation
 internal import Glibc
 internal import Synchronization
 
@@ -7,10 +9,15 @@ internal import Synchronization
 final class DirectoryLock: Sendable {
     private let descriptor: Mutex<Int32?>
 
-    /// Takes the lock.
+    /// Makes the directory where there is none, and takes the lock.
     ///
     /// - Throws: ``JournalError`` when another process has it.
     init(directory: String) throws(JournalError) {
+        do {
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        } catch {
+            throw JournalError("cannot make the data directory \(directory): \(error.localizedDescription)")
+        }
         let path = directory + "/lock"
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {

@@ -1,5 +1,4 @@
-// All of it: the essentials have no sentences for errors of the file system.
-internal import Foundation
+internal import FoundationEssentials
 internal import GRDB
 internal import StateJSON
 package import StateStore
@@ -29,6 +28,7 @@ package final class Journal: Sendable {
     /// The history's name.
     package let epoch: Epoch
     let path: String
+    let rows: JournalRows
     let database: DatabasePool
     private let lock: DirectoryLock
     private let retention: Retention
@@ -53,12 +53,7 @@ package final class Journal: Sendable {
     package init(
         directory: String, retention: Retention = Retention(), initial: () throws -> [UInt8]
     ) throws {
-        do {
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        } catch {
-            throw JournalError("cannot make the data directory \(directory): \(error.localizedDescription)")
-        }
-        path = directory + "/journal.sqlite"
+        path = Self.path(in: directory)
         lock = try DirectoryLock(directory: directory)
         self.retention = retention
         do {
@@ -74,6 +69,7 @@ package final class Journal: Sendable {
             }
             guard synchronous == 2 else { throw JournalError("SQLite does not take synchronous=FULL") }
             epoch = try Self.prepare(database, initial: initial)
+            rows = JournalRows(path: path, epoch: epoch)
         } catch let error as JournalError {
             throw error
         } catch {
@@ -81,26 +77,25 @@ package final class Journal: Sendable {
         }
     }
 
+    static func path(in directory: String) -> String { directory + "/journal.sqlite" }
+
     private static func prepare(_ database: DatabasePool, initial: () throws -> [UInt8]) throws -> Epoch {
         try database.write { db in
             switch try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0 {
             case 0:
                 let epoch = Epoch.random()
-                try JournalSchema.create(db)
-                try db.execute(sql: "INSERT INTO meta VALUES ('epoch', ?)", arguments: [epoch.text])
-                try insertSnapshot(db, version: 0, state: initial())
+                try begin(db, epoch, version: 0, state: initial())
                 return epoch
-            case JournalSchema.version:
-                guard let text = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'epoch'"),
-                    let epoch = Epoch(text)
-                else { throw JournalError("the journal has no epoch: it is damaged") }
-                return epoch
-            case let newer:
-                throw JournalError(
-                    "the journal is of format \(newer), this program knows up to \(JournalSchema.version): use a newer program"
-                )
+            case let format: return try JournalRows.epoch(db, ofFormat: format)
             }
         }
+    }
+
+    /// Begins a history in an empty file.
+    static func begin(_ db: Database, _ epoch: Epoch, version: Version, state: [UInt8]) throws {
+        try JournalSchema.create(db)
+        try db.execute(sql: "INSERT INTO meta VALUES ('epoch', ?)", arguments: [epoch.text])
+        try insertSnapshot(db, version: version, state: state)
     }
 
     /// Why the last attempt to record failed; nil when the journal takes commits.
@@ -116,7 +111,7 @@ package final class Journal: Sendable {
             try database.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
                     if mayHaveRemains { try Self.takeBack(db, from: first.version) }
-                    for commit in commits { try self.insert(commit, db) }
+                    for commit in commits { try Self.insert(commit, db) }
                     return .commit
                 }
             }
@@ -144,7 +139,7 @@ package final class Journal: Sendable {
         try db.execute(sql: "DELETE FROM keys WHERE version >= ?", arguments: [version])
     }
 
-    private func insert(_ commit: Commit, _ db: Database) throws {
+    static func insert(_ commit: Commit, _ db: Database) throws {
         let version = Int64(commit.version)
         let statement = try db.cachedStatement(
             sql: """
@@ -156,7 +151,7 @@ package final class Journal: Sendable {
                 version, commit.time.milliseconds, commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause,
                 commit.root,
                 commit.types.joined(separator: ","), Data(commit.action), Data(commit.patch),
-                Data(Self.text(of: commit.touched)),
+                Data(text(of: commit.touched)),
             ])
         for id in commit.clientIDs {
             try db.cachedStatement(sql: "INSERT OR REPLACE INTO ids VALUES (?, ?)").execute(arguments: [id, version])
@@ -268,12 +263,6 @@ extension Journal {
             try db.execute(sql: "DELETE FROM ids WHERE version <= ?", arguments: [last])
             try db.execute(sql: "DELETE FROM commits WHERE version <= ?", arguments: [last])
         }
-        return try Self.oldest(db)
-    }
-
-    /// The oldest version that can be followed from: the one before the first commit that is kept.
-    static func oldest(_ db: Database) throws -> Version {
-        if let first = try Int64.fetchOne(db, sql: "SELECT min(version) FROM commits") { return Version(first - 1) }
-        return Version(try Int64.fetchOne(db, sql: "SELECT max(version) FROM snapshots") ?? 0)
+        return try JournalRows.oldest(db)
     }
 }

@@ -1,7 +1,19 @@
+package import StateJSON
+
 /// A description of a change: plain data, decoded from the payload of a POST or made in process.
 public protocol Action: Codable, Sendable {
     /// The name under which clients dispatch it, such as `tasks/add`: slice, slash, verb.
     static var type: String { get }
+}
+
+extension Action {
+    /// Decodes an action from its payload; one without fields may come without it.
+    ///
+    /// - Throws: ``JSONFault`` with the place in the payload's document and what was expected there.
+    package static func decode(payload: JSONNode?) throws(JSONFault) -> Self {
+        guard let payload else { return try JSON.decode(from: Array("{}".utf8)) }
+        return try payload.decode()
+    }
 }
 
 /// An action that can say what is wrong with it by itself, before any reducer sees it.

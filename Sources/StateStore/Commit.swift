@@ -45,6 +45,11 @@ public final class Commit: Sendable {
     /// What a retry with the same key is answered.
     package let idempotency: KeyRecord?
 
+    /// The type of the commit that extends a state by what a domain has come to declare.
+    ///
+    /// No reducer handles it.
+    package static let upgradeType = "storekeeper/upgrade"
+
     /// Whether the state differs from the version before.
     public var isChange: Bool { patch.count > 2 }
 
@@ -65,6 +70,20 @@ public final class Commit: Sendable {
         self.touched = touched
         self.clientIDs = clientIDs
         self.idempotency = idempotency
+    }
+
+    /// The same commit with another patch.
+    func with(patch: [UInt8], touched: [JSONPointer]) -> Commit {
+        Commit(
+            version: version, time: time, id: id, cause: cause, root: root, types: types, action: action, patch: patch,
+            touched: touched, clientIDs: clientIDs, idempotency: idempotency)
+    }
+
+    /// The same commit with the IDs that clients have given.
+    package func with(clientIDs: [String]) -> Commit {
+        Commit(
+            version: version, time: time, id: id, cause: cause, root: root, types: types, action: action, patch: patch,
+            touched: touched, clientIDs: clientIDs, idempotency: idempotency)
     }
 
     /// About how much memory it takes, in bytes.

@@ -149,18 +149,7 @@ struct Core<State: StateType>: Sendable {
     }
 
     private func patch(from old: State, to passage: Passage<State>) throws -> JSONPatch {
-        var patch = JSONPatch()
-        var scopes: [[String]] = []
-        for action in passage.applied {
-            for scope in model.scopes(of: type(of: action).type) ?? [] where !scopes.contains(scope) {
-                scopes.append(scope)
-            }
-        }
-        // A slice inside another that is compared anyway would be said twice.
-        for scope in scopes where !scopes.contains(where: { $0.count < scope.count && scope.starts(with: $0) }) {
-            try model.place.compare(old, passage.state, scope: scope[...], into: &patch)
-        }
-        return patch
+        try model.patch(from: old, to: passage.state, by: passage.applied)
     }
 
     private func commit(

@@ -122,6 +122,25 @@ package struct Model<State: StateType>: Sendable {
         for handler in route.handlers { try handler.apply(&state, action) }
     }
 
+    /// The patch from a state to the one that some actions have made of it: only what their reducers can change is compared.
+    ///
+    /// - Throws: `EncodingError` for values that JSON has no number for.
+    func patch(from old: State, to new: State, by actions: [any Action]) throws -> JSONPatch {
+        var patch = JSONPatch()
+        var changeable: [[String]] = []
+        for action in actions {
+            for scope in scopes(of: type(of: action).type) ?? [] where !changeable.contains(scope) {
+                changeable.append(scope)
+            }
+        }
+        // A slice inside another that is compared anyway would be said twice.
+        for scope in changeable where !changeable.contains(where: { $0.count < scope.count && scope.starts(with: $0) })
+        {
+            try place.compare(old, new, scope: scope[...], into: &patch)
+        }
+        return patch
+    }
+
     /// The JSON of a selection, or nil where there is nothing.
     ///
     /// - Parameter stamps: when what each view reads last changed; nil where that is not known.
@@ -198,7 +217,7 @@ extension Model {
         var patch = JSONPatch()
         patch.compare(recorded, text)
         return Commit(
-            version: version, time: time, id: Cursor(epoch, version).description, types: ["storekeeper/upgrade"],
-            action: Array(#"{"type":"storekeeper/upgrade"}"#.utf8), patch: patch.text, touched: patch.touched)
+            version: version, time: time, id: Cursor(epoch, version).description, types: [Commit.upgradeType],
+            action: Array(#"{"type":"\#(Commit.upgradeType)"}"#.utf8), patch: patch.text, touched: patch.touched)
     }
 }

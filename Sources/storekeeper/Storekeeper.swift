@@ -6,6 +6,6 @@ struct Storekeeper: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "storekeeper",
         abstract: "One authoritative state for many processes, over plain HTTP.",
-        subcommands: [Serve.self, Check.self, Health.self],
+        subcommands: [Serve.self, Check.self, Health.self, JournalCommand.self],
         defaultSubcommand: Serve.self)
 }

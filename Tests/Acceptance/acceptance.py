@@ -17,6 +17,7 @@ import bad_input
 import connections
 import history
 import load
+import recording
 import stopping
 import survival
 from harness import Bench, Failure
@@ -55,6 +56,9 @@ CHECKS = [
     survival.unknown_action_in_record,
     survival.second_process,
     survival.bad_settings,
+    recording.told_again,
+    recording.exported_under_load,
+    recording.tampered_history,
 ]
 
 

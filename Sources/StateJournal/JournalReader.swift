@@ -1,0 +1,155 @@
+internal import FoundationEssentials
+internal import GRDB
+internal import StateJSON
+package import StateStore
+
+/// A journal as somebody else sees it: read-only, also while a server writes to it.
+///
+/// It ends at the version that was the newest when it was opened. Each read is a transaction of its own and lasts as long
+/// as a thousand commits take, so that the server can tidy up its WAL meanwhile, however slow the one who asks is. What the
+/// server drops between two reads is missed, never skipped: that is an error.
+package final class JournalReader: Sendable {
+    /// A state to begin with: every commit after it is there.
+    package struct Beginning: Sendable {
+        package let version: Version
+        /// UTF-8 JSON.
+        package let state: [UInt8]
+    }
+
+    /// The history's name.
+    package let epoch: Epoch
+    /// The newest version, as of the opening.
+    package let head: Version
+    private let database: DatabaseQueue
+    private let rows: JournalRows
+    private let path: String
+
+    /// Opens the journal in a directory; nothing in it changes.
+    ///
+    /// - Throws: ``JournalError`` when there is none, when it is damaged, or of a newer format.
+    package init(directory: String) throws {
+        path = Journal.path(in: directory)
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw JournalError("there is no journal in the data directory \(directory)")
+        }
+        do {
+            var configuration = Configuration()
+            configuration.readonly = true
+            configuration.busyMode = .timeout(5)
+            configuration.label = "storekeeper.journal.reader"
+            database = try DatabaseQueue(path: path, configuration: configuration)
+            (epoch, head) = try database.read { db in
+                let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+                return (try JournalRows.epoch(db, ofFormat: format), try JournalRows.headVersion(db))
+            }
+            rows = JournalRows(path: path, epoch: epoch)
+        } catch let error as JournalError {
+            throw error
+        } catch {
+            throw JournalError("read", path, error)
+        }
+    }
+
+    /// The oldest good state that is kept with all commits after it.
+    ///
+    /// - Throws: ``JournalError`` when there is none.
+    package func beginning() throws -> Beginning {
+        try reading { db in
+            let first = try oldestStart(db)
+            let candidates = try Int64.fetchAll(
+                db, sql: "SELECT version FROM snapshots WHERE version >= ? AND version <= ? ORDER BY version",
+                arguments: [Int64(first), Int64(head)])
+            for candidate in candidates {
+                guard let state = try rows.snapshot(db, Version(candidate)) else { continue }
+                return Beginning(version: Version(candidate), state: state.text)
+            }
+            throw JournalError("the journal \(path) has no good snapshot whose later commits are all kept")
+        }
+    }
+
+    /// The state at a version.
+    ///
+    /// - Throws: ``JournalError`` when it is not kept, or not all commits after it.
+    package func beginning(at version: Version) throws -> Beginning {
+        try reading { db in
+            guard version <= head else {
+                throw JournalError("the journal \(path) ends at version \(head): there is no version \(version)")
+            }
+            let oldest = try Int64.fetchOne(db, sql: "SELECT min(version) FROM snapshots") ?? 0
+            let first = max(try oldestStart(db), Version(oldest))
+            guard version >= first else {
+                throw JournalError(
+                    "the journal \(path) keeps no state of version \(version) with all commits after it; the oldest is \(first)"
+                )
+            }
+            var warnings: [String] = []
+            return Beginning(version: version, state: try rows.state(db, upTo: version, warnings: &warnings).state.text)
+        }
+    }
+
+    /// The oldest version after which no commit is missing.
+    ///
+    /// It looks at each commit from the newest on.
+    private func oldestStart(_ db: Database) throws -> Version {
+        let last = try Int64.fetchOne(
+            db, sql: "SELECT max(version) FROM commits WHERE version <= ?", arguments: [Int64(head)])
+        guard last == Int64(head) else { return head }
+        let first = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT version FROM commits AS this WHERE version <= ?
+                    AND NOT EXISTS (SELECT 1 FROM commits WHERE version = this.version - 1)
+                ORDER BY version DESC LIMIT 1
+                """, arguments: [Int64(head)])
+        return first.map { Version($0 - 1) } ?? head
+    }
+
+    /// Calls with each commit after a version up to ``head``, in order, with the clients' IDs.
+    ///
+    /// At most a thousand commits or 16 megabytes of them are in memory at a time.
+    ///
+    /// - Throws: what `body` throws, or ``JournalError`` when a commit is missing.
+    package func forEachCommit(after start: Version, _ body: (Commit) throws -> Void) throws {
+        var version = start
+        while version < head {
+            let commits = try reading { db in
+                let last = min(version + 1000, head)
+                let ids = try rows.clientIDs(db, after: version, through: last)
+                return try rows.commits(db, after: version, through: last, limit: 1000)
+                    .map { $0.with(clientIDs: ids[$0.version] ?? []) }
+            }
+            guard let last = commits.last else {
+                throw JournalError(
+                    "the journal \(path) lacks the commit of version \(version + 1); if a server has dropped it meanwhile, begin again"
+                )
+            }
+            for commit in commits { try body(commit) }
+            version = last.version
+        }
+    }
+
+    /// The versions of the snapshots after a version, up to ``head``.
+    package func snapshots(after version: Version) throws -> [Version] {
+        try reading { db in
+            try Int64.fetchAll(
+                db, sql: "SELECT version FROM snapshots WHERE version > ? AND version <= ? ORDER BY version",
+                arguments: [Int64(version), Int64(head)]
+            ).map { Version($0) }
+        }
+    }
+
+    /// A snapshot as JSON, or nil when it is damaged or gone.
+    package func snapshot(_ version: Version) throws -> [UInt8]? {
+        try reading { try rows.snapshot($0, version)?.text }
+    }
+
+    private func reading<Value>(_ read: (Database) throws -> Value) throws -> Value {
+        do {
+            return try database.read(read)
+        } catch let error as JournalError {
+            throw error
+        } catch {
+            throw JournalError("read", path, error)
+        }
+    }
+}

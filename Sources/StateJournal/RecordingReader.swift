@@ -1,0 +1,176 @@
+internal import StateJSON
+package import StateStore
+
+/// Reads a recording line by line, for a history under another name.
+package struct RecordingReader {
+    /// What the first line says.
+    package let header: Recording.Header
+    /// How many lines were read.
+    package private(set) var line = 1
+    private var version: Version
+    private let epoch: Epoch
+
+    /// Reads the first line.
+    ///
+    /// - Parameter epoch: the name of the history that the commits become part of: where an ID is a cursor of the recorded
+    ///   history, it becomes the same instant of this one.
+    /// - Throws: ``RecordingFault``.
+    package init(_ first: [UInt8]?, for epoch: Epoch) throws(RecordingFault) {
+        guard let first else { throw RecordingFault(line: 1, "there is none; a recording begins with a header") }
+        var members = try Members(first, line: 1)
+        guard try members.string("storekeeper") == "journal" else {
+            throw RecordingFault(line: 1, "storekeeper is not \"journal\": it is no recording of a journal")
+        }
+        let format = try members.integer("format", Int64.self)
+        guard format == Recording.format else {
+            throw RecordingFault(line: 1, "its format is \(format), this program reads \(Recording.format)")
+        }
+        guard let recorded = Epoch(try members.string("epoch")) else {
+            throw RecordingFault(line: 1, "epoch is not the name of a history")
+        }
+        header = Recording.Header(
+            epoch: recorded, version: try members.version("version"),
+            head: members.has("head") ? try members.version("head") : nil, state: try members.value("state").text)
+        try members.end()
+        version = header.version
+        self.epoch = epoch
+    }
+
+    /// Reads the next line.
+    ///
+    /// - Throws: ``RecordingFault`` for a line that is no commit, or not the next one.
+    package mutating func take(_ text: [UInt8]) throws(RecordingFault) -> Commit {
+        line += 1
+        var members = try Members(text, line: line)
+        let found = try members.version("version")
+        guard found == version + 1 else {
+            throw RecordingFault(line: line, "it has version \(found) where \(version + 1) comes next")
+        }
+        let time = Timestamp(milliseconds: try members.integer("time", Int64.self))
+        let id = try members.string("id")
+        let (types, action) = try actions(&members)
+        guard case .array = try members.peek("patch") else {
+            throw RecordingFault(line: line, "patch is not an array of operations")
+        }
+        let cause = members.has("cause") ? respelled(try members.string("cause")) : nil
+        let root = members.has("root") ? respelled(try members.string("root")) : nil
+        let clientIDs = try clientIDs(id, at: found, &members)
+        let patch = try members.value("patch").text
+        try members.end()
+        version = found
+        return Commit(
+            version: found, time: time, id: clientIDs.contains(id) ? id : Cursor(epoch, found).description,
+            cause: cause, root: root, types: types, action: action, patch: patch, clientIDs: clientIDs)
+    }
+
+    /// Ends the reading.
+    ///
+    /// - Throws: ``RecordingFault`` when the header names a later commit than the last one.
+    package func end() throws(RecordingFault) {
+        guard let head = header.head, head != version else { return }
+        throw RecordingFault(
+            line: line + 1, "there is none; the header says that the recording ends at version \(head), not \(version)")
+    }
+
+    /// The IDs that clients have given; a commit's own cursor is none.
+    private func clientIDs(
+        _ id: String, at version: Version, _ members: inout Members
+    ) throws(RecordingFault) -> [String] {
+        var ids: [String] = []
+        if let cursor = Cursor(text: id) {
+            guard cursor == Cursor(header.epoch, version) else {
+                throw RecordingFault(line: line, "id is spelled like the cursor of another commit")
+            }
+        } else {
+            ids = [id]
+        }
+        guard members.has("ids") else { return ids }
+        guard case .array(let others) = try members.value("ids") else {
+            throw RecordingFault(line: line, "ids is not an array of strings")
+        }
+        for other in others {
+            guard case .string(let text) = other, Cursor(text: text) == nil else {
+                throw RecordingFault(line: line, "ids has an element that is not a client's ID")
+            }
+            if !ids.contains(text) { ids.append(text) }
+        }
+        return ids
+    }
+
+    private func actions(_ members: inout Members) throws(RecordingFault) -> (types: [String], text: [UInt8]) {
+        let value = try members.value("action")
+        let elements: [JSONValue] = if case .array(let elements) = value { elements } else { [value] }
+        var types: [String] = []
+        for element in elements {
+            guard case .object(let object) = element, case .string(let type)? = object["type"], !type.isEmpty,
+                !type.contains(",")
+            else { throw RecordingFault(line: line, "action is not an object with a type, or an array of them") }
+            types.append(type)
+        }
+        return (types, value.text)
+    }
+
+    /// The same instant in the new history, for a cursor of the recorded one.
+    private func respelled(_ id: String) -> String {
+        guard let cursor = Cursor(text: id), cursor.epoch == header.epoch else { return id }
+        return Cursor(epoch, cursor.version).description
+    }
+}
+
+/// The members of a line that are still to be looked at.
+private struct Members {
+    private var object: JSONObject
+    private let line: Int
+
+    init(_ text: [UInt8], line: Int) throws(RecordingFault) {
+        self.line = line
+        let value: JSONValue
+        do throws(JSONFault) {
+            // A state may be nested a thousand deep, and stands a few levels deeper here.
+            value = try JSONValue(parsing: text, depthMax: 1010)
+        } catch {
+            throw RecordingFault(line: line, "it cannot be read as JSON: \(error.detail)")
+        }
+        guard case .object(let object) = value else { throw RecordingFault(line: line, "it is not a JSON object") }
+        self.object = object
+    }
+
+    func has(_ key: String) -> Bool { object.contains(key) }
+
+    func peek(_ key: String) throws(RecordingFault) -> JSONValue {
+        guard let value = object[key] else { throw RecordingFault(line: line, "\(key) is missing") }
+        return value
+    }
+
+    mutating func value(_ key: String) throws(RecordingFault) -> JSONValue {
+        let value = try peek(key)
+        object[key] = nil
+        return value
+    }
+
+    mutating func string(_ key: String) throws(RecordingFault) -> String {
+        guard case .string(let text) = try value(key) else {
+            throw RecordingFault(line: line, "\(key) is not a string")
+        }
+        return text
+    }
+
+    mutating func integer<Number: FixedWidthInteger>(
+        _ key: String, _ type: Number.Type
+    ) throws(RecordingFault) -> Number {
+        guard case .integer(let found) = try value(key), let number = Number(exactly: found) else {
+            throw RecordingFault(line: line, "\(key) is not a whole number in its range")
+        }
+        return number
+    }
+
+    mutating func version(_ key: String) throws(RecordingFault) -> Version {
+        // SQLite counts up to Int64.max.
+        try integer(key, Version.self)
+    }
+
+    func end() throws(RecordingFault) {
+        guard let other = object.members.first?.key else { return }
+        throw RecordingFault(line: line, "there is no member \(other) in a recording")
+    }
+}

@@ -1,0 +1,98 @@
+internal import ArgumentParser
+internal import StateServer
+
+/// `storekeeper journal`: what can be done with a journal without serving it.
+struct JournalCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "journal", abstract: "Export, import, replay or verify the journal in a data directory.",
+        subcommands: [JournalExport.self, JournalImport.self, JournalReplay.self, JournalVerify.self])
+}
+
+/// `storekeeper journal export`: the history as JSON Lines on standard output.
+struct JournalExport: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write a state and the commits after it as JSON Lines, also while a server is running.")
+
+    @OptionGroup var options: SettingsOptions
+
+    @Option(help: "The version of the state to begin with; by default the oldest with all commits after it.")
+    var since: UInt64?
+
+    func run() async throws {
+        do {
+            let settings = try await options.read().settings
+            var output = StandardOutput()
+            try JournalTool(settings: settings).export(since: since) { try output.write($0) }
+            try output.flush()
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+}
+
+/// `storekeeper journal import`: makes a journal of an exported one.
+struct JournalImport: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Make a journal of what export wrote, from standard input: the commits as they were recorded.")
+
+    @OptionGroup var options: SettingsOptions
+
+    func run() async throws {
+        do {
+            let settings = try await options.read().settings
+            var input = StandardInput()
+            let span = try JournalTool(settings: settings).load { try input.nextLine() }
+            print("imported: \(span.sentence)")
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+}
+
+/// `storekeeper journal replay`: makes a journal of the actions of an exported one.
+struct JournalReplay: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "replay",
+        abstract: "Make a journal of what export wrote, from standard input: today's reducers run on its actions.")
+
+    @OptionGroup var options: SettingsOptions
+
+    func run() async throws {
+        do {
+            let settings = try await options.read().settings
+            var input = StandardInput()
+            let span = try JournalTool(settings: settings).replay(Domains.named(settings.text("domain"))) {
+                try input.nextLine()
+            }
+            print("replayed: \(span.sentence)")
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+}
+
+/// `storekeeper journal verify`: whether today's reducers make of the recorded actions what is recorded.
+struct JournalVerify: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Run today's reducers on the recorded actions and name the first difference; changes nothing.")
+
+    @OptionGroup var options: SettingsOptions
+
+    func run() async throws {
+        do {
+            let settings = try await options.read().settings
+            let span = try JournalTool(settings: settings).verify(Domains.named(settings.text("domain")))
+            print("verified: \(span.sentence)")
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+}
+
+extension JournalTool.Span {
+    /// Such as `versions 0 to 300, 300 commits`.
+    fileprivate var sentence: String { "versions \(start) to \(end), \(commitsCount) commits" }
+}

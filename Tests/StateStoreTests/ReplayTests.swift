@@ -1,0 +1,247 @@
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+/// A number and what adding to it means: two of them may differ in one reducer.
+struct Tally: Domain {
+    struct State: StateType {
+        var value = 0
+        var names: [String] = []
+    }
+    struct Add: Action { static let type = "tally/add"; var amount: Int }
+    struct Name: Action { static let type = "tally/name"; var name: String }
+
+    var add: @Sendable (_ value: Int, _ amount: Int) throws(Rejection) -> Int = { value, amount in value + amount }
+
+    var reducer: some Reducer<State> {
+        Field("value", \.value)
+        Field("names", \.names)
+        On(Add.self) { state, action throws(Rejection) in state.value = try add(state.value, action.amount) }
+        On(Name.self) { state, action in state.names.append(action.name) }
+    }
+}
+
+/// The same without names, as an earlier build had it, and with an action that is gone today.
+struct EarlierTally: Domain {
+    struct State: StateType { var value = 0 }
+    struct Clear: Action { static let type = "tally/clear" }
+
+    var reducer: some Reducer<State> {
+        Field("value", \.value)
+        On(Tally.Add.self) { state, action in state.value += action.amount }
+        On(Clear.self) { state, _ in state.value = 0 }
+    }
+}
+
+/// What a domain makes of some submissions, from its initial state on.
+func history<D: Domain>(_ domain: D, _ submissions: [Submission]) throws -> (start: [UInt8], commits: [Commit]) {
+    let model = try Model(domain)
+    var core = Core(
+        model: model, epoch: .random(), middleware: [], limits: StoreLimits(), state: D.State(), version: 0, keys: [])
+    let start = try model.text(of: D.State())
+    let turn = core.turn(submissions, at: Timestamp(milliseconds: 5))
+    core.adopt(turn)
+    return (start, turn.commits)
+}
+
+extension Commit {
+    fileprivate func patched(_ patch: String) -> Commit { with(patch: Array(patch.utf8), touched: []) }
+}
+
+@Suite("Following a history")
+struct ReplayTests {
+    @Test("the recorded actions make the same patches and the same bytes again", arguments: 0..<30)
+    func same(seed: Int) throws {
+        var generator = SplitMix(seed: UInt64(seed))
+        var core = try Core.sample()
+        let start = Array(try core.json()!.utf8)
+        var replay = try Replay(core.model, from: start, version: 0)
+        var patched = PatchedState(try JSONValue(parsing: start), version: 0)
+        for _ in 0..<60 {
+            let actions = (0..<Int.random(in: 1...3, using: &generator)).map { _ in
+                Sample.anything(using: &generator)
+            }
+            var submission = Submission(actions.map { .init($0) }, form: actions.count > 1 ? .batch : .single)
+            submission.items[0].meta = Array(#"{"who":"me"}"#.utf8)
+            for commit in core.run([submission]).commits {
+                let replayed = try replay.take(commit)
+                let told = try patched.take(commit)
+
+                #expect(text(replayed.patch) == text(commit.patch), "seed \(seed)")
+                #expect(replayed.touched == commit.touched, "seed \(seed)")
+                #expect(Set(told.touched) == Set(commit.touched), "seed \(seed)")
+            }
+        }
+
+        #expect(text(try replay.text()) == (try core.json()), "seed \(seed)")
+        // Patches leave the order of members open; the domain puts it right.
+        let told = try core.model.text(of: core.model.state(from: patched.text()))
+        #expect(text(told) == (try core.json()), "seed \(seed)")
+        #expect(replay.version == core.version)
+    }
+
+    @Test("times, IDs and the recorded action stay as they were")
+    func kept() throws {
+        var submission = Submission.of(Tally.Add(amount: 1), Tally.Name(name: "x"), form: .batch)
+        submission.items[0].id = "mine"
+        let (start, commits) = try history(Tally(), [submission])
+        var replay = try Replay(try Model(Tally()), from: start, version: 0)
+
+        let replayed = try replay.take(commits[0])
+
+        #expect(replayed.time == commits[0].time)
+        #expect(replayed.id == commits[0].id)
+        #expect(replayed.clientIDs == ["mine"])
+        #expect(replayed.action == commits[0].action)
+    }
+
+    @Test("an action type that today's domain does not know is named with its version")
+    func unknown() throws {
+        let (start, commits) = try history(
+            EarlierTally(), [.of(Tally.Add(amount: 1)), .of(Tally.Add(amount: 1), EarlierTally.Clear(), form: .batch)])
+        var replay = try Replay(try Model(Tally()), from: start, version: 0)
+        _ = try replay.take(commits[0])
+
+        let fault = #expect(throws: HistoryFault.self) { _ = try replay.take(commits[1]) }
+
+        #expect(fault?.description == "version 2 (tally/clear): today's domain has no action of this type")
+    }
+
+    @Test("an action that today's reducers reject is named with its version and the rejection")
+    func rejected() throws {
+        let (start, commits) = try history(Tally(), [.of(Tally.Add(amount: 1))])
+        let strict = Tally { _, _ throws(Rejection) in throw Rejection("tally.closed", "no more") }
+        var replay = try Replay(try Model(strict), from: start, version: 0)
+
+        let fault = #expect(throws: HistoryFault.self) { _ = try replay.take(commits[0]) }
+
+        #expect(
+            fault?.description
+                == "version 1 (tally/add): today's domain rejects the action with tally.closed: no more")
+    }
+
+    @Test("an action whose fields are others today is named with its version and the field")
+    func otherForm() throws {
+        let (start, _) = try history(Tally(), [])
+        let commit = Commit(
+            version: 1, time: Timestamp(milliseconds: 0), id: "x", types: ["tally/add"],
+            action: Array(#"{"type":"tally/add","payload":{"sum":1}}"#.utf8), patch: Array("[]".utf8))
+        var replay = try Replay(try Model(Tally()), from: start, version: 0)
+
+        let fault = #expect(throws: HistoryFault.self) { _ = try replay.take(commit) }
+
+        #expect(
+            fault?.description.hasPrefix(
+                "version 1 (tally/add): today's action of this type has another form: /payload") == true)
+    }
+
+    @Test(
+        "the upgrade of a state takes the recorded patch, with the new part there before or not",
+        arguments: [true, false])
+    func upgrade(isThere: Bool) throws {
+        let (recorded, _) = try history(EarlierTally(), [])
+        let model = try Model(Tally())
+        let grown = try model.state(from: recorded)
+        let upgrade = try #require(
+            try model.upgrade(
+                from: recorded, to: grown, version: 1, epoch: .random(), at: Timestamp(milliseconds: 0)))
+        var replay = try Replay(model, from: isThere ? model.text(of: grown) : recorded, version: 0)
+        var verification = try Verification(model, from: recorded, version: 0)
+
+        let taken = try replay.take(upgrade)
+        try verification.take(upgrade)
+
+        #expect(text(taken.patch) == "[]")
+        #expect(text(try replay.text()) == #"{"value":0,"names":[]}"#)
+    }
+
+    @Test("a patch that does not fit the state is named with its version")
+    func unfit() throws {
+        let (start, commits) = try history(Tally(), [.of(Tally.Add(amount: 1))])
+        var patched = PatchedState(try JSONValue(parsing: start), version: 0)
+        let bad = commits[0].patched(#"[{"op":"remove","path":"/none"}]"#)
+
+        let fault = #expect(throws: HistoryFault.self) { _ = try patched.take(bad) }
+
+        #expect(
+            fault?.description
+                == "version 1 (tally/add): the patch does not fit the state: cannot remove at /none: there is no such place"
+        )
+    }
+}
+
+@Suite("Verifying a history")
+struct VerificationTests {
+    let submissions: [Submission] = [
+        .of(Tally.Name(name: "a")), .of(Tally.Add(amount: 0)), .of(Tally.Add(amount: 3)), .of(Tally.Add(amount: 4)),
+    ]
+
+    @Test("a domain agrees with its own history")
+    func agrees() throws {
+        let (start, commits) = try history(Tally(), submissions)
+        var verification = try Verification(try Model(Tally()), from: start, version: 0)
+
+        for commit in commits { try verification.take(commit) }
+
+        #expect(verification.version == 4)
+    }
+
+    @Test("the first version that another reducer makes differently is named with its place")
+    func differs() throws {
+        let (start, commits) = try history(Tally(), submissions)
+        let doubling = Tally { value, amount in value + 2 * amount }
+        var verification = try Verification(try Model(doubling), from: start, version: 0)
+        // What is added in the second commit is nothing, twice or not.
+        try verification.take(commits[0])
+        try verification.take(commits[1])
+
+        let fault = #expect(throws: HistoryFault.self) { try verification.take(commits[2]) }
+
+        #expect(fault?.version == 3)
+        #expect(fault?.pointer == "/value")
+        #expect(fault?.description == "version 3 (tally/add): today's reducers make another state at /value")
+    }
+
+    @Test("another patch that makes the same state is as good")
+    func samestate() throws {
+        let (start, commits) = try history(Tally(), submissions)
+        var verification = try Verification(try Model(Tally()), from: start, version: 0)
+        let whole = commits[0].patched(#"[{"op":"replace","path":"","value":{"names":["a"],"value":0.0}}]"#)
+
+        try verification.take(whole)
+        try verification.take(commits[1])
+
+        #expect(verification.version == 2)
+    }
+
+    @Test(
+        "a recorded patch that was tampered with is named with its place",
+        arguments: [
+            (#"[{"op":"add","path":"/names/0","value":"b"}]"#, "/names/0"), ("[]", "/names/0"),
+            (#"[{"op":"add","path":"/names/0","value":"a"},{"op":"replace","path":"/value","value":1}]"#, "/value"),
+        ])
+    func tampered(patch: String, place: String) throws {
+        let (start, commits) = try history(Tally(), submissions)
+        var verification = try Verification(try Model(Tally()), from: start, version: 0)
+
+        let fault = #expect(throws: HistoryFault.self) { try verification.take(commits[0].patched(patch)) }
+
+        #expect(fault?.pointer?.description == place)
+    }
+
+    @Test("a snapshot that differs from what the commits make is named with its place")
+    func snapshot() throws {
+        let (start, commits) = try history(Tally(), submissions)
+        var verification = try Verification(try Model(Tally()), from: start, version: 0)
+        try verification.take(commits[0])
+        // Without a part that is initial anyway, as an earlier build may have saved it.
+        try verification.compare(saved: Array(#"{"names":["a"]}"#.utf8), after: commits[0])
+
+        let fault = #expect(throws: HistoryFault.self) {
+            try verification.compare(saved: Array(#"{"value":7,"names":["a"]}"#.utf8), after: commits[0])
+        }
+
+        #expect(fault?.pointer == "/value")
+    }
+}
