@@ -113,6 +113,9 @@ public struct Setting: Sendable {
             "idempotency_keys_max", 1_000_000, 1...100_000_000,
             "most keys remembered; new ones above it are answered 503"),
         Setting("grace_seconds", 10, 0...3600, "longest time to finish what is in hand when stopping"),
+        Setting("films_base_url", "none", "where the films domain fetches /films from; none fetches nothing"),
+        Setting("films_timeout_seconds", 5, 1...600, "how long one try to fetch the films may take"),
+        Setting("films_retries", 2, 0...10, "how often fetching is tried again without an answer or after a 5xx"),
     ]
 
     /// The name in the environment.

@@ -11,7 +11,7 @@ struct Check: AsyncParsableCommand {
     func run() async throws {
         do {
             let reading = try await options.read()
-            _ = try Domains.named(reading.settings.text("domain"))
+            _ = try Domains.domain(reading.settings)
             for setting in Setting.all {
                 let value = "\(setting.key) = \(reading.settings[setting.key])"
                 let padding = String(repeating: " ", count: max(1, 44 - value.count))

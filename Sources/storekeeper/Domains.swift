@@ -4,19 +4,25 @@ internal import StateStore
 
 /// The domains that this program can serve.
 enum Domains {
-    private static let all: [String: any Domain] = [
-        "showcase": Showcase(), "counter": Counter(), "tasks": Tasks(),
+    private static let all: [String: @Sendable (Settings) throws(SettingsFault) -> any Domain] = [
+        "canvas": { _ in Canvas() },
+        "counter": { _ in Counter() },
+        "films": { settings throws(SettingsFault) in Films(fetch: try FilmsClient.fetch(settings)) },
+        "navigation": { _ in Navigation() },
+        "session": { _ in Session() },
+        "showcase": { settings throws(SettingsFault) in Showcase(fetchFilms: try FilmsClient.fetch(settings)) },
+        "tasks": { _ in Tasks() },
     ]
 
     static var names: [String] { all.keys.sorted() }
 
-    /// The domain of a name.
+    /// The domain that is set.
     ///
-    /// - Throws: `SettingsFault` when there is none.
-    static func named(_ name: String) throws(SettingsFault) -> any Domain {
-        guard let domain = all[name] else {
+    /// - Throws: `SettingsFault` when there is none of the name, or when what it needs is set wrong.
+    static func domain(_ settings: Settings) throws(SettingsFault) -> any Domain {
+        guard let make = all[settings.text("domain")] else {
             throw SettingsFault(description: "domain must be one of \(names.joined(separator: ", "))")
         }
-        return domain
+        return try make(settings)
     }
 }

@@ -63,7 +63,7 @@ struct JournalReplay: AsyncParsableCommand {
         do {
             let settings = try await options.read().settings
             var input = StandardInput()
-            let span = try JournalTool(settings: settings).replay(Domains.named(settings.text("domain"))) {
+            let span = try JournalTool(settings: settings).replay(Domains.domain(settings)) {
                 try input.nextLine()
             }
             print("replayed: \(span.sentence)")
@@ -84,7 +84,7 @@ struct JournalVerify: AsyncParsableCommand {
     func run() async throws {
         do {
             let settings = try await options.read().settings
-            let span = try JournalTool(settings: settings).verify(Domains.named(settings.text("domain")))
+            let span = try JournalTool(settings: settings).verify(Domains.domain(settings))
             print("verified: \(span.sentence)")
         } catch {
             throw Failure("\(error)")

@@ -20,7 +20,7 @@ struct Serve: AsyncParsableCommand {
             let settings = try await options.read().settings
             let logger = try Self.logger(settings)
             let server = try Self.server(
-                Domains.named(settings.text("domain")), settings, logger, portFile: portFile)
+                Domains.domain(settings), settings, logger, portFile: portFile)
             let group = ServiceGroup(
                 configuration: .init(
                     services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))

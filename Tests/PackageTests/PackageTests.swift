@@ -117,7 +117,7 @@ struct ContainerTests {
     static let packages = [
         "libmicrohttpd.so.12": "libmicrohttpd12", "libsimdjson.so.14": "libsimdjson14",
         "libsqlite3.so.0": "libsqlite3-0",
-        "libstdc++.so.6": "libstdc++6",
+        "libstdc++.so.6": "libstdc++6", "libz.so.1": "zlib1g",
     ]
     static let ofTheSystem: Set<String> = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"]
 

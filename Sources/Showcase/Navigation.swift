@@ -1,0 +1,84 @@
+package import StateStore
+
+/// Where the user is: a stack of segments, and how it came from the stack before.
+///
+/// The transition is data, so that a client turns it into pops and pushes of its own screens without comparing routes.
+package struct Navigation: Domain {
+    package struct State: StateType, Codable {
+        var route: [String] = []
+        var transition = Transition()
+        package init() {}
+    }
+
+    /// The way from one route to the next: after the common prefix, what was left and then what was entered.
+    struct Transition: Codable, Equatable {
+        /// How many segments both routes begin with.
+        var kept = 0
+        /// The segments that were left, the deepest last.
+        var popped: [String] = []
+        /// The segments that were entered, the deepest last.
+        var pushed: [String] = []
+    }
+
+    /// Goes to a route, wherever it is.
+    struct Set: ValidatedAction {
+        static let type = "navigation/set"
+        var route: [String]
+
+        func validate() throws(Rejection) {
+            guard route.count <= depthMax else {
+                throw Rejection(
+                    "navigation.depth", "a route has at most \(depthMax) segments", kind: .invalid, pointer: "/route")
+            }
+            for (index, segment) in route.enumerated() { try Navigation.check(segment, "/route/\(index)") }
+        }
+    }
+
+    /// Goes one segment deeper.
+    struct Push: ValidatedAction {
+        static let type = "navigation/push"
+        var segment: String
+
+        func validate() throws(Rejection) { try Navigation.check(segment, "/segment") }
+    }
+
+    /// Goes back by one segment.
+    struct Pop: Action {
+        static let type = "navigation/pop"
+    }
+
+    package init() {}
+
+    package var reducer: some Reducer<State> {
+        On(Set.self) { state, action in state.go(to: action.route) }
+        On(Push.self) { state, action throws(Rejection) in
+            guard state.route.count < depthMax else {
+                throw Rejection("navigation.depth", "the route has \(depthMax) segments already")
+            }
+            state.go(to: state.route + [action.segment])
+        }
+        On(Pop.self) { state, _ throws(Rejection) in
+            guard !state.route.isEmpty else { throw Rejection("navigation.empty", "there is nowhere to go back to") }
+            state.go(to: state.route.dropLast())
+        }
+    }
+
+    private static func check(_ segment: String, _ pointer: String) throws(Rejection) {
+        guard (1...segmentBytesMax).contains(segment.utf8.count) else {
+            throw Rejection(
+                "navigation.segment", "a segment has 1 to \(segmentBytesMax) bytes", kind: .invalid, pointer: pointer)
+        }
+    }
+}
+
+private let depthMax = 100
+private let segmentBytesMax = 200
+
+extension Navigation.State {
+    fileprivate mutating func go(to next: [String]) {
+        // By bytes, as JSON has it: Swift takes two spellings of one accented letter for the same string.
+        let kept = zip(route, next).prefix { $0.utf8.elementsEqual($1.utf8) }.count
+        transition = .init(kept: kept, popped: Array(route.dropFirst(kept)), pushed: Array(next.dropFirst(kept)))
+        route = next
+    }
+}

@@ -1,0 +1,125 @@
+internal import AsyncHTTPClient
+internal import FoundationEssentials
+internal import NIOCore
+internal import NIOHTTP1
+internal import Showcase
+internal import StateServer
+
+/// Fetches the films of the films domain over HTTP.
+///
+/// It reads what SWAPI answers, `{"results": [{"title", "episode_id", "director"}]}`, or only the array. An answer is
+/// read up to 1 MB and redirects are not followed: what is configured is where it goes.
+struct FilmsClient {
+    private let address: String
+    private let timeout: Duration
+    private let retriesMax: Int
+
+    /// Why one try brought nothing, without anything that was answered.
+    private struct Fault: Error {
+        let sentence: String
+        let isWorthAnotherTry: Bool
+    }
+
+    private static let bodyBytesMax = 1 << 20
+
+    /// Lives as long as the program, so that nobody shuts it down.
+    private static let client = HTTPClient(
+        configuration: .init(redirectConfiguration: .disallow, timeout: .init(connect: .seconds(10))))
+
+    /// The way to the films that the settings name; opens nothing yet.
+    ///
+    /// - Throws: `SettingsFault` when the address is none of http or https.
+    static func fetch(_ settings: Settings) throws(SettingsFault) -> Films.Fetch {
+        let base = settings.text("films_base_url")
+        guard base != "none" else { return { throw Films.Unavailable("no films address is configured") } }
+        guard let url = URL(string: base), ["http", "https"].contains(url.scheme), url.host?.isEmpty == false,
+            url.query == nil, url.fragment == nil
+        else {
+            throw SettingsFault(description: "films_base_url must be none, or http or https with a host and no query")
+        }
+        let client = FilmsClient(
+            address: "\(base.hasSuffix("/") ? String(base.dropLast()) : base)/films",
+            timeout: .seconds(settings.integer("films_timeout_seconds")), retriesMax: settings.integer("films_retries"))
+        return { try await client.films() }
+    }
+
+    /// Tries until there are films or an answer that will not change, or as often as is set.
+    private func films() async throws -> [Film] {
+        var retriesCount = 0
+        while true {
+            do {
+                return try await withinTimeout { try await ask() }
+            } catch let fault as Fault {
+                guard fault.isWorthAnotherTry, retriesCount < retriesMax else {
+                    throw Films.Unavailable(fault.sentence)
+                }
+            }
+            try await Task.sleep(for: min(.milliseconds(100) * (1 << retriesCount), .seconds(2)))
+            retriesCount += 1
+        }
+    }
+
+    private func ask() async throws -> [Film] {
+        var request = HTTPClientRequest(url: address)
+        request.headers.add(name: "Accept", value: "application/json")
+        let body: ByteBuffer
+        do {
+            // Only until the head of the answer; the whole is timed by who calls.
+            let response = try await Self.client.execute(request, deadline: .distantFuture)
+            let status = response.status.code
+            guard status == 200 else {
+                throw Fault(
+                    sentence: "the films server answered with status \(status)", isWorthAnotherTry: status >= 500)
+            }
+            body = try await response.body.collect(upTo: Self.bodyBytesMax)
+        } catch let fault as Fault {
+            throw fault
+        } catch is NIOTooManyBytesError {
+            throw Fault(
+                sentence: "the films server answered with more than \(Self.bodyBytesMax) bytes",
+                isWorthAnotherTry: false)
+        } catch {
+            throw Fault(
+                sentence: "the connection to the films server failed: \(type(of: error))", isWorthAnotherTry: true)
+        }
+        do {
+            return try Self.decode(Data(body.readableBytesView))
+        } catch {
+            // What it says quotes the answer.
+            throw Fault(sentence: "the films server did not answer with a list of films", isWorthAnotherTry: false)
+        }
+    }
+
+    private func withinTimeout(_ work: @escaping @Sendable () async throws -> [Film]) async throws -> [Film] {
+        try await withThrowingTaskGroup(of: [Film].self) { group in
+            group.addTask(operation: work)
+            group.addTask { [timeout] in
+                try await Task.sleep(for: timeout)
+                throw Fault(sentence: "the films server did not answer within \(timeout)", isWorthAnotherTry: true)
+            }
+            defer { group.cancelAll() }
+            guard let films = try await group.next() else { preconditionFailure("two tasks are in the group") }
+            return films
+        }
+    }
+
+    /// A film as SWAPI has it; what else it says is left aside.
+    private struct Entry: Decodable {
+        var title: String
+        var director: String?
+        var episode_id: Int?
+    }
+
+    private struct Page: Decodable {
+        var results: [Entry]
+    }
+
+    private static func decode(_ body: Data) throws -> [Film] {
+        let isArray = body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "[")
+        let entries =
+            isArray
+            ? try JSONDecoder().decode([Entry].self, from: body)
+            : try JSONDecoder().decode(Page.self, from: body).results
+        return entries.map { Film(title: $0.title, director: $0.director, episode: $0.episode_id) }
+    }
+}
