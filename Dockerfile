@@ -16,7 +16,8 @@ RUN swift build -c release --static-swift-stdlib --product storekeeper \
 
 FROM debian:bookworm-slim
 RUN apt-get update -q \
-    && apt-get install -y -q --no-install-recommends libmicrohttpd12 libsimdjson14 libsqlite3-0 libstdc++6 zlib1g \
+    && apt-get install -y -q --no-install-recommends \
+        ca-certificates libmicrohttpd12 libsimdjson14 libsqlite3-0 libstdc++6 zlib1g \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin storekeeper \
     && install -d -o storekeeper -g storekeeper /data

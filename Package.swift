@@ -105,7 +105,10 @@ for suite in [
     let target = package.targets.first { $0.name == suite }
     package.targets.append(
         .testTarget(
-            name: suite + "Tests", dependencies: [.init(stringLiteral: suite)] + (target?.dependencies ?? []),
+            name: suite + "Tests",
+            // The example domains know no JSON; their tests look at it.
+            dependencies: [.init(stringLiteral: suite)] + (target?.dependencies ?? [])
+                + (suite == "Showcase" ? ["StateJSON"] : []),
             // The contract as conversations.
             resources: suite == "StateHTTP" ? [.copy("Transcripts")] : []))
 }

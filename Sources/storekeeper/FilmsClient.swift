@@ -23,8 +23,12 @@ struct FilmsClient {
     private static let bodyBytesMax = 1 << 20
 
     /// Lives as long as the program, so that nobody shuts it down.
-    private static let client = HTTPClient(
-        configuration: .init(redirectConfiguration: .disallow, timeout: .init(connect: .seconds(10))))
+    private static let client: HTTPClient = {
+        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+        // How often to try is set, and counted here.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        return HTTPClient(configuration: configuration)
+    }()
 
     /// The way to the films that the settings name; opens nothing yet.
     ///

@@ -15,6 +15,7 @@ import traceback
 
 import bad_input
 import connections
+import films
 import history
 import load
 import recording
@@ -59,6 +60,9 @@ CHECKS = [
     recording.told_again,
     recording.exported_under_load,
     recording.tampered_history,
+    films.fetched_films,
+    films.fetched_once,
+    films.given_up,
 ]
 
 

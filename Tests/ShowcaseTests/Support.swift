@@ -1,0 +1,52 @@
+import StateJSON
+import Synchronization
+
+@testable import StateStore
+
+/// Values from several threads.
+final class Collection<Value: Sendable>: Sendable {
+    private let stored = Mutex<[Value]>([])
+    var values: [Value] { stored.withLock { $0 } }
+    func add(_ value: Value) { stored.withLock { $0.append(value) } }
+}
+
+/// A small seeded generator, so that a failing case can be run again.
+struct SplitMix: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+extension Store {
+    /// The rejection of an action, or nil when it was committed.
+    func rejection(of action: any Action) throws -> Rejection? {
+        do {
+            try dispatch(action)
+            return nil
+        } catch .rejected(let rejection, _) { return rejection }
+    }
+
+    /// The JSON of the state.
+    func json() throws -> String? {
+        try snapshot.encoded(.pointer(.root)).map { String(decoding: $0.bytes, as: UTF8.self) }
+    }
+}
+
+extension Domain {
+    /// The state after what the store commits when it goes on from a journal.
+    func resumed(_ state: State) throws -> State {
+        var declaration = Declaration<State>()
+        reducer.declare(in: &declaration)
+        var state = state
+        for handler in declaration.handlers where handler.type == StoreResume.type {
+            try handler.apply(&state, StoreResume())
+        }
+        return state
+    }
+}
