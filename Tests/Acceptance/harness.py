@@ -294,6 +294,14 @@ class Bench:
         """A running server; by default with a journal in a new directory."""
         return Server(self, data or self.path(f"data{self.count()}"), settings, prepare).start()
 
+    def empty_state(self):
+        """The state that a new history begins with."""
+        server = self.server(data="none")
+        with server.client() as client:
+            state = client.get("/v1/state").json
+        server.stop()
+        return state
+
     def worker(self, function, *arguments):
         worker = Worker(function, arguments)
         self.workers.append(worker)

@@ -94,8 +94,7 @@ def busy_connections(bench):
         traffic.close()
     with server.client() as client:
         expect_equal(client.get("/v1/state/counter").json["value"], posts, "the counter after as many posts")
-        judge_history(client, {"counter": {"value": 0}, "tasks": {"entities": {}, "ids": [], "favourites": []}},
-                      client.get("/v1").json["epoch"] + ".0")
+        judge_history(client, bench.empty_state(), client.get("/v1").json["epoch"] + ".0")
     return "; ".join(figures)
 
 

@@ -1,7 +1,6 @@
 """Checks of what happens when the world fails: no room on the disk, a damaged journal, two processes on one directory."""
 
 import contextlib
-import copy
 import ctypes
 import json
 import os
@@ -15,8 +14,6 @@ import threading
 from bad_input import Case, judge_problem
 from following import Record, judge_history
 from harness import HOST, Failure, Server, action, add, expect, expect_equal, wait_until
-
-EMPTY = {"counter": {"value": 0}, "tasks": {"entities": {}, "ids": [], "favourites": []}}
 
 
 def full_disk_by_limit(bench):
@@ -183,7 +180,7 @@ def damaged_snapshot(bench):
             expect_equal((after.cursor, after.body == before.body), (before.cursor, True), f"cursor and state ({name})")
             expect_equal(after.fields["etag"], before.fields["etag"], f"the ETag ({name})")
             expect(name == "gone" or "damaged" in server.log_text(), f"not a word in the log ({name}):", server.log_text())
-            judge_history(client, EMPTY, before.cursor.rpartition(".")[0] + ".0")
+            judge_history(client, bench.empty_state(), before.cursor.rpartition(".")[0] + ".0")
             expect_equal(client.commit(add(1))["version"], before.version + 1, "the next version")
         server.stop()
     journal(server, "UPDATE snapshots SET hash = 'aaaa'")
@@ -232,7 +229,7 @@ def gap_in_history(bench):
         expect(server.process.returncode > 0, "it ended with", server.process.returncode)
         return "it refuses to start"
     with server.client() as client:
-        record = Record(copy.deepcopy(EMPTY), f"{epoch}.0")
+        record = Record(bench.empty_state(), f"{epoch}.0")
         while record.version < 100:
             answer = client.get(f"/v1/changes?since={epoch}.{record.version}&limit=7")
             if answer.status != 200:
