@@ -69,6 +69,15 @@ public struct StateServer: Service, Sendable {
             door: StoreDoor(store, model: model), logger: logger)
         relay.connect(desk: desk, saver: journal.map { SnapshotSaver(journal: $0, board: board, logger: logger) })
         self.desk = desk
+        // What the process before was about to do is not done any more.
+        if origin.cursor.version > 0, model.handles(StoreResume.type) {
+            do throws(DispatchError) {
+                try store.dispatch(StoreResume())
+            } catch {
+                logger.warning(
+                    "resume refused", metadata: ["code": .string(error.code), "reason": .string("\(error)")])
+            }
+        }
         let (host, port) = try settings.listenAddress()
         server = HTTPServer(
             configuration: ServerConfiguration(

@@ -71,7 +71,7 @@ package struct Replay<State: StateType>: HistoryFollower {
         guard let type = members.first(where: { $0.key == "type" })?.value.string else {
             throw HistoryFault(recorded, "an action without a type is recorded")
         }
-        guard let actionType = model.catalogue.actions[type] else {
+        guard let actionType = model.actionType(of: type) else {
             throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
         }
         do throws(JSONFault) {
