@@ -96,6 +96,9 @@ package struct Model<State: StateType>: Sendable {
     /// The slices that an action's reducers can change; nil when no reducer handles it.
     func scopes(of type: String) -> [[String]]? { routes[type]?.scopes }
 
+    /// The Swift type of an action type, the store's own included; nil when nothing handles it.
+    func actionType(of type: String) -> (any Action.Type)? { routes[type]?.actionType }
+
     /// Whether anything handles actions of a type.
     package func handles(_ type: String) -> Bool { routes[type] != nil }
 

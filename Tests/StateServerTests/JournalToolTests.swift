@@ -60,7 +60,7 @@ struct JournalToolTests {
         var generator = Numbers(state: seed)
         let journal = try scratch.journal("recorded")
         let store = Store(
-            model: try Model(Sums()), origin: .init(cursor: Cursor(journal.epoch, 0)),
+            model: try Model(Sums()), origin: .init(state: Sums.State(), cursor: Cursor(journal.epoch, 0)),
             now: { Timestamp(milliseconds: 77) }, recorder: { try journal.record($0) })
         for index in 0..<count {
             var items: [Submission.Item] = []
