@@ -39,11 +39,15 @@ package struct Replay<State: StateType>: HistoryFollower {
         let actions = try actions(of: recorded)
         var next = state
         for action in actions {
+            let type = type(of: action).type
+            guard !model.isCommand(type) else {
+                throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
+            }
             do throws(Rejection) {
                 try model.reduce(&next, action)
             } catch {
                 throw HistoryFault(
-                    recorded, type: type(of: action).type,
+                    recorded, type: type,
                     "today's domain rejects the action with \(error.code): \(error.detail)")
             }
         }
