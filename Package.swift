@@ -11,6 +11,7 @@ let package = Package(
     products: [
         .library(name: "StateStore", targets: ["StateStore"]),
         .library(name: "StateServer", targets: ["StateServer"]),
+        .library(name: "StateServerTesting", targets: ["StateServerTesting"]),
         .executable(name: "storekeeper", targets: ["storekeeper"]),
     ],
     dependencies: [
@@ -77,7 +78,10 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "SystemPackage", package: "swift-system"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
+        // The test kit for domains: a store that states the expected change, a clock that is turned by hand.
+        .target(name: "StateServerTesting", dependencies: ["StateJSON", "StateStore"]),
         // The example domains, one file each.
         .target(name: "Showcase", dependencies: ["StateStore"]),
         // The command line.
@@ -87,15 +91,14 @@ let package = Package(
                 "Showcase", "StateServer", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
     ],
     cxxLanguageStandard: .cxx17
 )
 
 for suite in [
-    "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "Showcase",
+    "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
+    "StateServerTesting", "Showcase",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(

@@ -6,6 +6,7 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateJournal
 public import StateStore
+internal import UnixSignals
 
 /// A store behind HTTP: the parts built and connected, started and stopped.
 ///
@@ -102,6 +103,17 @@ public struct StateServer: Service, Sendable {
         // It ends by cancellation; that it says so by throwing is of no interest.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()
+    }
+
+    /// Serves until SIGTERM or SIGINT, and then stops as the contract says.
+    ///
+    /// For a program that runs nothing else; beside other services, run this one in their `ServiceGroup`.
+    ///
+    /// - Throws: `ServerError` when the address cannot be listened on.
+    public func runUntilSignal() async throws {
+        try await ServiceGroup(
+            configuration: .init(services: [self], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        ).run()
     }
 
     private func stop() async {
