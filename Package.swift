@@ -11,6 +11,7 @@ let package = Package(
     products: [
         .library(name: "StateStore", targets: ["StateStore"]),
         .library(name: "StateServer", targets: ["StateServer"]),
+        .library(name: "StateServerTesting", targets: ["StateServerTesting"]),
         .executable(name: "storekeeper", targets: ["storekeeper"]),
     ],
     dependencies: [
@@ -79,7 +80,10 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "SystemPackage", package: "swift-system"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
+        // The test kit for domains: a store that states the expected change, a clock that is turned by hand.
+        .target(name: "StateServerTesting", dependencies: ["StateJSON", "StateStore"]),
         // The example domains, one file each.
         .target(name: "Showcase", dependencies: ["StateStore"]),
         // The command line.
@@ -92,15 +96,14 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
     ],
     cxxLanguageStandard: .cxx17
 )
 
 for suite in [
-    "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "Showcase",
+    "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
+    "StateServerTesting", "Showcase",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(

@@ -6,11 +6,15 @@ struct ActionSchemas {
     private let actions: [(type: String, payload: JSONValue)]
     private let views: [String]
 
-    init(_ catalogue: Catalogue) {
-        actions = catalogue.types.compactMap { type in
-            catalogue.actions[type].map { (type, SchemaProbe.schema(of: $0)) }
+    /// Where the store is.
+    private let root: String
+
+    init(_ scope: Scope) {
+        actions = scope.types.compactMap { type in
+            scope.actions[type].map { (type, SchemaProbe.schema(of: $0)) }
         }
-        views = catalogue.views.keys.sorted()
+        views = scope.views.keys.sorted()
+        root = scope.path
     }
 
     /// `{"actions":[{"type","payload":<JSON Schema>}]}`, sorted by type.
@@ -77,22 +81,25 @@ struct ActionSchemas {
         let atLeast = Self.query("at-least", "A cursor that the answer must not be older than", "string")
         var paths = JSONObject()
         let version = Self.query("version", "A past version, while it is kept", "integer")
-        let reading = [wait, atLeast, version, pretty]
-        paths["/v1"] = Self.get("Who this server is", [pretty])
-        paths["/v1/state"] = Self.get("The whole state", reading)
-        paths["/v1/state/{pointer}"] = Self.get(
+        let keyed = Self.query("as", "keyed: IDs of the entities that came, went or changed", "string")
+        let known = Self.query("since", "With as=keyed, the cursor that the client stands at", "string")
+        let viewing = [wait, atLeast, version, pretty]
+        let reading = viewing + [keyed, known]
+        paths["\(root)"] = Self.get("Who this server is", [pretty])
+        paths["\(root)/state"] = Self.get("The whole state", reading)
+        paths["\(root)/state/{pointer}"] = Self.get(
             "A part of the state by JSON Pointer",
             [Self.parameter("pointer", "path", "Tokens of a JSON Pointer", "string", isRequired: true)] + reading)
-        for view in views { paths["/v1/views/\(view)"] = Self.get("The view \(view)", reading) }
-        paths["/v1/views"] = Self.get("The named views", [pretty])
-        paths["/v1/changes"] = Self.get(
+        for view in views { paths["\(root)/views/\(view)"] = Self.get("The view \(view)", viewing) }
+        paths["\(root)/views"] = Self.get("The named views", [pretty])
+        paths["\(root)/changes"] = Self.get(
             "Every commit after a cursor",
             [
                 Self.parameter("since", "query", "A cursor, oldest or now", "string", isRequired: true), wait,
                 Self.query("limit", "How many commits at most", "integer"),
                 Self.query("path", "Only commits that touch this JSON Pointer", "string"),
                 Self.query("types", "Only commits with these action types, comma-separated", "string"),
-                Self.query("on-lost", "snapshot: answer a lost cursor with the state", "string"), pretty,
+                Self.query("on-lost", "snapshot: answer a lost cursor with the state", "string"), keyed, pretty,
             ], schema: "Changes")
         var actions = JSONObject()
         if case .object(let get) = Self.get("The action types", [pretty]) { actions["get"] = get["get"] }
@@ -105,6 +112,9 @@ struct ActionSchemas {
                     Self.query("path", "What If-Match guards", "string"), pretty,
                     Self.parameter("Idempotency-Key", "header", "Makes a retry safe", "string", isRequired: false),
                     Self.parameter("If-Match", "header", "The tag that path must have", "string", isRequired: false),
+                    Self.parameter(
+                        "Prefer", "header", "return=minimal, return=representation, wait=<seconds>", "string",
+                        isRequired: false),
                 ])
             ),
             (
@@ -133,8 +143,8 @@ struct ActionSchemas {
                             ("application/x-ndjson", .of(("schema", Self.reference("Action")))))
                     ))
             ), ("responses", Self.responses(schema: "Receipt")))
-        paths["/v1/actions"] = .object(actions)
-        paths["/v1/actions/{id}"] = Self.get(
+        paths["\(root)/actions"] = .object(actions)
+        paths["\(root)/actions/{id}"] = Self.get(
             "What became of an action",
             [Self.parameter("id", "path", "The ID of a commit or an action", "string", isRequired: true), pretty])
         return .object(paths)

@@ -1,5 +1,5 @@
 package import HTTPMessages
-internal import StateJSON
+package import StateJSON
 package import StateStore
 
 /// What a request comes to: an answer, or what the rim has to do to find one.
@@ -12,8 +12,8 @@ package enum Answer: Sendable {
     case read(ReadRequest)
     /// Read the commits after a position, now or later; then ``Contract/response(to:_:)``.
     case follow(FollowRequest)
-    /// Find what became of an action; then ``Contract/response(toOutcomeOf:_:head:requestID:)``.
-    case outcome(id: String, Style)
+    /// Find what became of an action; then ``Contract/response(toOutcomeOf:_:_:head:style:requestID:)``.
+    case outcome(id: String, Scope, Style)
     /// Whether the process lives: as long as it answers, it does.
     case live
     /// Whether the process takes actions.
@@ -50,6 +50,8 @@ package struct DispatchRequest: Sendable {
     }
 
     package var form: Form
+    /// The store that the client sees.
+    package var scope: Scope
     package var lines: [Line]
     package var returning: Preferences.Return?
     /// How long the client waits for what the action causes to settle.
@@ -59,7 +61,10 @@ package struct DispatchRequest: Sendable {
 
 /// A GET of a selection.
 package struct ReadRequest: Sendable {
+    /// Named as in the whole store.
     package var selection: Selection
+    /// The store that the client sees.
+    package var scope: Scope
     /// `If-None-Match`: content that the client has already.
     package var known: TagSet?
     /// How long the client waits for other content.
@@ -75,13 +80,29 @@ package struct ReadRequest: Sendable {
 /// A GET of the commits after a position.
 package struct FollowRequest: Sendable {
     /// Where the follower stands.
-    package enum Since: Sendable, Equatable { case cursor(Cursor), oldest, now }
+    package enum Since: Sendable, Equatable {
+        case cursor(Cursor), oldest, now
+        /// It has seen nothing yet.
+        case never
+    }
+    /// How the changes are told.
+    package enum Form: Sendable, Hashable {
+        /// Commit by commit, each with its patch.
+        case patches
+        /// Commit by commit, each with the IDs of the entities that it concerns.
+        case keyed
+        /// All at once, as the IDs of the entities in a place.
+        case difference(JSONPointer)
+    }
     /// What is answered when its position is gone.
     package enum OnLost: Sendable, Equatable { case problem, snapshot }
 
     package var since: Since
     package var limit: Int
     package var filter: ChangesFilter
+    /// The store that the client sees.
+    package var scope: Scope
+    package var form: Form
     package var wait: Wait?
     package var onLost: OnLost
     package var style: Style

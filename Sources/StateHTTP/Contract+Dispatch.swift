@@ -23,7 +23,7 @@ extension Contract {
             var rest = outcomes[...]
             for line in request.lines {
                 let answer = line.content.flatMap { submission in
-                    result(of: rest.popFirst() ?? .draining, submission.form, epoch: head.epoch)
+                    result(of: rest.popFirst() ?? .draining, submission.form, request.scope, epoch: head.epoch)
                 }
                 switch answer {
                 case .success(let receipt): body += receipt
@@ -46,7 +46,7 @@ extension Contract {
         var form = Submission.Form.single
         if case .success(let submission)? = request.lines.first?.content { form = submission.form }
         let body: [UInt8]
-        switch result(of: outcome, form, cascade, epoch: head.epoch) {
+        switch result(of: outcome, form, request.scope, cascade, epoch: head.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
             return response(to: problem, head: head, requestID: requestID, style: request.style)
@@ -84,15 +84,17 @@ extension Contract {
     }
 
     private func result(
-        of outcome: Outcome, _ form: Submission.Form, _ cascade: CascadeReport? = nil, epoch: Epoch
+        of outcome: Outcome, _ form: Submission.Form, _ scope: Scope, _ cascade: CascadeReport? = nil, epoch: Epoch
     ) -> Result<[UInt8], Problem> {
         switch outcome {
-        case .committed(let receipt): .success(Self.json(receipt, cascade, epoch: epoch))
+        case .committed(let receipt): .success(Self.json(receipt, scope, cascade, epoch: epoch))
         case .wouldCommit(let isChange, let patch):
-            .success(Array(#"{"dryRun":true,"changed":\#(isChange),"patch":"#.utf8) + patch + [UInt8(ascii: "}")])
+            .success(
+                Array(#"{"dryRun":true,"changed":\#(isChange),"patch":"#.utf8)
+                    + (scope.isWhole ? patch : scope.patch(patch)) + [UInt8(ascii: "}")])
         case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))
         case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: form == .batch ? index : nil))
-        case .preconditionFailed(let failure): .failure(Self.problem(failure))
+        case .preconditionFailed(let failure): .failure(Self.problem(failure, scope))
         case .keyReused:
             .failure(
                 Problem(
@@ -117,7 +119,9 @@ extension Contract {
         }
     }
 
-    private static func json(_ receipt: Receipt, _ cascade: CascadeReport?, epoch: Epoch) -> [UInt8] {
+    private static func json(
+        _ receipt: Receipt, _ scope: Scope, _ cascade: CascadeReport?, epoch: Epoch
+    ) -> [UInt8] {
         var writer = JSONWriter(capacity: 96)
         var isFirst = true
         let cursor = Cursor(epoch, receipt.version).description
@@ -135,26 +139,28 @@ extension Contract {
             writer.byte(UInt8(ascii: "{"))
             var isFirstPart = true
             for (pointer, value) in representation {
+                guard let place = scope.inner(pointer) else { continue }
                 writer.separator(&isFirstPart)
-                writer.string(pointer.description)
+                writer.string(place.description)
                 writer.byte(UInt8(ascii: ":"))
                 writer.raw(value ?? Array("null".utf8))
             }
             writer.byte(UInt8(ascii: "}"))
         }
-        if let cascade { write(cascade, epoch: epoch, to: &writer, &isFirst) }
+        if let cascade { write(cascade, scope, epoch: epoch, to: &writer, &isFirst) }
         writer.byte(UInt8(ascii: "}"))
         return writer.bytes
     }
 
     /// Appends the members that tell what a commit has caused.
     private static func write(
-        _ cascade: CascadeReport, epoch: Epoch, to writer: inout JSONWriter, _ isFirst: inout Bool
+        _ cascade: CascadeReport, _ scope: Scope, epoch: Epoch, to writer: inout JSONWriter, _ isFirst: inout Bool
     ) {
         writer.key("settled", &isFirst)
         writer.bool(cascade.isSettled)
         writer.key("caused", &isFirst)
-        writer.array(cascade.caused) { commit, writer in
+        let isOwn = { (type: String) in scope.isWhole || scope.actions[type] != nil }
+        writer.array(cascade.caused.filter { $0.types.allSatisfy(isOwn) }) { commit, writer in
             var isFirst = true
             writer.byte(UInt8(ascii: "{"))
             writer.key("cursor", &isFirst)
@@ -175,9 +181,10 @@ extension Contract {
             writer.key("causedCount", &isFirst)
             writer.integer(cascade.causedCount)
         }
-        guard !cascade.refused.isEmpty else { return }
+        let refused = cascade.refused.filter { isOwn($0.type) }
+        guard !refused.isEmpty else { return }
         writer.key("refused", &isFirst)
-        writer.array(cascade.refused) { refused, writer in
+        writer.array(refused) { refused, writer in
             var isFirst = true
             writer.byte(UInt8(ascii: "{"))
             writer.key("type", &isFirst)
@@ -201,9 +208,10 @@ extension Contract {
             members: index.map { [.init("index", Array(String($0).utf8))] } ?? [])
     }
 
-    private static func problem(_ failure: PreconditionFailure) -> Problem {
+    private static func problem(_ failure: PreconditionFailure, _ scope: Scope) -> Problem {
+        let pointer = scope.inner(failure.pointer) ?? failure.pointer
         var members: [Problem.Member] = [
-            .string("pointer", failure.pointer.description), .init("expected", failure.expected),
+            .string("pointer", pointer.description), .init("expected", failure.expected),
         ]
         // Where there is nothing, there is no actual value either: null would be a value.
         if let actual = failure.actual { members.append(.init("actual", actual)) }
@@ -211,7 +219,7 @@ extension Contract {
         let found = failure.actual == nil ? "there is nothing there" : "another value is there"
         return Problem(
             .preconditionFailed, "precondition-failed",
-            "\(failure.pointer.tokens.isEmpty ? "the state" : failure.pointer.description) is not as expected: \(found); nothing was committed",
+            "\(pointer.tokens.isEmpty ? "the state" : pointer.description) is not as expected: \(found); nothing was committed",
             members: members)
     }
 }

@@ -7,13 +7,14 @@ package import StateStore
 extension Contract {
     /// Says which commits there are, and where to go on.
     package func response(to request: FollowRequest, _ page: ChangesPage) -> Response {
+        if case .difference(let pointer) = request.form { return difference(request, at: pointer, page) }
         var writer = JSONWriter(capacity: 256 + page.commits.reduce(0) { $0 + $1.action.count + $1.patch.count + 160 })
         let epoch = page.head.epoch
         writer.raw("{\"changes\":[")
         var isFirst = true
         for commit in page.commits {
             writer.separator(&isFirst)
-            Self.write(commit, epoch: epoch, to: &writer)
+            write(commit, of: request.scope, as: request.form, epoch: epoch, to: &writer)
         }
         writer.raw("],\"next\":")
         writer.string(Cursor(epoch, page.next).description)
@@ -33,7 +34,7 @@ extension Contract {
     ) -> Response {
         guard request.onLost == .snapshot, let state = try? state() else {
             return response(
-                to: lost(code.rawValue, position), head: position.head, requestID: request.requestID,
+                to: lost(code.rawValue, position, request.scope), head: position.head, requestID: request.requestID,
                 style: request.style)
         }
         var writer = JSONWriter(capacity: state.count + 128)
@@ -49,16 +50,16 @@ extension Contract {
 
     /// Says what has become of an action.
     package func response(
-        toOutcomeOf id: String, _ commit: Commit?, head: Cursor, style: Style, requestID: String
+        toOutcomeOf id: String, _ commit: Commit?, _ scope: Scope, head: Cursor, style: Style, requestID: String
     ) -> Response {
-        guard let commit else {
+        guard let commit, scope.filter?.holds(commit) ?? true else {
             let problem = Problem(
                 .notFound, "no-such-action",
                 "no commit with this ID is kept: it was never committed, or it is older than the history that is kept")
             return response(to: problem, head: head, requestID: requestID, style: style)
         }
         var writer = JSONWriter()
-        Self.write(commit, epoch: head.epoch, to: &writer)
+        write(commit, of: scope, as: .patches, epoch: head.epoch, to: &writer)
         writer.bytes.removeLast()
         writer.raw(",\"changed\":")
         writer.bool(commit.isChange)
@@ -73,7 +74,64 @@ extension Contract {
         return response
     }
 
-    static func write(_ commit: Commit, epoch: Epoch, to writer: inout JSONWriter) {
+    /// Says what has become of the entities in a place since the client looked.
+    private func difference(_ request: FollowRequest, at pointer: JSONPointer, _ page: ChangesPage) -> Response {
+        var difference = KeyedDifference(catalogue.collections)
+        // A recorded patch is JSON that this program has written.
+        for commit in page.commits { try? difference.add(patch: commit.patch) }
+        var writer = JSONWriter()
+        writer.raw("{\"collections\":")
+        difference.write(at: pointer, of: request.scope, to: &writer)
+        return differed(request, writer, next: Cursor(page.head.epoch, page.next), isMore: page.isMore, page.head)
+    }
+
+    /// Says which entities there are in a place, to a client that has seen nothing or whose position is gone.
+    ///
+    /// - Throws: `EncodingError`, never for a committed state.
+    package func initialDifference(to request: FollowRequest, in snapshot: Snapshot) throws -> Response {
+        guard case .difference(let pointer) = request.form else {
+            return response(to: .ourFault, head: snapshot.cursor, requestID: request.requestID)
+        }
+        guard try snapshot.encoded(.pointer(pointer)) != nil || request.since != .never else {
+            return response(
+                to: Self.nothing(at: .pointer(pointer), request.scope), head: snapshot.cursor,
+                requestID: request.requestID, style: request.style)
+        }
+        var writer = JSONWriter()
+        writer.raw("{\"collections\":{")
+        var isFirst = true
+        for collection in catalogue.collections where collection.entities.overlaps(pointer) {
+            guard let place = request.scope.inner(collection.entities),
+                var ids = try snapshot.encoded(.pointer(collection.ids))?.bytes
+            else { continue }
+            if let token = pointer.tokens.dropFirst(collection.entities.tokens.count).first {
+                ids = [UInt8(ascii: "[")] + collection.id(token) + [UInt8(ascii: "]")]
+            }
+            writer.separator(&isFirst)
+            writer.string(place.description)
+            writer.raw(":{\"initial\":")
+            writer.raw(ids)
+            writer.byte(UInt8(ascii: "}"))
+        }
+        writer.byte(UInt8(ascii: "}"))
+        return differed(request, writer, next: snapshot.cursor, isMore: false, snapshot.cursor)
+    }
+
+    private func differed(
+        _ request: FollowRequest, _ writer: JSONWriter, next: Cursor, isMore: Bool, _ head: Cursor
+    ) -> Response {
+        var writer = writer
+        writer.raw(",\"next\":")
+        writer.string(next.description)
+        writer.raw(",\"more\":")
+        writer.bool(isMore)
+        writer.byte(UInt8(ascii: "}"))
+        return applied(.json(.ok, writer.bytes, style: request.style, head: head), request.wait)
+    }
+
+    private func write(
+        _ commit: Commit, of scope: Scope, as form: FollowRequest.Form, epoch: Epoch, to writer: inout JSONWriter
+    ) {
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
         writer.key("version", &isFirst)
@@ -81,7 +139,7 @@ extension Contract {
         writer.key("cursor", &isFirst)
         writer.string(Cursor(epoch, commit.version).description)
         writer.key("time", &isFirst)
-        writer.string(text(commit.time))
+        writer.string(Self.text(commit.time))
         writer.key("id", &isFirst)
         writer.string(commit.id)
         if let cause = commit.cause {
@@ -93,9 +151,17 @@ extension Contract {
             writer.string(root)
         }
         writer.key("action", &isFirst)
-        writer.raw(commit.action)
-        writer.key("patch", &isFirst)
-        writer.raw(commit.patch)
+        writer.raw(scope.isWhole ? commit.action : scope.action(of: commit))
+        if form == .patches {
+            writer.key("patch", &isFirst)
+            writer.raw(scope.isWhole ? commit.patch : scope.patch(commit.patch))
+        } else {
+            var difference = KeyedDifference(catalogue.collections)
+            // A recorded patch is JSON that this program has written.
+            try? difference.add(patch: commit.patch)
+            writer.key("keyed", &isFirst)
+            difference.write(at: scope.place, of: scope, to: &writer)
+        }
         writer.byte(UInt8(ascii: "}"))
     }
 

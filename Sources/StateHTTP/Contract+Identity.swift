@@ -3,7 +3,7 @@ internal import StateStore
 
 extension Contract {
     /// Who this server is, and where everything stands.
-    func identity(_ position: HeadPosition) -> [UInt8] {
+    func identity(_ position: HeadPosition, _ scope: Scope) -> [UInt8] {
         var writer = JSONWriter()
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
@@ -32,10 +32,22 @@ extension Contract {
             writer.byte(UInt8(ascii: ":"))
             writer.integer(value)
         }
-        writer.raw("},\"links\":{\"state\":\"/v1/state\",\"views\":\"/v1/views\",\"actions\":\"/v1/actions\"")
-        writer.raw(",\"changes\":\"/v1/changes?since=")
-        writer.raw(position.head.description.utf8)
-        writer.raw("\",\"openapi\":\"/v1/openapi.json\"}}")
+        writer.raw("},\"links\":{")
+        var isFirstLink = true
+        var links = ["state", "views", "actions", "changes?since=\(position.head)", "openapi.json"]
+        if scope.isWhole { links.insert("stores", at: 3) }
+        for link in links {
+            writer.separator(&isFirstLink)
+            writer.string(String(link.prefix { $0.isLetter }))
+            writer.byte(UInt8(ascii: ":"))
+            writer.string("\(scope.path)/\(link)")
+        }
+        writer.raw("}}")
         return writer.bytes
     }
+}
+
+extension Scope {
+    /// Where the store is.
+    var path: String { isWhole ? "/v1" : "/v1/stores/\(name)" }
 }

@@ -13,18 +13,18 @@ extension Problem.Member {
 
 extension Contract {
     /// A cursor that cannot be followed from: `cursor-lost` or `cursor-expired`.
-    func lost(_ code: String, _ position: HeadPosition) -> Problem {
+    func lost(_ code: String, _ position: HeadPosition, _ scope: Scope) -> Problem {
         let reason =
             code == "cursor-lost"
             ? "the cursor is not of this store's history: it has another epoch or is above the head"
             : "the changes after the cursor are no longer kept"
         return Problem(
-            .gone, code, "\(reason); read /v1/state and go on from its State-Cursor",
+            .gone, code, "\(reason); read \(scope.path)/state and go on from its State-Cursor",
             members: [
                 .string("epoch", position.head.epoch.text),
                 .string("oldest", Cursor(position.head.epoch, position.oldest).description),
                 .string("head", position.head.description),
-            ], fields: [.link: "</v1/state>; rel=\"resync\""])
+            ], fields: [.link: "<\(scope.path)/state>; rel=\"resync\""])
     }
 
     static func aheadOfHead(_ head: Cursor, hint: String = "") -> Problem {
@@ -34,13 +34,17 @@ extension Contract {
             members: [.string("head", head.description)])
     }
 
-    static func nothing(at selection: Selection) -> Problem {
+    static func nothing(at selection: Selection, _ scope: Scope) -> Problem {
         switch selection {
         case .pointer(let pointer):
             Problem(
-                .notFound, "no-such-path", "there is nothing in the state at \(pointer.description)",
-                members: [.string("pointer", pointer.description)])
-        case .view(let name): Problem(.notFound, "no-such-view", "the view \(name) has no value")
+                .notFound, "no-such-path",
+                "there is nothing in the state at \((scope.inner(pointer) ?? pointer).description)",
+                members: [.string("pointer", (scope.inner(pointer) ?? pointer).description)])
+        case .view(let name):
+            Problem(
+                .notFound, "no-such-view",
+                "the view \(name.dropFirst(scope.isWhole ? 0 : scope.name.count + 1)) has no value")
         }
     }
 }

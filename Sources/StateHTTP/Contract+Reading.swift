@@ -8,7 +8,8 @@ extension Contract {
     package func response(to request: ReadRequest, _ reading: Reading) -> Response {
         guard let encoded = reading.encoded else {
             return response(
-                to: Self.nothing(at: request.selection), head: reading.cursor, requestID: request.requestID,
+                to: Self.nothing(at: request.selection, request.scope), head: reading.cursor,
+                requestID: request.requestID,
                 style: request.style)
         }
         // Indented bytes are other bytes: their tag is weak.

@@ -27,17 +27,21 @@ package struct ContractLimits: Sendable {
 package struct Contract: Sendable {
     let catalogue: Catalogue
     let limits: ContractLimits
-    /// The catalogue and the description of the interface never change while the process runs.
-    private let catalogueBody: [UInt8]
-    private let openAPIBody: [UInt8]
+    /// The derived stores by name.
+    private let stores: [String: Scope]
+    /// The catalogue and the description of the interface, of each store by its name, never change while the process runs.
+    private let documents: [String: (catalogue: [UInt8], openAPI: [UInt8])]
 
     /// Prepares the interface for a domain's actions and views.
     package init(catalogue: Catalogue, limits: ContractLimits = ContractLimits()) {
         self.catalogue = catalogue
         self.limits = limits
-        let schemas = ActionSchemas(catalogue)
-        catalogueBody = schemas.catalogue
-        openAPIBody = schemas.openAPI
+        stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
+        documents = Dictionary(
+            uniqueKeysWithValues: ([catalogue.whole] + catalogue.stores).map { scope in
+                let schemas = ActionSchemas(scope)
+                return (scope.name, (schemas.catalogue, schemas.openAPI))
+            })
     }
 
     /// Reads a request.
@@ -66,21 +70,62 @@ package struct Contract: Sendable {
         case ("livez", nil): return try operations(.live, request, target)
         case ("readyz", nil): return try operations(.ready, request, target)
         case ("metrics", nil): return try operations(.metrics, request, target)
-        case ("v1", nil): return try fixed(request, target) { identity(position) }
-        case ("v1", "") where path.count == 2: return try fixed(request, target) { identity(position) }
-        case ("v1", "state"):
-            let selection = Selection.pointer(JSONPointer(try tokens(path.dropFirst(2))))
-            return try read(selection, request, target, position, requestID)
-        case ("v1", "views"): return try views(request, target, path, position, requestID)
-        case ("v1", "actions"): return try actions(request, target, path)
-        case ("v1", "changes") where path.count == 2:
-            return try follow(request, target, position, requestID)
-        case ("v1", "openapi.json") where path.count == 2: return try fixed(request, target) { openAPIBody }
-        default:
-            throw Problem(
-                .notFound, "no-such-route",
-                "there is nothing at this path; GET /v1 tells where state, actions and changes are")
+        case ("v1", "stores") where path.count > 2 && path[2] != "":
+            guard let scope = stores[path[2]] else {
+                throw Problem(
+                    .notFound, "no-such-store",
+                    "there is no derived store of this name; there are \(stores.keys.sorted().joined(separator: ", "))")
+            }
+            return try route(request, target, path.dropFirst(3), scope, position, requestID)
+        case ("v1", "stores"): return try fixed(request, target) { list(stores.keys.sorted(), of: "stores", in: "/v1") }
+        case ("v1", _): return try route(request, target, path.dropFirst(), catalogue.whole, position, requestID)
+        default: throw Self.nowhere
         }
+    }
+
+    /// Reads a request to a store, the whole or a derived one; `path` is what comes after the store's own.
+    private func route(
+        _ request: Request, _ target: RequestTarget, _ path: ArraySlice<String>, _ scope: Scope,
+        _ position: HeadPosition, _ requestID: String
+    ) throws(Problem) -> Answer {
+        switch path.first {
+        case nil: return try fixed(request, target) { identity(position, scope) }
+        case "" where path.count == 1: return try fixed(request, target) { identity(position, scope) }
+        case "state":
+            let pointer = scope.outer(JSONPointer(try tokens(path.dropFirst())))
+            return try read(.pointer(pointer), scope, request, target, position, requestID)
+        case "views": return try views(request, target, Array(path.dropFirst()), scope, position, requestID)
+        case "actions": return try actions(request, target, Array(path.dropFirst()), scope)
+        case "changes" where path.count == 1: return try follow(request, target, scope, position, requestID)
+        case "openapi.json" where path.count == 1:
+            return try fixed(request, target) { documents[scope.name]?.openAPI ?? [] }
+        default: throw Self.nowhere
+        }
+    }
+
+    private static var nowhere: Problem {
+        Problem(
+            .notFound, "no-such-route",
+            "there is nothing at this path; GET /v1 tells where state, actions and changes are")
+    }
+
+    /// A document that lists what has a name, and where each is.
+    private func list(_ names: [String], of kind: String, in root: String) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.byte(UInt8(ascii: "{"))
+        writer.string(kind)
+        writer.byte(UInt8(ascii: ":"))
+        writer.array(names) { name, writer in
+            var isFirst = true
+            writer.byte(UInt8(ascii: "{"))
+            writer.key("name", &isFirst)
+            writer.string(name)
+            writer.key("href", &isFirst)
+            writer.string("\(root)/\(kind)/\(name)")
+            writer.byte(UInt8(ascii: "}"))
+        }
+        writer.byte(UInt8(ascii: "}"))
+        return writer.bytes
     }
 
     private func tokens(_ segments: ArraySlice<String>) throws(Problem) -> [String] {
@@ -113,56 +158,54 @@ package struct Contract: Sendable {
     }
 
     private func views(
-        _ request: Request, _ target: RequestTarget, _ path: [String], _ position: HeadPosition, _ requestID: String
+        _ request: Request, _ target: RequestTarget, _ path: [String], _ scope: Scope, _ position: HeadPosition,
+        _ requestID: String
     ) throws(Problem) -> Answer {
-        if path.count == 2 {
-            return try fixed(request, target) {
-                var writer = JSONWriter()
-                writer.raw("{\"views\":[")
-                var isFirst = true
-                for name in catalogue.views.keys.sorted() {
-                    writer.separator(&isFirst)
-                    writer.raw("{\"name\":")
-                    writer.string(name)
-                    writer.raw(",\"href\":")
-                    writer.string("/v1/views/\(name)")
-                    writer.byte(UInt8(ascii: "}"))
-                }
-                writer.raw("]}")
-                return writer.bytes
-            }
-        }
-        guard path.count == 3, catalogue.views[path[2]] != nil else {
-            let names = catalogue.views.keys.sorted().joined(separator: ", ")
+        let names = scope.views.keys.sorted()
+        if path.isEmpty { return try fixed(request, target) { list(names, of: "views", in: scope.path) } }
+        guard path.count == 1, let name = scope.views[path[0]] else {
             throw Problem(
                 .notFound, "no-such-view",
-                names.isEmpty ? "this store has no views" : "there is no such view; there are \(names)")
+                names.isEmpty
+                    ? "this store has no views"
+                    : "there is no such view; there are \(names.joined(separator: ", "))")
         }
-        return try read(.view(path[2]), request, target, position, requestID)
+        return try read(.view(name), scope, request, target, position, requestID)
     }
 
-    private func actions(_ request: Request, _ target: RequestTarget, _ path: [String]) throws(Problem) -> Answer {
-        if path.count == 2 {
+    private func actions(
+        _ request: Request, _ target: RequestTarget, _ path: [String], _ scope: Scope
+    ) throws(Problem) -> Answer {
+        if path.isEmpty {
             switch request.method {
-            case .post: return try dispatch(request, target)
-            case .get, .head: return try fixed(request, target) { catalogueBody }
+            case .post: return try dispatch(request, target, scope)
+            case .get, .head: return try fixed(request, target) { documents[scope.name]?.catalogue ?? [] }
             default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, POST, OPTIONS"))
             }
         }
         if let options = try onlyReads(request) { return .respond(options) }
         let parameters = try Parameters(target, known: ["pretty"])
         // An ID of the client's own may hold a slash.
-        return .outcome(id: path.dropFirst(2).joined(separator: "/"), try parameters.style())
+        return .outcome(id: path.joined(separator: "/"), scope, try parameters.style())
     }
 
     private func read(
-        _ selection: Selection, _ request: Request, _ target: RequestTarget, _ position: HeadPosition,
+        _ selection: Selection, _ scope: Scope, _ request: Request, _ target: RequestTarget, _ position: HeadPosition,
         _ requestID: String
     ) throws(Problem) -> Answer {
         if let options = try onlyReads(request) { return .respond(options) }
-        let parameters = try Parameters(target, known: ["wait", "at-least", "version", "pretty"])
+        var known: Set = ["wait", "at-least", "version", "pretty"]
+        if case .pointer = selection { known.formUnion(["as", "since"]) }
+        let parameters = try Parameters(target, known: known)
+        if case .pointer(let pointer) = selection, try isKeyed(parameters) {
+            return .follow(try difference(at: pointer, scope, request, parameters, requestID))
+        }
+        guard !parameters.has("since") else {
+            throw Problem(
+                .badRequest, "bad-parameter", "since goes with as=keyed; without it, If-None-Match says what is known")
+        }
         var read = ReadRequest(
-            selection: selection, wait: try wait(parameters, request), style: try parameters.style(),
+            selection: selection, scope: scope, wait: try wait(parameters, request), style: try parameters.style(),
             requestID: requestID)
         if let value = request.fields[.ifNoneMatch] {
             switch EntityTagCondition(value) {
@@ -175,7 +218,7 @@ package struct Contract: Sendable {
         }
         if let text = try parameters.text("at-least") {
             let cursor = try cursor(text, "at-least")
-            guard cursor.epoch == position.head.epoch else { throw lost("cursor-lost", position) }
+            guard cursor.epoch == position.head.epoch else { throw lost("cursor-lost", position, scope) }
             read.atLeast = cursor.version
             if cursor.version > position.head.version, read.wait == nil {
                 throw Self.aheadOfHead(position.head, hint: "; add wait to wait for it")
@@ -197,11 +240,35 @@ package struct Contract: Sendable {
         return .read(read)
     }
 
+    /// Whether differences are asked for as lists of IDs.
+    private func isKeyed(_ parameters: Parameters) throws(Problem) -> Bool {
+        switch try parameters.text("as") {
+        case nil: return false
+        case "keyed"?: return true
+        case _?: throw Problem(.badRequest, "bad-parameter", "as can only be keyed")
+        }
+    }
+
+    /// A GET of what has become of the entities in a place since the client looked.
+    private func difference(
+        at pointer: JSONPointer, _ scope: Scope, _ request: Request, _ parameters: Parameters, _ requestID: String
+    ) throws(Problem) -> FollowRequest {
+        guard !parameters.has("version"), !parameters.has("at-least") else {
+            throw Problem(.badRequest, "bad-parameter", "as=keyed takes since and wait, no version and no at-least")
+        }
+        let since = try parameters.text("since")
+        return FollowRequest(
+            since: try since.map { text throws(Problem) in .cursor(try cursor(text, "since")) } ?? .never,
+            limit: .max, filter: ChangesFilter(path: pointer), scope: scope, form: .difference(pointer),
+            wait: since == nil ? nil : try wait(parameters, request), onLost: .problem, style: try parameters.style(),
+            requestID: requestID)
+    }
+
     private func follow(
-        _ request: Request, _ target: RequestTarget, _ position: HeadPosition, _ requestID: String
+        _ request: Request, _ target: RequestTarget, _ scope: Scope, _ position: HeadPosition, _ requestID: String
     ) throws(Problem) -> Answer {
         if let options = try onlyReads(request) { return .respond(options) }
-        let known: Set = ["since", "wait", "limit", "path", "types", "on-lost", "pretty"]
+        let known: Set = ["since", "wait", "limit", "path", "types", "on-lost", "as", "pretty"]
         let parameters = try Parameters(target, known: known)
         guard let since = try parameters.text("since") else {
             throw Problem(
@@ -210,7 +277,8 @@ package struct Contract: Sendable {
         }
         var follow = FollowRequest(
             since: since == "oldest" ? .oldest : since == "now" ? .now : .cursor(try cursor(since, "since")),
-            limit: limits.changesLimitDefault, filter: ChangesFilter(), wait: try wait(parameters, request),
+            limit: limits.changesLimitDefault, filter: ChangesFilter(), scope: scope,
+            form: try isKeyed(parameters) ? .keyed : .patches, wait: try wait(parameters, request),
             onLost: .problem, style: try parameters.style(), requestID: requestID)
         if let text = try parameters.text("limit") {
             // However many digits: what is above the most is cut.
@@ -224,7 +292,7 @@ package struct Contract: Sendable {
             guard let pointer = JSONPointer(text: text) else {
                 throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
             }
-            follow.filter.path = pointer
+            follow.filter.path = scope.outer(pointer)
         }
         if let text = try parameters.text("types") {
             let types = text.split(separator: ",").map(String.init)
@@ -232,10 +300,12 @@ package struct Contract: Sendable {
                 throw Problem(.badRequest, "bad-parameter", "types must name at least one action type")
             }
             for type in types {
-                guard catalogue.actions[type] != nil else { throw unknownType(type, at: nil) }
+                let isOwn = scope.isWhole && Commit.isOfTheStore(type)
+                guard scope.actions[type] != nil || isOwn else { throw unknownType(type, at: nil, scope) }
                 follow.filter.types.append(type)
             }
         }
+        follow.filter.within = scope.filter
         switch try parameters.text("on-lost") {
         case "snapshot"?: follow.onLost = .snapshot
         case nil: break

@@ -5,19 +5,19 @@ internal import StateStore
 
 extension Contract {
     /// Reads a POST of actions.
-    func dispatch(_ request: Request, _ target: RequestTarget) throws(Problem) -> Answer {
+    func dispatch(_ request: Request, _ target: RequestTarget, _ scope: Scope) throws(Problem) -> Answer {
         let parameters = try Parameters(target, known: ["dry-run", "path", "pretty"])
         let purpose: Submission.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
         let returning = Preferences(request.fields[values: .prefer]).returning
         var dispatch = DispatchRequest(
-            form: .one, lines: [], returning: returning, style: try parameters.style())
+            form: .one, scope: scope, lines: [], returning: returning, style: try parameters.style())
         let conditions = Conditions(
-            tagGuard: try tagGuard(request, parameters), key: try idempotencyKey(request), purpose: purpose,
+            tagGuard: try tagGuard(request, parameters, scope), key: try idempotencyKey(request), purpose: purpose,
             wantsRepresentation: returning == .representation)
 
         switch try mediaType(request) {
         case .json:
-            let submission = try submission(request.body)
+            let submission = try submission(request.body, scope)
             if purpose == .commit { dispatch.wait = preferredWait(request) }
             dispatch.lines = [.init(1, .success(conditions.applied(to: submission, body: request.body, line: nil)))]
         case .lines:
@@ -32,7 +32,7 @@ extension Contract {
             for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
                 let content: Result<Submission, Problem>
                 do throws(Problem) {
-                    let submission = try submission(Array(line))
+                    let submission = try submission(Array(line), scope)
                     content = .success(conditions.applied(to: submission, body: Array(line), line: index))
                 } catch {
                     content = .failure(error)
@@ -92,7 +92,9 @@ extension Contract {
         }
     }
 
-    private func tagGuard(_ request: Request, _ parameters: Parameters) throws(Problem) -> Submission.TagGuard? {
+    private func tagGuard(
+        _ request: Request, _ parameters: Parameters, _ scope: Scope
+    ) throws(Problem) -> Submission.TagGuard? {
         let path = try parameters.text("path")
         guard let value = request.fields[.ifMatch] else {
             guard path == nil else {
@@ -104,7 +106,7 @@ extension Contract {
             throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
         }
         switch EntityTagCondition(value) {
-        case .any?: return .init(pointer, .any)
+        case .any?: return .init(scope.outer(pointer), .any)
         case .tags(let tags)?:
             // If-Match compares strongly: a weak tag matches nothing.
             let strong = tags.filter { !$0.isWeak }.map(\.opaque)
@@ -114,7 +116,7 @@ extension Contract {
                     "If-Match needs a strong tag: one that begins with W/, as answers to ?pretty have, matches nothing",
                     members: [.string("pointer", pointer.description)])
             }
-            return .init(pointer, .tags(strong))
+            return .init(scope.outer(pointer), .tags(strong))
         case nil: throw Problem(.badRequest, "bad-entity-tag", "If-Match must be * or a list of tags in double quotes")
         }
     }
@@ -147,7 +149,7 @@ extension Contract {
     }
 
     /// Reads one action, or an array of them as one transaction.
-    private func submission(_ body: [UInt8]) throws(Problem) -> Submission {
+    private func submission(_ body: [UInt8], _ scope: Scope) throws(Problem) -> Submission {
         let document: JSONDocument
         do throws(JSONFault) {
             document = try JSONDocument(body, depthMax: limits.depthMax)
@@ -165,7 +167,7 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Submission.Expectation] = []
-            let item = try item(node, &expectations)
+            let item = try item(node, &expectations, scope)
             var submission = Submission([item])
             submission.expectations = expectations
             return submission
@@ -179,14 +181,14 @@ extension Contract {
         }
         var expectations: [Submission.Expectation] = []
         var items: [Submission.Item] = []
-        for element in elements { items.append(try item(element, &expectations)) }
+        for element in elements { items.append(try item(element, &expectations, scope)) }
         var submission = Submission(items, form: .batch)
         submission.expectations = expectations
         return submission
     }
 
     private func item(
-        _ node: JSONNode, _ expectations: inout [Submission.Expectation]
+        _ node: JSONNode, _ expectations: inout [Submission.Expectation], _ scope: Scope
     ) throws(Problem) -> Submission.Item {
         guard let members = node.members else {
             throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
@@ -214,14 +216,14 @@ extension Contract {
             case "meta":
                 guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
                 meta = value.value.text
-            case "expect": try expect(value, &expectations)
+            case "expect": try expect(value, &expectations, scope)
             default:
                 throw invalid(value.pointer, "there is no such field; known are type, payload, id, meta, expect")
             }
         }
         guard let type else { throw invalid(node.pointer.appending("type"), "is missing; expected a string") }
-        guard let actionType = catalogue.actions[type] else {
-            throw unknownType(type, at: node.pointer.appending("type"))
+        guard let actionType = scope.actions[type] else {
+            throw unknownType(type, at: node.pointer.appending("type"), scope)
         }
         return .init(try decode(actionType, payload, in: node), id: id, meta: meta)
     }
@@ -240,7 +242,9 @@ extension Contract {
         }
     }
 
-    private func expect(_ node: JSONNode, _ expectations: inout [Submission.Expectation]) throws(Problem) {
+    private func expect(
+        _ node: JSONNode, _ expectations: inout [Submission.Expectation], _ scope: Scope
+    ) throws(Problem) {
         guard let elements = node.elements else {
             throw invalid(node.pointer, "expected an array of objects with \"path\" and \"value\"")
         }
@@ -255,7 +259,7 @@ extension Contract {
             guard let pointer = path.string.flatMap(JSONPointer.init(text:)) else {
                 throw invalid(path.pointer, "expected a JSON Pointer, empty or beginning with /")
             }
-            expectations.append(.init(pointer, value.value))
+            expectations.append(.init(scope.outer(pointer), value.value))
         }
     }
 
@@ -265,9 +269,10 @@ extension Contract {
             .unprocessableContent, "invalid-action", "\(place): \(detail)", parts: [.init(pointer.description, detail)])
     }
 
-    func unknownType(_ type: String, at pointer: JSONPointer?) -> Problem {
-        let near = NearestNames.of(type, among: catalogue.types)
-        let hint = near.isEmpty ? "GET /v1/actions lists them" : "did you mean \(near.joined(separator: " or "))?"
+    func unknownType(_ type: String, at pointer: JSONPointer?, _ scope: Scope) -> Problem {
+        let near = NearestNames.of(type, among: scope.types)
+        let hint =
+            near.isEmpty ? "GET \(scope.path)/actions lists them" : "did you mean \(near.joined(separator: " or "))?"
         let detail = "there is no action of this type; \(hint)"
         return Problem(
             pointer == nil ? .badRequest : .unprocessableContent, "unknown-action", detail,

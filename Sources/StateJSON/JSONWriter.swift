@@ -66,7 +66,8 @@ package struct JSONWriter {
         guard value.isFinite else { return false }
         // 2^53: up to here every whole Double is spelled exactly by its integer.
         if value == value.rounded(.towardZero), value.magnitude <= 9_007_199_254_740_992 {
-            if value == 0, value.sign == .minus { raw("-0") } else { integer(Int64(value)) }
+            // Minus zero too: read back, `-0` is a whole number, which has no sign to keep.
+            integer(Int64(value))
             return true
         }
         bytes.append(contentsOf: value.description.utf8)

@@ -98,18 +98,19 @@ extension Desk {
         }
     }
 
-    func outcome(_ id: String, _ style: Style, _ exchange: Exchange, _ requestID: String) -> Reply {
+    func outcome(_ id: String, _ scope: Scope, _ style: Style, _ exchange: Exchange, _ requestID: String) -> Reply {
         let head = position.head
         let version = Cursor(text: id).flatMap { $0.epoch == head.epoch ? $0.version : nil }
         let known = version.map { board.commit(version: $0) } ?? board.commit(id: id)
         guard known == nil, let journal else {
-            return .now(contract.response(toOutcomeOf: id, known, head: head, style: style, requestID: requestID))
+            return .now(
+                contract.response(toOutcomeOf: id, known, scope, head: head, style: style, requestID: requestID))
         }
         return reading(exchange, requestID) { [self] in
             let found = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: id)
             // The journal has a commit a moment before it is published.
             let commit = found.flatMap { $0.version <= head.version ? $0 : nil }
-            return contract.response(toOutcomeOf: id, commit, head: head, style: style, requestID: requestID)
+            return contract.response(toOutcomeOf: id, commit, scope, head: head, style: style, requestID: requestID)
         }
     }
 }

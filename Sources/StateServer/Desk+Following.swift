@@ -17,6 +17,7 @@ extension Desk {
             let page = ChangesPage(commits: [], next: position.head.version, isMore: false, head: position.head)
             return .now(contract.response(to: request, page))
         case .oldest: since = position.oldest
+        case .never: return initialDifference(request, exchange)
         case .cursor(let cursor):
             guard cursor.epoch == position.head.epoch else { return lostReply(.lost, request, exchange) }
             since = cursor.version
@@ -36,6 +37,8 @@ extension Desk {
         case .expired where request.since == .oldest: return follow(request, exchange)
         case .expired: return lostReply(.expired, request, exchange)
         case .aboveHead: return lostReply(.lost, request, exchange)
+        // Where much has happened since, the whole list is the shorter answer.
+        case .inJournal where request.form.isDifference: return initialDifference(request, exchange)
         case .inJournal(let head):
             return reading(exchange, request.requestID) { [self] in
                 let query = request.query(since: since)
@@ -50,8 +53,16 @@ extension Desk {
         }
     }
 
+    /// Every entity is new to a client that has seen nothing, or whose position is gone.
+    private func initialDifference(_ request: FollowRequest, _ exchange: Exchange) -> Reply {
+        reading(exchange, request.requestID) { [self] in
+            try contract.initialDifference(to: request, in: board.head)
+        }
+    }
+
     func lostReply(_ code: LostCursor, _ request: FollowRequest, _ exchange: Exchange) -> Reply {
-        guard request.onLost == .snapshot, board.head.weight(of: .pointer(.root)) > 1000 else {
+        if request.form.isDifference { return initialDifference(request, exchange) }
+        guard request.onLost == .snapshot, board.head.weight(of: .pointer(request.scope.place)) > 1000 else {
             return .now(lost(code, request))
         }
         return reading(exchange, request.requestID) { [self] in lost(code, request) }
@@ -61,6 +72,11 @@ extension Desk {
         let oldest = board.oldest
         let head = board.head
         return contract.response(
-            to: request, lost: code, position: HeadPosition(head: head.cursor, oldest: oldest), state: head.whole)
+            to: request, lost: code, position: HeadPosition(head: head.cursor, oldest: oldest)
+        ) { try head.encoded(.pointer(request.scope.place))?.bytes ?? [] }
     }
+}
+
+extension FollowRequest.Form {
+    fileprivate var isDifference: Bool { if case .difference = self { true } else { false } }
 }

@@ -79,12 +79,16 @@ extension Waiter {
     fileprivate struct Manner: Hashable {
         let style: Style
         let applied: Int?
+        var scope = ""
+        var form = FollowRequest.Form.patches
     }
 
     fileprivate var manner: Manner {
         switch kind {
-        case .read(let request): Manner(style: request.style, applied: request.wait?.applied)
-        case .follow(let request): Manner(style: request.style, applied: request.wait?.applied)
+        case .read(let request): Manner(style: request.style, applied: request.wait?.applied, scope: request.scope.name)
+        case .follow(let request):
+            Manner(
+                style: request.style, applied: request.wait?.applied, scope: request.scope.name, form: request.form)
         case .unknown: Manner(style: .compact, applied: nil)
         }
     }

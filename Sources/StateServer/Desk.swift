@@ -64,7 +64,7 @@ final class Desk: Sendable {
         case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, requestID)
         case .read(let read): return self.read(read, exchange)
         case .follow(let follow): return self.follow(follow, exchange)
-        case .outcome(let id, let style): return outcome(id, style, exchange, requestID)
+        case .outcome(let id, let scope, let style): return outcome(id, scope, style, exchange, requestID)
         case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
         case .ready: return .now(readiness(requestID))
         case .metrics: return .now(metrics())

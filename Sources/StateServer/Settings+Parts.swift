@@ -6,10 +6,14 @@ internal import StateStore
 /// The settings as each part of the server wants them.
 extension Settings {
     var storeLimits: StoreLimits {
-        StoreLimits(
+        var limits = StoreLimits(
             mailboxMax: integer("mailbox_actions_max"), idempotencyKeysMax: integer("idempotency_keys_max"),
             idempotencyLifetime: seconds("idempotency_seconds"), historyCommitsMax: integer("history_commits_max"),
             historyBytesMax: integer("history_bytes_max"))
+        limits.cascadeDepthMax = integer("cascade_depth_max")
+        limits.cascadeActionsMax = integer("cascade_actions_max")
+        limits.effectsMax = integer("effects_max")
+        return limits
     }
 
     var contractLimits: ContractLimits {

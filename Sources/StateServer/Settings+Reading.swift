@@ -23,10 +23,13 @@ public struct SettingsReading: Sendable {
     ///
     /// - Parameters:
     ///   - file: the path of a JSON file, or nil for none.
-    ///   - environment: variables; those that begin with `STOREKEEPER_` must be settings.
+    ///   - environment: variables, nil for the process's own; those that begin with `STOREKEEPER_` must be settings.
     ///   - flags: by key, what the command line says.
     /// - Throws: ``SettingsFault`` for a file that cannot be read, an unknown key, or a value out of its range.
-    public init(file: String?, environment: [String: String], flags: [String: String]) async throws {
+    public init(
+        file: String? = nil, environment: [String: String]? = nil, flags: [String: String] = [:]
+    ) async throws {
+        let environment = environment ?? ProcessInfo.processInfo.environment
         try Self.checkNames(
             environment.keys.filter { $0.hasPrefix("STOREKEEPER_") }, known: Setting.all.map(\.environmentName),
             place: "the environment")

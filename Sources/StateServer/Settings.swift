@@ -104,6 +104,13 @@ public struct Setting: Sendable {
         Setting("idle_timeout_seconds", 75, 1...86_400, "how long a silent connection is kept"),
         Setting(
             "mailbox_actions_max", 65_536, 1...10_000_000, "most actions waiting for a turn; more are answered 503"),
+        Setting(
+            "cascade_depth_max", 100_000, 1...10_000_000,
+            "most commits from an action to what it causes through others; what goes deeper is refused"),
+        Setting(
+            "cascade_actions_max", 1_000_000, 1...1_000_000_000,
+            "most actions that one action causes in all; more are refused"),
+        Setting("effects_max", 10_000, 0...1_000_000, "most effects at once; more are not started, and logged"),
         Setting("history_commits_max", 100_000, 1...100_000_000, "commits kept in memory"),
         Setting("history_bytes_max", 64 << 20, 1024...(1 << 40), "bytes of commits kept in memory"),
         Setting("journal_commits_max", 1_000_000, 1...1_000_000_000, "commits kept in the journal"),

@@ -6,6 +6,7 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateJournal
 public import StateStore
+internal import UnixSignals
 
 /// A store behind HTTP: the parts built and connected, started and stopped.
 ///
@@ -69,6 +70,7 @@ public struct StateServer: Service, Sendable {
             door: StoreDoor(store, model: model), logger: logger)
         relay.connect(desk: desk, saver: journal.map { SnapshotSaver(journal: $0, board: board, logger: logger) })
         self.desk = desk
+        if origin.cursor.version > 0 { Self.resume(store, model, logger) }
         let (host, port) = try settings.listenAddress()
         server = HTTPServer(
             configuration: ServerConfiguration(
@@ -93,6 +95,17 @@ public struct StateServer: Service, Sendable {
         // It ends by cancellation; that it says so by throwing is of no interest.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()
+    }
+
+    /// Serves until SIGTERM or SIGINT, and then stops as the contract says.
+    ///
+    /// For a program that runs nothing else; beside other services, run this one in their `ServiceGroup`.
+    ///
+    /// - Throws: `ServerError` when the address cannot be listened on.
+    public func runUntilSignal() async throws {
+        try await ServiceGroup(
+            configuration: .init(services: [self], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        ).run()
     }
 
     private func stop() async {
@@ -123,6 +136,25 @@ extension StateServer {
                 logger.error("journal failed", metadata: ["reason": .string("\(error)")])
                 throw error
             }
+        }
+    }
+
+    /// Lets the domain take note that what the process before was about to do is not done any more.
+    ///
+    /// A restart that changes nothing leaves no commit.
+    private static func resume<State>(_ store: Store<State>, _ model: Model<State>, _ logger: Logger) {
+        guard model.handles(StoreResume.type) else { return }
+        var rehearsal = Submission([.init(StoreResume())])
+        rehearsal.purpose = .dryRun
+        if case .wouldCommit(isChange: false, _) = store.submitNow(rehearsal),
+            !model.startsEffects(StoreResume.type)
+        {
+            return
+        }
+        do throws(DispatchError) {
+            try store.dispatch(StoreResume())
+        } catch {
+            logger.warning("resume refused", metadata: ["code": .string(error.code), "reason": .string("\(error)")])
         }
     }
 

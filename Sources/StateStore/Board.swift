@@ -19,7 +19,7 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
         hasJournal = journalOldest != nil
         standing = Mutex(
             Standing(
-                head: head, index: SelectionIndex(viewReads: catalogue.views),
+                head: head, index: SelectionIndex(viewReads: catalogue.viewReads),
                 history: History(
                     beginningWith: head, countMax: limits.historyCommitsMax, weightMax: limits.historyBytesMax),
                 oldest: journalOldest ?? head.cursor.version))

@@ -21,7 +21,7 @@ public struct Command<State: Sendable, Handled: Action>: Reducer {
     /// Enters the creator.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.commands.append(
-            .init(type: Handled.type, actionType: Handled.self) {
+            .init(type: Handled.type, actionType: Handled.self, scope: []) {
                 [create] (state: State, action: any Action) throws(Rejection) in
                 guard let action = action as? Handled else { return nil }
                 return try create(state, action)
@@ -33,6 +33,8 @@ extension Declaration {
     struct CommandHandler: Sendable {
         let type: String
         let actionType: any Action.Type
+        /// The slice that it belongs to: names from the root.
+        var scope: [String]
         let create: @Sendable (State, any Action) throws(Rejection) -> (any Action)?
     }
 }

@@ -50,6 +50,9 @@ public final class Commit: Sendable {
     /// No reducer handles it.
     package static let upgradeType = "storekeeper/upgrade"
 
+    /// Whether commits of this type are the store's own doing.
+    package static func isOfTheStore(_ type: String) -> Bool { type == upgradeType || type == StoreResume.type }
+
     /// Whether the state differs from the version before.
     public var isChange: Bool { patch.count > 2 }
 

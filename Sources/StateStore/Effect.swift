@@ -31,7 +31,7 @@ public struct Effect<State: Sendable, Handled: Action>: Reducer {
     /// Enters the effect.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.effects.append(
-            .init(type: Handled.type, actionType: Handled.self, id: id) { [work] action, state in
+            .init(type: Handled.type, actionType: Handled.self, scope: [], id: id) { [work] action, state in
                 guard let action = action as? Handled else { return nil }
                 return { dispatch in try await work(action, state, dispatch) }
             })
@@ -49,7 +49,7 @@ public struct CancelEffect<State: Sendable, Handled: Action>: Reducer {
 
     /// Enters the cancellation.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.effects.append(.init(type: Handled.type, actionType: Handled.self, id: id, start: nil))
+        declaration.effects.append(.init(type: Handled.type, actionType: Handled.self, scope: [], id: id, start: nil))
     }
 }
 
@@ -70,6 +70,8 @@ extension Declaration {
     struct EffectHandler: Sendable {
         let type: String
         let actionType: any Action.Type
+        /// The slice that it belongs to: names from the root.
+        var scope: [String]
         var id: String?
         /// Makes the work of an action; nil where the effect is only to be cancelled.
         let start: (@Sendable (any Action, State) -> EffectWork?)?

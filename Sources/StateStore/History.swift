@@ -7,6 +7,19 @@ package struct ChangesFilter: Hashable, Sendable {
     package var path: JSONPointer?
     /// Only commits with an action of one of these types; empty for all.
     package var types: [String]
+    /// Only commits that belong to a derived store.
+    package var within: Within?
+
+    /// What belongs to a derived store: commits that touch its place or have an action of its own.
+    package struct Within: Hashable, Sendable {
+        package var place: JSONPointer
+        package var types: Set<String>
+
+        /// Whether a commit belongs to it.
+        package func holds(_ commit: Commit) -> Bool {
+            commit.types.contains(where: types.contains) || commit.touched.contains { $0.overlaps(place) }
+        }
+    }
 
     /// Makes a filter; by default it passes everything.
     package init(path: JSONPointer? = nil, types: [String] = []) {
@@ -16,6 +29,7 @@ package struct ChangesFilter: Hashable, Sendable {
 
     /// Whether a commit passes.
     package func passes(_ commit: Commit) -> Bool {
+        if let within, !within.holds(commit) { return false }
         if !types.isEmpty, !commit.types.contains(where: types.contains) { return false }
         guard let path else { return true }
         return commit.touched.contains { $0.overlaps(path) }

@@ -9,7 +9,7 @@ public struct StoreInit: Action {
     public init() {}
 }
 
-/// Committed when a store goes on from a journal, if the domain handles it: the effects of the process before are gone.
+/// Committed when a store goes on from a journal, if that changes anything: the effects of the process before are gone.
 ///
 /// The place to say that what was being loaded is not being loaded any more. No client can dispatch it.
 public struct StoreResume: Action {

@@ -14,6 +14,8 @@ package struct Model<State: StateType>: Sendable {
         /// Creators of other actions; the first that makes one speaks for all.
         var commands: [Declaration<State>.CommandHandler] = []
         var effects: [Declaration<State>.EffectHandler] = []
+        /// The slices in which anything handles it.
+        var homes: Set<[String]> = []
         /// The slices that the handlers can change.
         var scopes: [[String]] = []
     }
@@ -49,17 +51,20 @@ package struct Model<State: StateType>: Sendable {
         for handler in declaration.handlers {
             var route = route(handler.type, handler.actionType)
             route.handlers.append(handler)
+            route.homes.insert(handler.scope)
             if !route.scopes.contains(handler.scope) { route.scopes.append(handler.scope) }
             routes[handler.type] = route
         }
         for command in declaration.commands {
             var route = route(command.type, command.actionType)
             route.commands.append(command)
+            route.homes.insert(command.scope)
             routes[command.type] = route
         }
         for effect in declaration.effects {
             var route = route(effect.type, effect.actionType)
             route.effects.append(effect)
+            route.homes.insert(effect.scope)
             routes[effect.type] = route
         }
         for (type, route) in routes where !route.commands.isEmpty && !(route.handlers.isEmpty && route.effects.isEmpty)
@@ -81,9 +86,19 @@ package struct Model<State: StateType>: Sendable {
         self.views = views.mapValues(ViewMemo.init)
         self.initial = initial
         let open = routes.filter { !OwnTypes.handled.contains($0.key) }
-        catalogue = Catalogue(
-            actions: Dictionary(uniqueKeysWithValues: open.map { ($0, $1.actionType) }),
-            views: Dictionary(uniqueKeysWithValues: views.map { ($0, $1.reads) }))
+        let reads = views.mapValues(\.reads)
+        let whole = Scope(
+            name: "", place: .root, actions: open.mapValues(\.actionType),
+            views: Dictionary(uniqueKeysWithValues: views.keys.map { ($0, $0) }))
+        let parts = declaration.slices.map { slice in
+            let name = slice.joined(separator: ".")
+            let own = open.filter { $0.value.homes.allSatisfy { $0.starts(with: slice) } }
+            let inside = views.keys.filter { $0.hasPrefix(name + ".") }
+            return Scope(
+                name: name, place: JSONPointer(slice), actions: own.mapValues(\.actionType),
+                views: Dictionary(uniqueKeysWithValues: inside.map { (String($0.dropFirst(name.count + 1)), $0) }))
+        }
+        catalogue = Catalogue(whole: whole, stores: parts, viewReads: reads, collections: declaration.collections)
     }
 
     private static func encodingFault(_ place: any Place<State>, _ initial: State) -> String? {
@@ -96,8 +111,14 @@ package struct Model<State: StateType>: Sendable {
     /// The slices that an action's reducers can change; nil when no reducer handles it.
     func scopes(of type: String) -> [[String]]? { routes[type]?.scopes }
 
+    /// The Swift type of an action type, the store's own included; nil when nothing handles it.
+    func actionType(of type: String) -> (any Action.Type)? { routes[type]?.actionType }
+
     /// Whether anything handles actions of a type.
     package func handles(_ type: String) -> Bool { routes[type] != nil }
+
+    /// Whether a commit of this type sets effects off.
+    package func startsEffects(_ type: String) -> Bool { routes[type]?.effects.contains { $0.start != nil } == true }
 
     /// The effects that an action's commit starts and ends.
     func effects(of type: String) -> [Declaration<State>.EffectHandler] { routes[type]?.effects ?? [] }
@@ -179,17 +200,6 @@ package struct Model<State: StateType>: Sendable {
         try place.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
         return state
     }
-}
-
-/// What clients may name: action types and views.
-package struct Catalogue: Sendable {
-    /// The Swift type of each action type.
-    package let actions: [String: any Action.Type]
-    /// What each view reads.
-    package let views: [String: [JSONPointer]]
-
-    /// The action types, sorted.
-    package var types: [String] { actions.keys.sorted() }
 }
 
 /// A part of the state that can be read, watched and compared.

@@ -40,6 +40,10 @@ public struct Declaration<State: Sendable>: Sendable {
     var commands: [CommandHandler] = []
     var effects: [EffectHandler] = []
     var views: [View<State>] = []
+    /// The slices, as names from the root.
+    var slices: [[String]] = []
+    /// The tables.
+    var collections: [Collection] = []
     var members: [(name: String, place: any Place<State>)] = []
     /// Where the declared parts lie in the state's memory, to find those that were forgotten.
     var offsets: Set<Int> = []
@@ -115,6 +119,8 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
         let (place, faults) = declaration.place()
         outer.faults += faults
         outer.add([name], [place], at: path)
+        outer.slices += [[name]] + declaration.slices.map { [name] + $0 }
+        outer.collections += declaration.collections.map { $0.lifted(into: name) }
         for handler in declaration.handlers {
             outer.handlers.append(
                 .init(type: handler.type, actionType: handler.actionType, scope: [name] + handler.scope) {
@@ -124,7 +130,7 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
         }
         for command in declaration.commands {
             outer.commands.append(
-                .init(type: command.type, actionType: command.actionType) {
+                .init(type: command.type, actionType: command.actionType, scope: [name] + command.scope) {
                     [path] (state: State, action: any Action) throws(Rejection) in
                     try command.create(state[keyPath: path], action)
                 })
@@ -135,8 +141,8 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
             }
             outer.effects.append(
                 .init(
-                    type: effect.type, actionType: effect.actionType, id: effect.id.map { "\(name).\($0)" },
-                    start: start))
+                    type: effect.type, actionType: effect.actionType, scope: [name] + effect.scope,
+                    id: effect.id.map { "\(name).\($0)" }, start: start))
         }
         outer.views += declaration.views.map { $0.lifted(into: name, path) }
     }
@@ -158,6 +164,11 @@ public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable
     /// Enters the two places.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.add(names, [EntitiesPlace<ID, Entity>(), OrderPlace<ID, Entity>()], at: path)
+        declaration.collections.append(
+            Collection(entities: JSONPointer([names[0]]), ids: JSONPointer([names[1]])) { token in
+                // A token that is no ID cannot be in the table; an ID always has a text.
+                ID(token: token).flatMap { try? JSON.encode($0) } ?? JSONValue.string(token).text
+            })
     }
 }
 

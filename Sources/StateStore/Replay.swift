@@ -39,11 +39,15 @@ package struct Replay<State: StateType>: HistoryFollower {
         let actions = try actions(of: recorded)
         var next = state
         for action in actions {
+            let type = type(of: action).type
+            guard !model.isCommand(type) else {
+                throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
+            }
             do throws(Rejection) {
                 try model.reduce(&next, action)
             } catch {
                 throw HistoryFault(
-                    recorded, type: type(of: action).type,
+                    recorded, type: type,
                     "today's domain rejects the action with \(error.code): \(error.detail)")
             }
         }
@@ -71,7 +75,7 @@ package struct Replay<State: StateType>: HistoryFollower {
         guard let type = members.first(where: { $0.key == "type" })?.value.string else {
             throw HistoryFault(recorded, "an action without a type is recorded")
         }
-        guard let actionType = model.catalogue.actions[type] else {
+        guard let actionType = model.actionType(of: type) else {
             throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
         }
         do throws(JSONFault) {

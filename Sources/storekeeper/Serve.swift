@@ -1,10 +1,8 @@
 internal import ArgumentParser
 internal import FoundationEssentials
 internal import Logging
-internal import ServiceLifecycle
 internal import StateServer
 internal import StateStore
-internal import UnixSignals
 
 /// `storekeeper serve`: runs until SIGTERM or SIGINT.
 struct Serve: AsyncParsableCommand {
@@ -21,10 +19,7 @@ struct Serve: AsyncParsableCommand {
             let logger = try Self.logger(settings)
             let server = try Self.server(
                 Domains.domain(settings), settings, logger, portFile: portFile)
-            let group = ServiceGroup(
-                configuration: .init(
-                    services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-            try await group.run()
+            try await server.runUntilSignal()
         } catch {
             throw Failure("\(error)")
         }

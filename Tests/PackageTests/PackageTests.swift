@@ -35,7 +35,7 @@ enum Tree {
 struct ImportTests {
     static let own: Set<String> = [
         "CMicroHTTPD", "CSimdjson", "CXXHash", "StateJSON", "HTTPMessages", "StateStore", "StateHTTP", "MicroHTTP",
-        "StateJournal", "StateServer", "Showcase",
+        "StateJournal", "StateServer", "StateServerTesting", "Showcase",
     ]
 
     /// Which of our own targets a target may import, and what else it may not.
@@ -52,6 +52,10 @@ struct ImportTests {
         (
             "StateServer", ["HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal", "StateStore"],
             ["GRDB"]
+        ),
+        (
+            "StateServerTesting", ["StateJSON", "StateStore"],
+            ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("storekeeper", ["Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),

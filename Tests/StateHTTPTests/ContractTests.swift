@@ -45,10 +45,12 @@ struct ContractTests {
         guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
         let described = try json(response)
         for (path, target, known) in [
-            ("/v1/state", "/v1/state", ["at-least", "pretty", "version", "wait"]),
-            ("/v1/state/{pointer}", "/v1/state/counter", ["at-least", "pretty", "version", "wait"]),
+            ("/v1/state", "/v1/state", ["as", "at-least", "pretty", "since", "version", "wait"]),
+            (
+                "/v1/state/{pointer}", "/v1/state/counter", ["as", "at-least", "pretty", "since", "version", "wait"]
+            ),
             ("/v1/views/tasks.open", "/v1/views/tasks.open", ["at-least", "pretty", "version", "wait"]),
-            ("/v1/changes", "/v1/changes", ["limit", "on-lost", "path", "pretty", "since", "types", "wait"]),
+            ("/v1/changes", "/v1/changes", ["as", "limit", "on-lost", "path", "pretty", "since", "types", "wait"]),
         ] {
             let list = described[pointer: JSONPointer(["paths", path, "get", "parameters"])]
             guard case .array(let parameters)? = list else { Issue.record("\(path)"); continue }
@@ -102,10 +104,12 @@ struct ContractTests {
             (.draining, 503, "draining"),
         ] as [(Outcome, Int, String)])
     func outcomes(outcome: Outcome, status: Int, code: String) throws {
+        let contract = try contract()
         let request = DispatchRequest(
-            form: .one, lines: [.init(1, .success(Submission([.init(Demo.Reset())])))], returning: nil, style: .compact)
+            form: .one, scope: contract.catalogue.whole,
+            lines: [.init(1, .success(Submission([.init(Demo.Reset())])))], returning: nil, style: .compact)
 
-        let response = try contract().response(to: request, outcomes: [outcome], head: Self.head, requestID: "r1")
+        let response = contract.response(to: request, outcomes: [outcome], head: Self.head, requestID: "r1")
 
         #expect(response.status.code == status)
         #expect(try json(response)[pointer: "/code"] == .string(code))
@@ -124,8 +128,9 @@ struct ContractTests {
             version: 1, time: Timestamp(milliseconds: milliseconds), id: "a", types: [], action: Array("{}".utf8),
             patch: Array("[]".utf8))
 
-        let response = try contract().response(
-            toOutcomeOf: "a", commit, head: Self.head, style: .compact, requestID: "r1")
+        let contract = try contract()
+        let response = contract.response(
+            toOutcomeOf: "a", commit, contract.catalogue.whole, head: Self.head, style: .compact, requestID: "r1")
 
         #expect(try json(response)[pointer: "/time"] == .string(text))
     }

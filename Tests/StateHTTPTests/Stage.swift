@@ -87,12 +87,13 @@ final class Stage {
             }
             return .now(contract.response(to: dispatch, outcomes: outcomes, head: position.head, requestID: requestID))
         case .read(let read): return try self.read(read, number, request.client)
-        case .follow(let follow): return self.follow(follow, number, request.client)
-        case .outcome(let id, let style):
+        case .follow(let follow): return try self.follow(follow, number, request.client)
+        case .outcome(let id, let scope, let style):
             let version = Cursor(text: id).flatMap { $0.epoch == Self.epoch ? $0.version : nil }
             let commit = version.map { board.commit(version: $0) } ?? board.commit(id: id)
             return .now(
-                contract.response(toOutcomeOf: id, commit, head: position.head, style: style, requestID: requestID))
+                contract.response(
+                    toOutcomeOf: id, commit, scope, head: position.head, style: style, requestID: requestID))
         case .live, .ready, .metrics: return .now(Response(status: .ok, fields: [.contentType: "text/plain"]))
         }
     }
@@ -176,15 +177,16 @@ final class Stage {
             contract.response(to: request, Reading(cursor: cursor, encoded: try snapshot.encoded(request.selection))))
     }
 
-    private func follow(_ request: FollowRequest, _ number: Int, _ client: String) -> Reply {
+    private func follow(_ request: FollowRequest, _ number: Int, _ client: String) throws -> Reply {
         let position = position
         let since: Version
         switch request.since {
         case .now:
             return .now(contract.response(to: request, Self.nothing(at: position.head)))
         case .oldest: since = position.oldest
+        case .never: return .now(try contract.initialDifference(to: request, in: board.head))
         case .cursor(let cursor):
-            guard cursor.epoch == position.head.epoch else { return lost(.lost, request) }
+            guard cursor.epoch == position.head.epoch else { return try lost(.lost, request) }
             since = cursor.version
         }
         switch board.follow(request.query(since: since), as: request.wait == nil ? nil : number, client: client) {
@@ -194,13 +196,19 @@ final class Stage {
             return .waiting(number)
         case .nothing(_, .refused(let share)): return respond(.tooManyWaiters(share), request.requestID)
         case .nothing(let head, .ready): return .now(contract.response(to: request, Self.nothing(at: head)))
-        case .expired, .inJournal: return lost(.expired, request)
-        case .aboveHead: return lost(.lost, request)
+        case .expired, .inJournal: return try lost(.expired, request)
+        case .aboveHead: return try lost(.lost, request)
         }
     }
 
-    private func lost(_ code: LostCursor, _ request: FollowRequest) -> Reply {
-        .now(contract.response(to: request, lost: code, position: position, state: board.head.whole))
+    private func lost(_ code: LostCursor, _ request: FollowRequest) throws -> Reply {
+        if case .difference = request.form {
+            return .now(try contract.initialDifference(to: request, in: board.head))
+        }
+        return .now(
+            contract.response(to: request, lost: code, position: position) {
+                try board.head.encoded(.pointer(request.scope.place))?.bytes ?? []
+            })
     }
 
     private func timeout(_ parked: Waiting, head: Cursor) throws -> Response {

@@ -133,7 +133,8 @@ extension Stage.Setting {
 extension Transcript {
     static let names = [
         "at-least", "batches", "bulk-loads", "changes", "conditional-reads", "conditions", "descriptions", "dispatch",
-        "dry-runs", "following", "idempotency", "idempotency-limit", "lost-cursors", "methods", "past-versions",
+        "derived-stores", "dry-runs", "following", "idempotency", "idempotency-limit", "keyed", "lost-cursors",
+        "methods", "past-versions",
         "preferences", "reading",
         "refused-bodies", "stopping", "views", "waiter-caps", "waiting",
     ]

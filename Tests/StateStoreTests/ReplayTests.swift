@@ -108,6 +108,37 @@ struct ReplayTests {
         #expect(fault?.description == "version 2 (tally/clear): today's domain has no action of this type")
     }
 
+    @Test("the store's own action that a domain handles is run again like any other")
+    func own() throws {
+        struct Resuming: Domain {
+            struct State: StateType, Codable { var starts = 0 }
+            var reducer: some Reducer<State> { On(StoreResume.self) { state, _ in state.starts += 1 } }
+        }
+        let (start, commits) = try history(Resuming(), [.of(StoreResume())])
+        var replay = try Replay(try Model(Resuming()), from: start, version: 0)
+
+        let replayed = try replay.take(commits[0])
+
+        #expect(text(replayed.patch) == text(commits[0].patch))
+        #expect(text(try replay.text()) == #"{"starts":1}"#)
+    }
+
+    @Test("an action whose type is a command's today is named: a command changes nothing by itself")
+    func command() throws {
+        struct Commanding: Domain {
+            struct State: StateType, Codable { var value = 0 }
+            var reducer: some Reducer<State> { Command(EarlierTally.Clear.self) { _, _ in nil } }
+        }
+        let (start, commits) = try history(EarlierTally(), [.of(EarlierTally.Clear())])
+        var replay = try Replay(try Model(Commanding()), from: start, version: 0)
+
+        let fault = #expect(throws: HistoryFault.self) { _ = try replay.take(commits[0]) }
+
+        #expect(
+            fault?.description
+                == "version 1 (tally/clear): today a command has this type, of which nothing is committed")
+    }
+
     @Test("an action that today's reducers reject is named with its version and the rejection")
     func rejected() throws {
         let (start, commits) = try history(Tally(), [.of(Tally.Add(amount: 1))])

@@ -1,0 +1,159 @@
+internal import StateJSON
+public import StateStore
+internal import Synchronization
+
+/// A store for tests that states what each action changes, and fails on anything else.
+///
+/// ```swift
+/// let store = try TestStore(Films { ["A New Hope"] })
+/// try await store.send(Films.Load()) { $0.phase = .loading }
+/// try await store.receive(Films.Set.self) { $0.phase = .finished(["A New Hope"]) }
+/// try store.finish()
+/// ```
+///
+/// A failure is a thrown ``TestStoreFailure``, so that any test framework shows it. One test uses it at a time.
+public final class TestStore<State: StateType>: Sendable {
+    /// The store itself, for what this type has no method for.
+    public let store: Store<State>
+
+    private let model: Model<State>
+    private let log: Log<State>
+    private let token: SubscriptionToken
+
+    /// Makes a store of a domain; its commits carry the time zero.
+    ///
+    /// - Throws: `DeclarationFault`.
+    public init<D: Domain>(
+        _ domain: D, state: State? = nil, middleware: [Middleware<State>] = [.validation],
+        limits: StoreLimits = StoreLimits()
+    ) throws where D.State == State {
+        model = try Model(domain)
+        let log = Log<State>()
+        store = try Store(
+            domain, state: state, middleware: middleware, limits: limits, now: { Timestamp(milliseconds: 0) },
+            report: { log.note($0) })
+        self.log = log
+        token = store.subscribe({ $0.select { Unequal(state: $0) } }, changes: { log.note($0) })
+    }
+
+    /// Dispatches an action and checks that it changes exactly what `change` does to the state before.
+    ///
+    /// - Throws: ``TestStoreFailure``; what effects have brought before has to be received first.
+    public func send(_ action: any Action, changing change: (inout State) throws -> Void = { _ in }) async throws {
+        try checkNothingIsLeft("before \(type(of: action).type) is sent")
+        do throws(DispatchError) {
+            guard try await store.dispatch(action).receipt != nil else {
+                throw .failed(detail: "nothing was committed")
+            }
+        } catch {
+            throw TestStoreFailure("\(type(of: action).type) was not committed: \(error.code): \(error)")
+        }
+        try check(try await next(type(of: action).type), change)
+    }
+
+    /// Dispatches an action and checks that it is rejected with a code, and that nothing has changed.
+    ///
+    /// - Throws: ``TestStoreFailure``.
+    public func send(_ action: any Action, rejectedAs code: String) async throws {
+        let version = store.version
+        do throws(DispatchError) {
+            try await store.dispatch(action)
+        } catch {
+            guard error.code == code else {
+                throw TestStoreFailure("\(type(of: action).type) was rejected as \(error.code), not as \(code)")
+            }
+            guard store.version == version else { throw TestStoreFailure("a rejected action has left a version") }
+            return
+        }
+        throw TestStoreFailure("\(type(of: action).type) was not rejected; expected \(code)")
+    }
+
+    /// Waits for the next action that an effect, a subscriber or a middleware dispatches, and checks its change.
+    ///
+    /// - Throws: ``TestStoreFailure``, also when none has come after `patience`.
+    public func receive<Received: Action>(
+        _ type: Received.Type, within patience: Duration = .seconds(5),
+        changing change: (inout State) throws -> Void = { _ in }
+    ) async throws {
+        let step = try await next(Received.type, within: patience)
+        guard step.commit.types == [Received.type], step.commit.cause != nil else {
+            throw TestStoreFailure(
+                "received \(step.commit.types.joined(separator: ",")), expected \(Received.type) as a follow-up")
+        }
+        try check(step, change)
+    }
+
+    /// Checks that nothing has happened that the test has not asserted.
+    ///
+    /// - Throws: ``TestStoreFailure``.
+    public func finish() throws {
+        try checkNothingIsLeft("at the end")
+        let events = log.events
+        guard events.isEmpty else { throw TestStoreFailure("not asserted: \(events)") }
+    }
+
+    private func checkNothingIsLeft(_ moment: String) throws {
+        let left = log.steps.flatMap(\.commit.types)
+        guard left.isEmpty else {
+            throw TestStoreFailure("\(moment), these had not been received: \(left.joined(separator: ", "))")
+        }
+    }
+
+    private func next(_ expected: String, within patience: Duration = .seconds(5)) async throws -> Log<State>.Step {
+        let clock = ContinuousClock()
+        let end = clock.now + patience
+        while clock.now < end {
+            if let step = log.takeFirst() { return step }
+            try await clock.sleep(for: .milliseconds(1))
+        }
+        throw TestStoreFailure("\(expected) did not come within \(patience)")
+    }
+
+    private func check(_ step: Log<State>.Step, _ change: (inout State) throws -> Void) throws {
+        var expected = step.before
+        try change(&expected)
+        let (wanted, found) = (try model.text(of: expected), try model.text(of: step.after))
+        guard wanted != found else { return }
+        var patch = JSONPatch()
+        patch.compare(wanted, found)
+        throw TestStoreFailure(
+            "\(step.commit.types.joined(separator: ",")) made another state than expected; from the expected one to it: \(String(decoding: patch.text, as: UTF8.self))"
+        )
+    }
+}
+
+/// What was expected of a ``TestStore`` and did not happen, or happened and was not expected.
+public struct TestStoreFailure: Error, CustomStringConvertible {
+    /// A sentence.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// A state that is never skipped as a repeat.
+private struct Unequal<State: Sendable>: Sendable {
+    let state: State
+}
+
+/// What a store has told and a test has not asserted.
+private final class Log<State: Sendable>: Sendable {
+    struct Step: Sendable {
+        let commit: Commit
+        let before: State
+        let after: State
+    }
+
+    private let told = Mutex<(steps: [Step], events: [StoreEvent])>(([], []))
+
+    var steps: [Step] { told.withLock { $0.steps } }
+    var events: [StoreEvent] { told.withLock { $0.events } }
+
+    func note(_ change: Change<Unequal<State>>) {
+        guard let commit = change.commit, let old = change.old else { return }
+        told.withLock { $0.steps.append(Step(commit: commit, before: old.state, after: change.new.state)) }
+    }
+
+    func note(_ event: StoreEvent) { told.withLock { $0.events.append(event) } }
+
+    func takeFirst() -> Step? { told.withLock { $0.steps.isEmpty ? nil : $0.steps.removeFirst() } }
+}
