@@ -14,6 +14,7 @@ import time
 import traceback
 
 import bad_input
+import canvas
 import connections
 import films
 import history
@@ -48,6 +49,8 @@ CHECKS = [
     bad_input.too_many_connections,
     connections.silent_connections,
     connections.vanished_waiters,
+    canvas.watched_canvas,
+    canvas.own_world,
     survival.full_disk_by_limit,
     survival.full_disk_by_mount,
     survival.full_disk_at_start,
