@@ -4,10 +4,16 @@
 // reading of a va_list. Beside it the two Linux headers of the event loop, which Swift's Glibc module leaves out.
 
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdarg.h>
+#include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 // Where the library's own messages go: a line of text and the pointer given beside the function.
 struct MicroHTTPDLog {
@@ -75,4 +81,59 @@ static inline size_t microhttpd_head_size(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     return info == NULL ? 0 : info->header_size;
+}
+
+// Takes a new client in: 1, or 0 when the daemon could not take it, or -1 and errno when there is none. A macro hides
+// accept4 from Swift; the address goes from one call to the other.
+int accept4(int, struct sockaddr *, socklen_t *, int);
+static inline int microhttpd_accept(struct MHD_Daemon *daemon, int listener) {
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    int socket = accept4(listener, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket < 0) return -1;
+    return MHD_add_connection(daemon, socket, (struct sockaddr *)&address, size) == MHD_YES;
+}
+
+// Hands a connected socket to the daemon, which owns it from there.
+static inline bool microhttpd_add(struct MHD_Daemon *daemon, int socket) {
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    if (getpeername(socket, (struct sockaddr *)&address, &size) != 0) {
+        // The client has gone: the daemon finds out by itself.
+        memset(&address, 0, sizeof address);
+        address.ss_family = AF_INET;
+        size = sizeof(struct sockaddr_in);
+    }
+    return MHD_add_connection(daemon, socket, (struct sockaddr *)&address, size) == MHD_YES;
+}
+
+// How many bytes have been read from a TCP socket since it was connected, -1 when the system cannot tell. The kernel
+// counts what has arrived in `tcpi_bytes_received` of linux/tcp.h's `struct tcp_info`, at offset 128; that header and
+// the C library's netinet/tcp.h, whose structure ends before it, cannot both be included.
+static inline int64_t microhttpd_bytes_read(int socket) {
+    unsigned char info[136];
+    socklen_t size = sizeof info;
+    enum { TCP_INFO_OPTION = 11, OFFSET = 128 };
+    uint64_t received;
+    int unread;
+    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO_OPTION, info, &size) != 0 || size < sizeof info) return -1;
+    if (ioctl(socket, FIONREAD, &unread) != 0) return -1;
+    memcpy(&received, info + OFFSET, sizeof received);
+    return (int64_t)received - unread;
+}
+
+// A stream's pieces are sent as they come (TCP_NODELAY), the kernel keeps little of them for a client that does not
+// read, and one that has vanished without a word is noticed.
+static inline void microhttpd_prepare_stream(int socket) {
+    enum { TCP_NODELAY_OPTION = 1 };
+    int yes = 1, bytes = 64 << 10;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY_OPTION, &yes, sizeof yes);
+    setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+}
+
+// Reads and throws away what a client has sent behind its last request.
+static inline void microhttpd_discard_input(int socket) {
+    char bytes[4096];
+    for (int round = 0; round < 16 && recv(socket, bytes, sizeof bytes, MSG_DONTWAIT) > 0; round++) {}
 }

@@ -7,8 +7,15 @@ import HeapModule
 struct Alarms {
     /// Whom an alarm is for.
     enum Subject: Equatable {
+        /// The end of an exchange's time.
         case exchange(UInt64)
+        /// The end of a stream's silence.
+        case quiet(UInt64)
+        /// A look at a parked connection that takes no answer, or sends no request.
+        case parked(UInt64)
         case surplusConnection(UInt64)
+        /// The next try to let clients in.
+        case listening
     }
 
     private struct Alarm: Comparable {

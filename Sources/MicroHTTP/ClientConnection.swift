@@ -1,10 +1,11 @@
 import CMicroHTTPD
 import HTTPMessages
 
-/// One client's connection, and where its present request stands.
+/// One client's connection while libmicrohttpd holds it, and where its present request stands.
 ///
 /// It lives from libmicrohttpd's notice that the connection has started to the notice that it has closed, and serves
-/// one request after the other. Belongs to the loop thread.
+/// one request after the other. A connection whose request waits is taken from libmicrohttpd: see ``ParkedConnection``.
+/// Belongs to the loop thread.
 final class ClientConnection {
     /// Where the present request stands.
     enum Phase {
@@ -18,19 +19,15 @@ final class ClientConnection {
         case draining(bytesLeft: Int)
         /// A handler has it. The connection is in libmicrohttpd's ready list and is looked at in each pass, until this
         /// moment; then it is suspended.
-        case held(Exchange, Patience, until: ContinuousClock.Instant?)
+        case held(Exchange, until: ContinuousClock.Instant)
         /// A handler has it and libmicrohttpd has laid the connection aside.
-        case suspended(Exchange, Patience, isWatched: Bool)
+        case suspended(Exchange)
         /// The answer has come and waits for libmicrohttpd's next look; nil closes the connection.
         case answered(PreparedResponse?)
         /// The answer is libmicrohttpd's.
         case queued
-    }
-
-    /// What an exchange is held for; see ``Reply``.
-    enum Patience {
-        case working
-        case waiting
+        /// The socket has been taken away; what is left here is about to be closed.
+        case parked
     }
 
     let handle: OpaquePointer
@@ -41,10 +38,15 @@ final class ClientConnection {
     var phase = Phase.idle
     /// The request being read.
     var request: Request?
+    /// Whether the request came by HTTP/1.0.
+    var isVersion10 = false
+    /// How many bytes its requests have taken up so far, nil when that cannot be told.
+    var consumedCount: Int?
 
-    init(handle: OpaquePointer, surplus: UInt64?) {
+    init(handle: OpaquePointer, surplus: UInt64?, consumedCount: Int) {
         self.handle = handle
         self.surplus = surplus
+        self.consumedCount = consumedCount
         descriptor = microhttpd_connection_descriptor(handle)
         client = microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
     }

@@ -11,15 +11,18 @@ struct Daemon {
 
     /// Starts a daemon that serves nothing until `run` is called; the loop must outlive it.
     init(
-        configuration: ServerConfiguration, listener: ListeningSocket, loop: EventLoop,
-        log: UnsafePointer<MicroHTTPDLog>
+        configuration: ServerConfiguration, loop: EventLoop, log: UnsafePointer<MicroHTTPDLog>
     ) throws(ServerError) {
         // No internal thread: it deadlocks when exactly 128, 256, ... connections are ready (MICROHTTPD.md 11, 12).
-        let flags = MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ERROR_LOG.rawValue
+        // Turbo, at this version: no shutdown before a close, without which no socket could be taken away, and a new
+        // connection is read at once instead of after a turn through epoll.
+        let flags =
+            MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ERROR_LOG.rawValue
+            | MHD_USE_TURBO.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
         var callbacks = MicroHTTPDCallbacks(
             context: Unmanaged.passUnretained(loop).toOpaque(), handle: handleRequest, request_line: requestLine,
             completed: requestCompleted, connection: connectionChanged)
-        let options = Self.options(configuration, listener)
+        let options = Self.options(configuration)
         guard let handle = microhttpd_start(flags, &callbacks, log, options) else {
             throw .unavailable(reason: "libmicrohttpd did not start")
         }
@@ -27,13 +30,10 @@ struct Daemon {
         self.handle = handle
     }
 
-    private static func options(
-        _ configuration: ServerConfiguration, _ listener: ListeningSocket
-    ) -> [MHD_OptionItem] {
+    private static func options(_ configuration: ServerConfiguration) -> [MHD_OptionItem] {
         let connections = configuration.connectionsMax + configuration.surplusConnectionsMax
         let idleSeconds = max(1, Int(configuration.idleTimeout.components.seconds))
         return [
-            MHD_OptionItem(option: .LISTEN_SOCKET, value: Int(listener.descriptor), ptr_value: nil),
             MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
             MHD_OptionItem(
                 option: .CONNECTION_MEMORY_LIMIT, value: configuration.connectionMemoryBytes, ptr_value: nil),
@@ -60,11 +60,11 @@ struct Daemon {
         return MHD_get_timeout(handle, &milliseconds) == .YES ? milliseconds : nil
     }
 
-    /// Takes no more connections; the listening socket is the caller's to close.
-    func quiesce() {
-        let listener = MHD_quiesce_daemon(handle)
-        precondition(listener >= 0, "the daemon was started with a listening socket and is quiesced once")
-    }
+    /// Takes in a new client from a listening socket, see `microhttpd_accept`.
+    func accept(from listener: Int32) -> Int32 { microhttpd_accept(handle, listener) }
+
+    /// Takes over a connected socket; false, and the socket is closed, if it cannot.
+    func add(_ socket: Int32) -> Bool { microhttpd_add(handle, socket) }
 
     /// Closes all connections; aborts the process if one is suspended (MICROHTTPD.md 9), so none may be.
     func stop() {

@@ -1,3 +1,4 @@
+import CMicroHTTPD
 import HTTPMessages
 
 /// How far a request has come, call by call of libmicrohttpd.
@@ -5,19 +6,22 @@ extension EventLoop {
     func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
         passMoved = true
         statistics.connections += 1
+        if let returning {
+            return ClientConnection(handle: handle, surplus: nil, consumedCount: returning.consumedCount)
+        }
         guard statistics.connections > configuration.connectionsMax else {
-            return ClientConnection(handle: handle, surplus: nil)
+            return ClientConnection(handle: handle, surplus: nil, consumedCount: 0)
         }
         let number = nextNumber()
-        let connection = ClientConnection(handle: handle, surplus: number)
+        let connection = ClientConnection(handle: handle, surplus: number, consumedCount: 0)
         surplus[number] = connection
-        alarms.set(.surplusConnection(number), at: timeOfPass() + .seconds(2))
+        alarms.set(.surplusConnection(number), at: timeOfRound() + .seconds(2))
         return connection
     }
 
     func connectionClosed(_ connection: ClientConnection) {
-        let limit = configuration.connectionsMax + configuration.surplusConnectionsMax
-        if statistics.connections >= limit { passMadeRoom = true }
+        // A parked connection goes on; only libmicrohttpd's part of it has ended.
+        if case .parked = connection.phase { return }
         statistics.connections -= 1
         if let number = connection.surplus { surplus[number] = nil }
     }
@@ -47,13 +51,13 @@ extension EventLoop {
             passMoved = true
             connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
             return piece.count <= bytesLeft
-        case .held(let exchange, let patience, let until):
-            if let until, timeOfPass() < until { return true }
-            suspend(connection, exchange, patience)
+        case .held(let exchange, let until):
+            if until > timeOfRound() { return true }
+            suspend(connection, exchange)
             return true
         case .answered(let response):
             return queue(response, on: connection)
-        case .idle, .suspended, .queued:
+        case .idle, .suspended, .queued, .parked:
             // libmicrohttpd calls in none of these; should it ever, the connection is not to be trusted.
             return false
         }
@@ -64,10 +68,11 @@ extension EventLoop {
         inFlightCount -= 1
         connection.request = nil
         switch connection.phase {
-        case .held(let exchange, _, _), .suspended(let exchange, _, _):
+        case .held(let exchange, _), .suspended(let exchange):
             // The connection broke before the answer: MICROHTTPD.md 3 makes this the only notice of it.
             release(connection)
             if exchange.fire() { _ = handlers.expire(exchange, .hangUp) }
+        case .parked: return
         case .idle, .lineReceived, .reading, .draining, .answered, .queued:
             break
         }
@@ -86,9 +91,11 @@ extension EventLoop {
             var request = try reader.head(
                 of: connection.handle, target: target, method: method, version: version, client: connection.client)
             connection.request = request
+            connection.isVersion10 = RequestReader.version(version) == .http10
             guard connection.surplus == nil else { throw .connectionsExhausted }
             let framing = try RequestScreening.framing(
                 of: request.fields, version: RequestReader.version(version), bodyBytesMax: configuration.bodyBytesMax)
+            connection.consumed(microhttpd_head_size(connection.handle), framing)
             if case .declared(let bytes) = framing {
                 // Not all of what the client promises: a promise costs it nothing.
                 request.body.reserveCapacity(min(bytes, 64 << 10))
@@ -117,18 +124,22 @@ extension EventLoop {
         passMoved = true
         passReceived = true
         statistics.requests += 1
-        let exchange = Exchange(id: nextNumber(), client: connection.client, inbox: inbox)
+        let exchange = Exchange(id: nextNumber(), client: connection.client, sink: inbox)
         switch handlers.receive(request, exchange) {
         case .now(let response):
             guard exchange.fire() else {
                 // It was answered through the exchange before: that answer is on its way.
-                return hold(connection, exchange, .working, deadline: nil)
+                return hold(connection, exchange, deadline: nil)
             }
             return send(response, on: connection)
         case .working(let deadline):
-            return hold(connection, exchange, .working, deadline: deadline)
+            return hold(connection, exchange, deadline: deadline)
         case .waiting(let deadline):
-            return hold(connection, exchange, .waiting, deadline: deadline)
+            let manner = RequestManner(request, isVersion10: connection.isVersion10)
+            return park(connection, exchange, manner, deadline: deadline)
+        case .streaming(let response, let heartbeat):
+            let manner = RequestManner(request, isVersion10: connection.isVersion10)
+            return beginStream(connection, exchange, manner, response, heartbeat: heartbeat)
         }
     }
 
@@ -156,5 +167,16 @@ extension EventLoop {
         guard let response, response.queue(on: connection.handle) else { return false }
         connection.phase = .queued
         return true
+    }
+}
+
+extension ClientConnection {
+    /// Counts what a request takes up.
+    fileprivate func consumed(_ headCount: Int, _ framing: BodyFraming) {
+        switch framing {
+        case .none: consumedCount = consumedCount.map { $0 + headCount }
+        case .declared(let bytes): consumedCount = consumedCount.map { $0 + headCount + bytes }
+        case .chunked: consumedCount = nil
+        }
     }
 }

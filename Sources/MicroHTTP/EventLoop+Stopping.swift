@@ -25,14 +25,11 @@ extension EventLoop {
             }
         }
 
-        /// Whether an exchange of this kind is ended as soon as it begins.
-        func refuses(_ patience: ClientConnection.Patience) -> Bool {
-            switch self {
-            case .serving: false
-            case .draining: patience == .waiting
-            case .cutting: true
-            }
-        }
+        /// Whether a wait or a stream is ended as soon as it begins.
+        var refusesWaiting: Bool { isStopping }
+
+        /// Whether work is ended as soon as it begins.
+        var refusesWork: Bool { if case .cutting = self { true } else { false } }
     }
 
     /// Begins to stop; asked again, the earlier end holds.
@@ -41,7 +38,7 @@ extension EventLoop {
         switch stage {
         case .serving:
             stage = .draining(until: until)
-            expireAll { $0 == .waiting }
+            expireParked()
         case .draining(let present):
             stage = .draining(until: min(present, until))
         case .cutting:
@@ -55,24 +52,23 @@ extension EventLoop {
         case .serving:
             return false
         case .draining(let until):
-            guard inFlightCount > 0 else { return true }
+            guard inFlightCount > 0 || !parked.isEmpty else { return true }
             guard until <= .now else { return false }
             stage = .cutting(until: .now + .milliseconds(250))
-            expireAll { _ in true }
+            for connection in Array(pending.values) { expire(connection, .stopping) }
             return false
         case .cutting(let until):
             // An exchange still pending was claimed by an answer that is about to be in the inbox.
-            return pending.isEmpty && (inFlightCount == 0 || until <= .now)
+            return pending.isEmpty && ((inFlightCount == 0 && parked.isEmpty) || until <= .now)
         }
     }
 
-    private func expireAll(where isMeant: (ClientConnection.Patience) -> Bool) {
-        for connection in Array(pending.values) {
+    private func expireParked() {
+        for connection in Array(parked.values) {
             switch connection.phase {
-            case .held(_, let patience, _), .suspended(_, let patience, _):
-                if isMeant(patience) { expire(connection, .stopping) }
-            case .idle, .lineReceived, .reading, .draining, .answered, .queued:
-                preconditionFailure("only held and suspended connections are pending")
+            case .waiting(let exchange), .streaming(let exchange, _): expire(connection, exchange, .stopping)
+            case .resting: close(connection)
+            case .answering, .closed: break
             }
         }
     }

@@ -15,8 +15,15 @@ final class EventLoop {
     private let gauges: Gauges
     private let log: UnsafeMutablePointer<MicroHTTPDLog>
 
-    /// The exchanges that are owed an answer, by number.
+    /// The exchanges that are being worked on, by number.
     var pending: [UInt64: ClientConnection] = [:]
+    /// The connections that libmicrohttpd has given up, by the number of the exchange that it gave them up for.
+    var parked: [UInt64: ParkedConnection] = [:]
+    /// The one that is being handed back at this moment.
+    var returning: ParkedConnection?
+    /// The streams that can take more, and those that have been silent, since their owner was last told.
+    var written: [Exchange] = []
+    var quiet: [Exchange] = []
     /// The connections above the cap that are to be told so, by number.
     var surplus: [UInt64: ClientConnection] = [:]
     var alarms = Alarms()
@@ -29,23 +36,31 @@ final class EventLoop {
     /// Whom to tell that the loop has ended.
     var whenStopped: [@Sendable () -> Void] = []
 
-    private var listener: ListeningSocket?
-    private var lastNumber: UInt64 = 0
+    var listener: ListeningSocket?
+    /// Whether the poller watches the listening socket.
+    var isListening = false
+    private var startedDaemon: Daemon?
+    private var lastNumber: UInt64
+    private let numberStride: UInt64
     private var items: [Inbox.Item] = []
     private var published = Statistics()
-    private var passTime: ContinuousClock.Instant?
+    private var roundTime: ContinuousClock.Instant?
     /// Whether the present pass has moved anything besides looking at held connections.
     var passMoved = false
     /// Whether the present pass has taken in a request.
     var passReceived = false
-    /// Whether the present pass has closed a connection at libmicrohttpd's limit.
-    var passMadeRoom = false
     private var passCount = 0
 
     /// Makes a loop that waits on the bell of this inbox.
+    ///
+    /// - Parameter index: which of the server's loops it is.
     init(
-        configuration: ServerConfiguration, handlers: Handlers, inbox: Inbox, gauges: Gauges, listener: ListeningSocket
+        configuration: ServerConfiguration, index: Int, handlers: Handlers, inbox: Inbox, gauges: Gauges,
+        listener: ListeningSocket
     ) throws(ServerError) {
+        // No two loops give out the same number.
+        lastNumber = UInt64(index)
+        numberStride = UInt64(max(1, configuration.loops))
         self.configuration = configuration
         self.handlers = handlers
         self.inbox = inbox
@@ -62,30 +77,40 @@ final class EventLoop {
     }
 
     /// Starts libmicrohttpd; before the thread starts.
-    func makeDaemon(listener: ListeningSocket) throws(ServerError) -> Daemon {
+    func start() throws(ServerError) {
         log.pointee.context = Unmanaged.passUnretained(self).toOpaque()
-        let daemon = try Daemon(configuration: configuration, listener: listener, loop: self, log: log)
+        let daemon = try Daemon(configuration: configuration, loop: self, log: log)
         do {
             try poller.watchDaemon(daemon.epollDescriptor)
             try poller.watchBell(inbox.bell)
+            if let listener { try poller.watchListener(listener.descriptor) }
         } catch {
             daemon.stop()
             throw error
         }
-        return daemon
+        isListening = true
+        startedDaemon = daemon
+    }
+
+    var daemon: Daemon {
+        guard let startedDaemon else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
+        return startedDaemon
     }
 
     /// Serves until a stop has been asked for and carried out.
-    func run(_ daemon: Daemon) {
+    func run() {
         repeat {
-            sleep(daemon)
-            takeInbox(daemon)
+            sleep()
+            roundTime = nil
+            takeInbox()
             ringAlarms()
-            makePass(daemon)
+            makePass()
+            tellStreams()
         } while !hasStopped()
 
         precondition(pending.isEmpty, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")
-        stopAccepting(daemon)
+        stopAccepting()
+        for connection in Array(parked.values) { close(connection) }
         daemon.stop()
         for case .stop(_, let done) in inbox.close() { whenStopped.append(done) }
         publish()
@@ -94,32 +119,39 @@ final class EventLoop {
 
     /// A number that no exchange or connection of this server has had.
     func nextNumber() -> UInt64 {
-        lastNumber += 1
+        lastNumber += numberStride
         return lastNumber
     }
 
-    /// The moment of the present pass: one look at the clock serves all that happens in it.
-    func timeOfPass() -> ContinuousClock.Instant {
-        if let passTime { return passTime }
+    /// The moment of the present round: one look at the clock serves all that happens in it.
+    func timeOfRound() -> ContinuousClock.Instant {
+        if let roundTime { return roundTime }
         let now = ContinuousClock.now
-        passTime = now
+        roundTime = now
         return now
     }
 
-    private func makePass(_ daemon: Daemon) {
-        passTime = nil
+    private func makePass() {
         passMoved = false
         passReceived = false
-        passMadeRoom = false
         daemon.run()
         if passReceived { handlers.passEnded() }
+        if !isListening { listenIfPossible() }
         if statistics != published { publish() }
-        alarms.sweep(livingCount: pending.count + surplus.count) { subject in
+        alarms.sweep(livingCount: pending.count + surplus.count + parked.count) { subject in
             switch subject {
-            case .exchange(let number): pending[number] != nil
+            case .exchange(let number): pending[number] != nil || parked[number] != nil
+            case .parked(let number), .quiet(let number): parked[number] != nil
             case .surplusConnection(let number): surplus[number] != nil
+            case .listening: true
             }
         }
+    }
+
+    /// Asks those who own streams what comes next.
+    private func tellStreams() {
+        if !written.isEmpty { handlers.written(exchange(&written, with: [])) }
+        if !quiet.isEmpty { handlers.quiet(exchange(&quiet, with: [])) }
     }
 
     private func publish() {
@@ -129,23 +161,20 @@ final class EventLoop {
 
     // MARK: Waiting
 
-    /// Waits until there is something to do, and ends the waits whose client has hung up meanwhile.
-    private func sleep(_ daemon: Daemon) {
-        var milliseconds = sleepMilliseconds(daemon)
+    /// Waits until there is something to do, and does what has happened on the sockets that are the loop's own.
+    private func sleep() {
+        var milliseconds = sleepMilliseconds()
         passCount &+= 1
         if milliseconds == 0 {
-            // libmicrohttpd has more to do at once. Its own events it looks up itself; hang-ups can wait a few passes.
+            // libmicrohttpd has more to do at once. Its own events it looks up itself; the others can wait a few passes.
             guard passCount.isMultiple(of: 16) else { return }
         } else if !inbox.prepareToSleep() {
             milliseconds = 0
         }
-        poller.wait(milliseconds: milliseconds) { hungUp($0) }
+        poller.wait(milliseconds: milliseconds, newClients: acceptClients, event: parkedEvent)
     }
 
-    private func sleepMilliseconds(_ daemon: Daemon) -> Int32 {
-        // At its limit libmicrohttpd takes the listening socket out of its epoll set, and puts it back only at the
-        // beginning of a pass, while connections are freed at the end: without one more pass nobody would be let in.
-        if passMadeRoom { return 0 }
+    private func sleepMilliseconds() -> Int32 {
         var limit = Int32.max
         if let timeout = daemon.timeoutMilliseconds {
             if timeout > 0 {
@@ -169,28 +198,20 @@ final class EventLoop {
 
     // MARK: What others have left
 
-    private func takeInbox(_ daemon: Daemon) {
+    private func takeInbox() {
         inbox.take(into: &items)
         guard !items.isEmpty else { return }
         for item in items {
             switch item {
-            case .answer(let exchange, let response): settle([exchange], response)
-            case .answers(let exchanges, let response): settle(exchanges, response)
-            case .stopAccepting: stopAccepting(daemon)
+            case .deliver(let delivery): deliver(delivery)
+            case .stopAccepting: stopAccepting()
             case .stop(let grace, let done):
                 whenStopped.append(done)
-                stopAccepting(daemon)
+                stopAccepting()
                 beginDraining(grace: grace)
             }
         }
         items.removeAll(keepingCapacity: true)
-    }
-
-    private func stopAccepting(_ daemon: Daemon) {
-        guard let listener else { return }
-        daemon.quiesce()
-        close(listener.descriptor)
-        self.listener = nil
     }
 
     private func ringAlarms() {
@@ -200,6 +221,9 @@ final class EventLoop {
             switch subject {
             case .exchange(let number):
                 if let connection = pending[number] { expire(connection, .deadline) }
+                parkedAlarm(number, subject)
+            case .quiet(let number), .parked(let number): parkedAlarm(number, subject)
+            case .listening: listenIfPossible()
             case .surplusConnection(let number):
                 // It ends like a client that left. One that is just being answered ends by itself.
                 if let connection = surplus[number] { shutdown(connection.descriptor, Int32(SHUT_RD)) }

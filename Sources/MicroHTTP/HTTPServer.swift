@@ -1,27 +1,32 @@
 import Glibc
-public import HTTPMessages
 import Synchronization
 
-/// An HTTP/1.1 server on libmicrohttpd, with one thread of its own.
+/// An HTTP/1.1 server on libmicrohttpd, with one thread of its own, or several that share its clients.
 ///
-/// All handlers run on that thread, and all of libmicrohttpd does. Everything here may be called from any thread. A
+/// All handlers run on those threads, and all of libmicrohttpd does. Everything here may be called from any thread. A
 /// server starts once; one that has started runs until ``stop(grace:)``, whether or not anybody keeps a reference.
 public final class HTTPServer: Sendable {
+    /// A loop's mailbox and thread.
+    private struct Running {
+        let inbox: Inbox
+        let thread: LoopThread
+    }
+
     private struct State {
         var wasStarted = false
-        var inbox: Inbox?
-        var thread: LoopThread?
+        var loops: [Running] = []
     }
 
     private let configuration: ServerConfiguration
     private let handlers: Handlers
-    private let gauges = Gauges()
+    private let gauges: [Gauges]
     private let state = Mutex(State())
 
     /// Makes a server that does nothing yet.
     public init(configuration: ServerConfiguration, handlers: Handlers) {
         self.configuration = configuration
         self.handlers = handlers
+        gauges = (0..<max(1, configuration.loops)).map { _ in Gauges() }
     }
 
     /// Listens and serves; returns where.
@@ -34,65 +39,72 @@ public final class HTTPServer: Sendable {
         signal(SIGPIPE, SIG_IGN)
         try DescriptorLimit.makeRoom(
             connections: configuration.connectionsMax + configuration.surplusConnectionsMax)
-        let inbox = try Inbox()
-        let listener = try ListeningSocket(host: configuration.host, port: configuration.port)
-        let thread = try startLoop(inbox, listener)
-        state.withLock { state in
-            state.inbox = inbox
-            state.thread = thread
+        var loops: [Running] = []
+        do {
+            var address: BoundAddress?
+            for index in gauges.indices {
+                // Where any port would do, the first socket's is everybody's.
+                let listener = try ListeningSocket(
+                    host: address?.host ?? configuration.host, port: address?.port ?? configuration.port,
+                    isShared: gauges.count > 1)
+                address = listener.address
+                loops.append(try startLoop(listener, index))
+            }
+            guard let address else { preconditionFailure("a server has at least one loop") }
+            state.withLock { $0.loops = loops }
+            return address
+        } catch {
+            // Nobody has connected yet: there is nothing to wait for.
+            for loop in loops { loop.inbox.put(.stop(grace: .zero, done: {})) }
+            for loop in loops { loop.thread.join() }
+            throw error
         }
-        return listener.address
     }
 
-    /// Answers all of these exchanges with one response, which is encoded once and shared.
-    ///
-    /// Those that have been answered or have ended before are left out. O(n) in the number of exchanges, with one
-    /// wake-up of the loop.
-    public func answer(_ exchanges: [Exchange], with response: Response) {
-        let mine = exchanges.filter { $0.fire() }
-        guard !mine.isEmpty else { return }
-        state.withLock(\.inbox)?.put(.answers(mine, response))
-    }
-
-    /// Closes the listening socket: no new connections from now on; everything else goes on.
+    /// Closes the listening sockets: no new connections from now on; everything else goes on.
     public func stopAccepting() {
-        state.withLock(\.inbox)?.put(.stopAccepting)
+        for loop in state.withLock(\.loops) { loop.inbox.put(.stopAccepting) }
     }
 
-    /// Stops: no new connections, an end to all waiting, a bounded time for work in hand, then the end of the thread.
+    /// Stops: no new connections, an end to all waiting, a bounded time for work in hand, then the end of the threads.
     ///
     /// Waiting exchanges are ended at once by ``Handlers/expire`` with ``Expiry/stopping``. Work has `grace` to be
     /// answered, and is then ended in the same way; replies still being read by slow clients a quarter of a second
-    /// later are cut. All answers close their connections. Returns when the thread has ended, and at once if the
+    /// later are cut. All answers close their connections. Returns when the threads have ended, and at once if the
     /// server never started. A second call waits for the same end, the sooner of the two.
     public func stop(grace: Duration = .seconds(10)) async {
-        guard let inbox = state.withLock(\.inbox) else { return }
-        await withCheckedContinuation { continuation in
-            let willStop = inbox.put(.stop(grace: grace, done: { continuation.resume() }))
-            if !willStop { continuation.resume() }
+        let loops = state.withLock(\.loops)
+        // All are told before the first is waited for.
+        let stops = loops.map { loop in
+            let (ended, end) = AsyncStream<Void>.makeStream()
+            if !loop.inbox.put(.stop(grace: grace, done: { end.finish() })) { end.finish() }
+            return ended
         }
-        // The loop's last act was to say so: joining waits for the return of one function.
-        state.withLock { $0.thread.take() }?.join()
+        for ended in stops { for await _ in ended {} }
+        // The loops' last act was to say so: joining waits for the return of one function.
+        for loop in state.withLock({ exchange(&$0.loops, with: []) }) { loop.thread.join() }
     }
 
     /// What the server is holding at the moment.
-    public var statistics: Statistics { gauges.statistics }
+    public var statistics: Statistics {
+        gauges.reduce(into: Statistics()) { $0.add($1.statistics) }
+    }
 
-    private func startLoop(_ inbox: Inbox, _ listener: ListeningSocket) throws(ServerError) -> LoopThread {
-        let loop: EventLoop
-        do {
-            loop = try EventLoop(
-                configuration: configuration, handlers: handlers, inbox: inbox, gauges: gauges, listener: listener)
+    private func startLoop(_ listener: ListeningSocket, _ index: Int) throws(ServerError) -> Running {
+        do throws(ServerError) {
+            let inbox = try Inbox()
+            let loop = try EventLoop(
+                configuration: configuration.perLoop, index: index, handlers: handlers, inbox: inbox,
+                gauges: gauges[index], listener: listener)
+            try loop.start()
+            do throws(ServerError) {
+                return Running(inbox: inbox, thread: try LoopThread { loop.run() })
+            } catch {
+                loop.daemon.stop()
+                throw error
+            }
         } catch {
             close(listener.descriptor)
-            throw error
-        }
-        // From here the socket is libmicrohttpd's, which closes it when it stops and, mostly, when it fails to start.
-        let daemon = try loop.makeDaemon(listener: listener)
-        do {
-            return try LoopThread { loop.run(daemon) }
-        } catch {
-            daemon.stop()
             throw error
         }
     }

@@ -10,12 +10,16 @@ public struct Handlers: Sendable {
     /// Ends an exchange whose answer has not come, and says what to send instead.
     ///
     /// Called at most once for an exchange, and never after an answer. Where the client has gone, the response goes
-    /// nowhere: what counts is that whoever holds the exchange lets go of it.
+    /// nowhere: what counts is that whoever holds the exchange lets go of it. Of a stream's, the body is sent.
     public var expire: @Sendable (Exchange, Expiry) -> Response
     /// Hears that a pass of the loop has taken in requests: the place to hand the pass's work on in one go.
     ///
     /// Answers given before this returns are sent without parking anything.
     public var passEnded: @Sendable () -> Void
+    /// Hears that everything given to these streams has been written: they may be given more.
+    public var written: @Sendable ([Exchange]) -> Void
+    /// Hears that these streams have been silent for their heartbeat: something has to be sent.
+    public var quiet: @Sendable ([Exchange]) -> Void
     /// Phrases a refusal of the transport itself; the head comes as a request without body, nil if it is unreadable.
     ///
     /// The connection is closed after it, whatever the response says.
@@ -28,6 +32,8 @@ public struct Handlers: Sendable {
         receive: @escaping @Sendable (Request, Exchange) -> Reply,
         expire: @escaping @Sendable (Exchange, Expiry) -> Response = { _, _ in Response(status: .serviceUnavailable) },
         passEnded: @escaping @Sendable () -> Void = {},
+        written: @escaping @Sendable ([Exchange]) -> Void = { _ in },
+        quiet: @escaping @Sendable ([Exchange]) -> Void = { _ in },
         refuse: @escaping @Sendable (TransportFault, Request?) -> Response = { fault, _ in
             Response(status: fault.status)
         },
@@ -36,6 +42,8 @@ public struct Handlers: Sendable {
         self.receive = receive
         self.expire = expire
         self.passEnded = passEnded
+        self.written = written
+        self.quiet = quiet
         self.refuse = refuse
         self.remark = remark
     }
@@ -49,6 +57,11 @@ public enum Reply: Sendable {
     case working(deadline: ContinuousClock.Instant? = nil)
     /// Something is being waited for, perhaps for long; the wait ends when the client hangs up.
     case waiting(deadline: ContinuousClock.Instant? = nil)
+    /// The answer begins here, without a length, and goes on piece by piece until one side ends it.
+    ///
+    /// The body is the first piece. The connection closes with the stream: whatever the client has sent behind this
+    /// request is not looked at.
+    case streaming(Response, heartbeat: Duration)
 }
 
 /// Why an exchange ends without the answer it was waiting for.

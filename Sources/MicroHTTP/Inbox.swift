@@ -6,11 +6,10 @@ import Synchronization
 /// What other threads have for the loop, in order, and the bell that wakes it.
 ///
 /// Any thread puts; only the loop takes and sleeps.
-final class Inbox: Sendable {
+final class Inbox: Sendable, AnswerSink {
     /// One thing for the loop to do.
     enum Item: Sendable {
-        case answer(Exchange, Response)
-        case answers([Exchange], Response)
+        case deliver(Delivery)
         case stopAccepting
         case stop(grace: Duration, done: @Sendable () -> Void)
     }
@@ -51,6 +50,8 @@ final class Inbox: Sendable {
         }
         return isTaken
     }
+
+    func put(_ delivery: Delivery) { put(.deliver(delivery)) }
 
     /// Takes everything there is, leaving the caller's emptied array as the next store.
     func take(into items: inout [Item]) {

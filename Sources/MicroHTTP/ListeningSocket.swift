@@ -18,16 +18,18 @@ struct ListeningSocket {
     let address: BoundAddress
 
     /// Binds and listens on the configured host and port.
-    init(host: String, port: UInt16) throws(ServerError) {
+    ///
+    /// - Parameter isShared: whether further sockets of this process will listen there too.
+    init(host: String, port: UInt16, isShared: Bool) throws(ServerError) {
         do {
-            try self.init(candidatesOf: host, port: port)
+            try self.init(candidatesOf: host, port: port, isShared: isShared)
         } catch .cannotListen where host == "::" {
             // MICROHTTPD.md 27: where IPv6 is off, as in many containers, every IPv4 address is what was meant.
-            try self.init(candidatesOf: "0.0.0.0", port: port)
+            try self.init(candidatesOf: "0.0.0.0", port: port, isShared: isShared)
         }
     }
 
-    private init(candidatesOf host: String, port: UInt16) throws(ServerError) {
+    private init(candidatesOf host: String, port: UInt16, isShared: Bool) throws(ServerError) {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
@@ -44,7 +46,7 @@ struct ListeningSocket {
         var failure = ServerError.hostUnknown(host: host, reason: "it has no IPv4 or IPv6 address")
         for candidate in preferred {
             do {
-                try self.init(binding: candidate.pointee, host: host, port: port)
+                try self.init(binding: candidate.pointee, host: host, port: port, isShared: isShared)
                 return
             } catch {
                 failure = error
@@ -53,12 +55,12 @@ struct ListeningSocket {
         throw failure
     }
 
-    private init(binding candidate: addrinfo, host: String, port: UInt16) throws(ServerError) {
+    private init(binding candidate: addrinfo, host: String, port: UInt16, isShared: Bool) throws(ServerError) {
         let flags = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
         let descriptor = socket(candidate.ai_family, Int32(flags), 0)
         guard descriptor >= 0 else { throw Self.error(errno, host: host, port: port) }
         do {
-            try Self.listen(on: descriptor, at: candidate, host: host, port: port)
+            try Self.listen(on: descriptor, at: candidate, host: host, port: port, isShared: isShared)
             address = try Self.boundAddress(of: descriptor, host: host, port: port)
         } catch {
             close(descriptor)
@@ -68,7 +70,7 @@ struct ListeningSocket {
     }
 
     private static func listen(
-        on descriptor: Int32, at candidate: addrinfo, host: String, port: UInt16
+        on descriptor: Int32, at candidate: addrinfo, host: String, port: UInt16, isShared: Bool
     ) throws(ServerError) {
         var yes: Int32 = 1
         var no: Int32 = 0
@@ -76,6 +78,12 @@ struct ListeningSocket {
         // A restarted server must not wait for the old one's connections to leave TIME_WAIT.
         guard setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, size) == 0 else {
             throw Self.error(errno, host: host, port: port)
+        }
+        // Each loop has a socket of its own, and the kernel deals the clients out.
+        if isShared {
+            guard setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &yes, size) == 0 else {
+                throw Self.error(errno, host: host, port: port)
+            }
         }
         if candidate.ai_family == AF_INET6 {
             // `::` takes IPv4 clients too, whatever the system's default.

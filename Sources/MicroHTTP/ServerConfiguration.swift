@@ -23,17 +23,22 @@ public struct ServerConfiguration: Sendable {
     ///
     /// libmicrohttpd itself refuses longer heads, with 414 or 431. Half of this, at least, is room for the request.
     public var connectionMemoryBytes: Int
-    /// How long work in hand may keep its connection in the loop before it is parked.
+    /// How long work in hand may keep its connection in the loop before it is suspended.
     ///
-    /// Parking costs some microseconds and, at each resumption, a walk over all parked connections. Work that is done
-    /// within this time is answered without. Zero parks everything.
+    /// Suspending costs some microseconds and, at each resumption, a walk over all suspended connections. Work that is
+    /// done within this time is answered without. Zero suspends everything.
     public var parkingDelay: Duration
+
+    /// How many threads serve, each with its own clients and its share of the connections; the kernel deals them out.
+    ///
+    /// One is best on few cores: each more needs a core of its own beside the one that the store's turns run on.
+    public var loops: Int
 
     /// Makes a configuration; the defaults suit a test and a small server.
     public init(
         host: String = "127.0.0.1", port: UInt16 = 0, bodyBytesMax: Int = 1 << 20, connectionsMax: Int = 1024,
         idleTimeout: Duration = .seconds(60), connectionMemoryBytes: Int = 8 << 10,
-        parkingDelay: Duration = .milliseconds(2)
+        parkingDelay: Duration = .milliseconds(2), loops: Int = 1
     ) {
         self.host = host
         self.port = port
@@ -42,6 +47,14 @@ public struct ServerConfiguration: Sendable {
         self.idleTimeout = idleTimeout
         self.connectionMemoryBytes = connectionMemoryBytes
         self.parkingDelay = parkingDelay
+        self.loops = loops
+    }
+
+    /// What each of the loops keeps to.
+    var perLoop: ServerConfiguration {
+        var share = self
+        share.connectionsMax = max(1, connectionsMax / max(1, loops))
+        return share
     }
 
     /// The places for connections above the cap, which are there to be told so.

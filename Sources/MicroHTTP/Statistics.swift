@@ -12,6 +12,14 @@ public struct Statistics: Sendable, Equatable {
     public var requests = 0
     /// Requests refused by the transport since the start.
     public var refused = 0
+
+    mutating func add(_ other: Statistics) {
+        connections += other.connections
+        waiting += other.waiting
+        working += other.working
+        requests += other.requests
+        refused += other.refused
+    }
 }
 
 /// The loop's side of ``Statistics``: written by the loop thread, read by any.

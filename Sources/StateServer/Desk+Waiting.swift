@@ -39,10 +39,9 @@ extension Desk {
 
     /// Answers many who get the same, with one encoding and one response for each way of asking.
     func answer(_ waiters: [Waiter], _ response: (Waiter.Kind) -> Response?) {
-        let server = server.withLock { $0 }
         for (_, group) in Dictionary(grouping: waiters, by: \.manner) {
             guard let first = group.first, let response = response(first.kind) else { continue }
-            server?.answer(group.map(\.exchange), with: response)
+            Exchange.answer(group.map(\.exchange), with: response)
         }
     }
 

@@ -125,7 +125,7 @@ struct ExchangeTests {
             for client in clients { client.request("/wait") }
             #expect(try await eventually { server.statistics.waiting == 1000 })
 
-            server.answer(record.parked, with: .text("all"))
+            Exchange.answer(record.parked, with: .text("all"))
 
             for client in clients { #expect(client.response()?.body == "all") }
             #expect(try await eventually { server.statistics.waiting == 0 })

@@ -1,0 +1,285 @@
+import CMicroHTTPD
+import Glibc
+import HTTPMessages
+import HTTPTypes
+
+/// Requests that wait, without libmicrohttpd.
+///
+/// A connection suspended in libmicrohttpd keeps its memory pool and is walked over at each resumption of any other
+/// (MICROHTTPD.md 8). So a request that waits takes its socket with it: the descriptor is duplicated and the access
+/// handler says no, at which libmicrohttpd forgets the connection and closes its own descriptor; with `MHD_USE_TURBO`
+/// it does so without shutting the socket down. The answer is written here, and when the client's next request comes
+/// the socket is handed back with `MHD_add_connection`.
+extension EventLoop {
+    /// Takes the connection of a request that waits from libmicrohttpd; always false, which is what libmicrohttpd needs
+    /// to be told, unless there is no descriptor left and the request is refused.
+    func park(
+        _ connection: ClientConnection, _ exchange: Exchange, _ request: RequestManner,
+        deadline: ContinuousClock.Instant?
+    ) -> Bool {
+        if stage.refusesWaiting, exchange.fire() {
+            return send(handlers.expire(exchange, .stopping), on: connection)
+        }
+        guard
+            let parked = take(
+                connection, number: exchange.id, request,
+                closesAfterAnswer: request.endsConnection || hasMoreInput(connection), phase: .waiting(exchange))
+        else { return refuseForWantOfDescriptors(connection, exchange) }
+        statistics.waiting += 1
+        if let deadline { alarms.set(.exchange(parked.number), at: deadline) }
+        return false
+    }
+
+    /// Begins a stream; the result is ``park(_:_:_:deadline:)``'s.
+    func beginStream(
+        _ connection: ClientConnection, _ exchange: Exchange, _ request: RequestManner, _ response: Response,
+        heartbeat: Duration
+    ) -> Bool {
+        if stage.refusesWaiting, exchange.fire() {
+            return send(handlers.expire(exchange, .stopping), on: connection)
+        }
+        guard
+            let parked = take(
+                connection, number: exchange.id, request, closesAfterAnswer: true, phase: .streaming(exchange, nil))
+        else { return refuseForWantOfDescriptors(connection, exchange) }
+        statistics.waiting += 1
+        parked.heartbeat = heartbeat
+        microhttpd_prepare_stream(parked.descriptor)
+        alarms.set(.quiet(parked.number), at: timeOfRound() + heartbeat)
+        write(WireResponse.stream(response, isHead: request.isHead), to: parked, exchange)
+        return false
+    }
+
+    private func refuseForWantOfDescriptors(_ connection: ClientConnection, _ exchange: Exchange) -> Bool {
+        // Whoever holds the exchange lets go of it; the client is told what a client above the cap is told.
+        if exchange.fire() { _ = handlers.expire(exchange, .hangUp) }
+        var response = handlers.refuse(.connectionsExhausted, nil)
+        response.connection = .close
+        return send(response, on: connection)
+    }
+
+    private func take(
+        _ connection: ClientConnection, number: UInt64, _ request: RequestManner, closesAfterAnswer: Bool,
+        phase: ParkedConnection.Phase
+    ) -> ParkedConnection? {
+        passMoved = true
+        let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else { return nil }
+        guard poller.watch(descriptor, number: number) else {
+            Glibc.close(descriptor)
+            return nil
+        }
+        connection.phase = .parked
+        let taken = ParkedConnection(
+            number: number, descriptor: descriptor, isHead: request.isHead, closesAfterAnswer: closesAfterAnswer,
+            consumedCount: connection.consumedCount ?? 0, phase: phase, now: timeOfRound())
+        parked[number] = taken
+        return taken
+    }
+
+    /// Whether libmicrohttpd has, or may have, read more from a connection than its requests so far: what it has read
+    /// is lost with it, so the client has to ask again on another connection (RFC 9112, section 9.3.2).
+    private func hasMoreInput(_ connection: ClientConnection) -> Bool {
+        guard let consumed = connection.consumedCount else { return true }
+        return microhttpd_bytes_read(connection.descriptor) != Int64(consumed)
+    }
+
+    // MARK: Answers
+
+    /// Answers a request that waits, unless its client has gone.
+    func answer(_ connection: ParkedConnection, _ response: WireResponse) {
+        guard case .waiting = connection.phase else { return }
+        statistics.waiting -= 1
+        let (bytes, isLast) = response.bytes(
+            closing: connection.closesAfterAnswer || stage.isStopping, isHead: connection.isHead)
+        send(.init(bytes: bytes), isLast: isLast, on: connection)
+    }
+
+    private func send(_ outgoing: ParkedConnection.Outgoing, isLast: Bool, on connection: ParkedConnection) {
+        var outgoing = outgoing
+        switch push(&outgoing, to: connection) {
+        case .done where isLast: closeGracefully(connection)
+        case .done: rest(connection)
+        case .full: connection.phase = .answering(outgoing, isLast: isLast)
+        case .broken: close(connection)
+        }
+    }
+
+    /// Gives a stream bytes, after those that are on their way.
+    func write(_ piece: [UInt8], to connection: ParkedConnection, _ exchange: Exchange, isLast: Bool = false) {
+        guard case .streaming(_, let present) = connection.phase else { return }
+        if isLast { statistics.waiting -= 1 }
+        guard present == nil else {
+            // Only a stream's end comes while something is on its way: it would come too late for this client.
+            if isLast { close(connection) }
+            return
+        }
+        var outgoing = ParkedConnection.Outgoing(bytes: piece)
+        switch push(&outgoing, to: connection) {
+        case .done where isLast: closeGracefully(connection)
+        case .done: written.append(exchange)
+        case .full where isLast: connection.phase = .answering(outgoing, isLast: true)
+        case .full: connection.phase = .streaming(exchange, outgoing)
+        case .broken: fail(connection)
+        }
+    }
+
+    private enum Push { case done, full, broken }
+
+    private func push(_ outgoing: inout ParkedConnection.Outgoing, to connection: ParkedConnection) -> Push {
+        let before = outgoing.sentCount
+        while outgoing.sentCount < outgoing.bytes.count {
+            let count = outgoing.bytes.withUnsafeBytes {
+                Glibc.send(
+                    connection.descriptor, $0.baseAddress.map { $0 + outgoing.sentCount }, $0.count - outgoing.sentCount,
+                    Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            if count >= 0 {
+                outgoing.sentCount += count
+            } else if errno == EAGAIN {
+                if outgoing.sentCount > before { connection.lastSent = .now }
+                poller.watchRoom(connection.descriptor, number: connection.number)
+                // Nobody may take for ever to read an answer; a stream has its heartbeats to be looked at.
+                if case .waiting = connection.phase {
+                    alarms.set(.parked(connection.number), at: .now + configuration.idleTimeout)
+                }
+                return .full
+            } else if errno != EINTR {
+                return .broken
+            }
+        }
+        connection.lastSent = timeOfRound()
+        return .done
+    }
+
+    // MARK: Events
+
+    /// Something has happened on a parked connection.
+    func parkedEvent(_ event: Poller.Event) {
+        guard let connection = parked[event.number] else { return }
+        if event.isReadable { connection.hasInput = true }
+        if event.isHungUp { connection.hasHungUp = true }
+        if event.isBroken { return fail(connection) }
+        switch connection.phase {
+        case .waiting(let exchange):
+            if event.isHungUp { expire(connection, exchange, .hangUp) }
+        case .streaming(let exchange, let outgoing):
+            if event.isHungUp { return fail(connection) }
+            guard event.isWritable, var outgoing else { return }
+            switch push(&outgoing, to: connection) {
+            case .done:
+                connection.phase = .streaming(exchange, nil)
+                written.append(exchange)
+            case .full: connection.phase = .streaming(exchange, outgoing)
+            case .broken: fail(connection)
+            }
+        case .answering(let outgoing, let isLast):
+            if event.isWritable { send(outgoing, isLast: isLast, on: connection) }
+        case .resting: goOn(connection)
+        case .closed: break
+        }
+    }
+
+    /// Ends a wait or a stream in place of whoever holds its exchange, unless that is being done.
+    func expire(_ connection: ParkedConnection, _ exchange: Exchange, _ reason: Expiry) {
+        guard exchange.fire() else { return }
+        let response = handlers.expire(exchange, reason)
+        if case .streaming = connection.phase {
+            write(response.body, to: connection, exchange, isLast: true)
+        } else {
+            answer(connection, WireResponse(response, closing: false))
+        }
+    }
+
+    /// The client of a parked connection is gone.
+    private func fail(_ connection: ParkedConnection) {
+        switch connection.phase {
+        case .waiting(let exchange), .streaming(let exchange, _):
+            statistics.waiting -= 1
+            close(connection)
+            if exchange.fire() { _ = handlers.expire(exchange, .hangUp) }
+        case .answering, .resting: close(connection)
+        case .closed: break
+        }
+    }
+
+    /// The time of a parked connection is up: of its wait, or of its silence.
+    func parkedAlarm(_ number: UInt64, _ subject: Alarms.Subject) {
+        guard let connection = parked[number] else { return }
+        switch (connection.phase, subject) {
+        case (.waiting(let exchange), .exchange): expire(connection, exchange, .deadline)
+        case (.streaming(let exchange, let outgoing), .quiet):
+            let now = ContinuousClock.now
+            let due = connection.lastSent + connection.heartbeat
+            if outgoing != nil, connection.lastSent + configuration.idleTimeout <= now { return fail(connection) }
+            if outgoing == nil, due <= now { quiet.append(exchange) }
+            alarms.set(.quiet(number), at: due > now ? due : now + connection.heartbeat)
+        case (.answering, .parked), (.resting, .parked):
+            // What has moved since is given its time from there.
+            let due = connection.lastSent + configuration.idleTimeout
+            if due <= .now { close(connection) } else { alarms.set(.parked(number), at: due) }
+        case (.waiting, _), (.streaming, _), (.answering, _), (.resting, _), (.closed, _): break
+        }
+    }
+
+    // MARK: Between two requests
+
+    private func rest(_ connection: ParkedConnection) {
+        connection.phase = .resting
+        if connection.hasInput || connection.hasHungUp { return goOn(connection) }
+        alarms.set(.parked(connection.number), at: timeOfRound() + configuration.idleTimeout)
+    }
+
+    /// Hands a connection back to libmicrohttpd, which reads the next request, or closes it if there is none.
+    private func goOn(_ connection: ParkedConnection) {
+        guard connection.hasInput, !stage.isStopping else { return close(connection) }
+        poller.unwatch(connection.descriptor)
+        parked[connection.number] = nil
+        connection.phase = .closed
+        statistics.connections -= 1
+        returning = connection
+        defer { returning = nil }
+        if !daemon.add(connection.descriptor) { handlers.remark("a client's next request could not be taken") }
+    }
+
+    /// Closes behind an answer: the client may still be reading it.
+    private func closeGracefully(_ connection: ParkedConnection) {
+        // Closing with something unread would reset the connection and take the answer with it.
+        shutdown(connection.descriptor, Int32(SHUT_WR))
+        microhttpd_discard_input(connection.descriptor)
+        close(connection)
+    }
+
+    func close(_ connection: ParkedConnection) {
+        poller.unwatch(connection.descriptor)
+        Glibc.close(connection.descriptor)
+        connection.phase = .closed
+        parked[connection.number] = nil
+        statistics.connections -= 1
+    }
+}
+
+/// What of a request decides the form of its answer.
+struct RequestManner {
+    /// Whether the body is left out.
+    var isHead: Bool
+    /// Whether the client wants the connection to end with the answer, or can read the answer only if it does.
+    var endsConnection: Bool
+
+    init(_ request: Request, isVersion10: Bool) {
+        isHead = request.method == .head
+        let wantsClose = request.fields[values: .connection].contains { value in
+            value.split(separator: ",").contains { $0.trimmed.lowercased() == "close" }
+        }
+        endsConnection = isVersion10 || wantsClose
+    }
+}
+
+extension Substring {
+    fileprivate var trimmed: Substring {
+        var text = self
+        while text.first == " " || text.first == "\t" { text.removeFirst() }
+        while text.last == " " || text.last == "\t" { text.removeLast() }
+        return text
+    }
+}
