@@ -131,7 +131,8 @@ extension EventLoop {
         while outgoing.sentCount < outgoing.bytes.count {
             let count = outgoing.bytes.withUnsafeBytes {
                 Glibc.send(
-                    connection.descriptor, $0.baseAddress.map { $0 + outgoing.sentCount }, $0.count - outgoing.sentCount,
+                    connection.descriptor, $0.baseAddress.map { $0 + outgoing.sentCount },
+                    $0.count - outgoing.sentCount,
                     Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
             }
             if count >= 0 {

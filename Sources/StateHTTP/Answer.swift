@@ -12,6 +12,8 @@ package enum Answer: Sendable {
     case read(ReadRequest)
     /// Read the commits after a position, now or later; then ``Contract/response(to:_:)``.
     case follow(FollowRequest)
+    /// Begin a stream; then ``Contract/piece(of:_:)`` and the others.
+    case stream(StreamRequest)
     /// Find what became of an action; then ``Contract/response(toOutcomeOf:_:_:head:style:requestID:)``.
     case outcome(id: String, Scope, Style)
     /// Whether the process lives: as long as it answers, it does.
@@ -67,14 +69,24 @@ package struct ReadRequest: Sendable {
     package var scope: Scope
     /// `If-None-Match`: content that the client has already.
     package var known: TagSet?
-    /// How long the client waits for other content.
+    /// The value that the client waits for.
+    package var until: JSONValue?
+    /// How long the client waits for other content, or for that value.
     package var wait: Wait?
+    /// How long an answer that has been waited for is put off, so that a burst of changes becomes one.
+    package var settle: Duration?
     /// The version that the answer must not be older than.
     package var atLeast: Version?
     /// The version that the answer must be of.
     package var version: Version?
     package var style: Style
     package var requestID: String
+
+    /// What it waits for, if it waits.
+    package var condition: WaitCondition? {
+        guard wait != nil else { return nil }
+        return until.map { .equalTo($0) } ?? known.map { .otherThan($0) }
+    }
 }
 
 /// A GET of the commits after a position.
@@ -104,6 +116,8 @@ package struct FollowRequest: Sendable {
     package var scope: Scope
     package var form: Form
     package var wait: Wait?
+    /// How long an answer that has been waited for is put off, so that a burst of changes becomes one.
+    package var settle: Duration?
     package var onLost: OnLost
     package var style: Style
     package var requestID: String
@@ -111,6 +125,49 @@ package struct FollowRequest: Sendable {
     /// The query from a position.
     package func query(since version: Version) -> ChangesQuery {
         ChangesQuery(since: version, limit: limit, filter: filter)
+    }
+}
+
+/// A GET that is answered without end.
+package struct StreamRequest: Sendable {
+    /// How events are written.
+    package enum Format: Sendable, Hashable {
+        /// `text/event-stream`, as the HTML standard has it.
+        case events
+        /// `application/x-ndjson`.
+        case lines
+    }
+
+    /// What is streamed.
+    package enum Source: Sendable {
+        /// The value of a selection, each time that it has changed.
+        case value(ReadRequest)
+        /// Every commit after a position.
+        case changes(FollowRequest)
+    }
+
+    package var source: Source
+    package var format: Format
+    /// The history that the client says it stands in, where it says so.
+    package var lastEpoch: Epoch?
+    /// Whether the position that the client names is not even a cursor.
+    package var isLost: Bool
+    /// How long changes are collected before they are sent.
+    package var settle: Duration?
+
+    /// The store that the client sees.
+    package var scope: Scope {
+        switch source {
+        case .value(let read): read.scope
+        case .changes(let follow): follow.scope
+        }
+    }
+
+    package var requestID: String {
+        switch source {
+        case .value(let read): read.requestID
+        case .changes(let follow): follow.requestID
+        }
     }
 }
 

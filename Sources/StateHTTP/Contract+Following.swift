@@ -129,7 +129,7 @@ extension Contract {
         return applied(.json(.ok, writer.bytes, style: request.style, head: head), request.wait)
     }
 
-    private func write(
+    func write(
         _ commit: Commit, of scope: Scope, as form: FollowRequest.Form, epoch: Epoch, to writer: inout JSONWriter
     ) {
         var isFirst = true

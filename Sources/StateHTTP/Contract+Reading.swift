@@ -19,7 +19,8 @@ extension Contract {
             .cacheControl: request.wait == nil ? "private, no-cache" : "no-store",
         ]
         if let seconds = request.wait?.applied { fields[.preferenceApplied] = "wait=\(seconds)" }
-        if let known = request.known, known.contains(encoded.tag) {
+        let isAwaited = request.until.map { !WaitCondition.equalTo($0).isMet(by: encoded) }
+        if isAwaited ?? request.known?.contains(encoded.tag) ?? false {
             return Response(status: .notModified, fields: fields)
         }
         fields[.contentType] = "application/json"

@@ -16,6 +16,7 @@ package struct ContractLimits: Sendable {
     /// Each is looked up inside the store's turn.
     package var expectationsMax = 1000
     package var idempotencyLifetime = Duration.seconds(86_400)
+    package var settleMax = Duration.seconds(10)
 
     /// The limits that the shipped configuration has.
     package init() {}
@@ -194,7 +195,7 @@ package struct Contract: Sendable {
         _ requestID: String
     ) throws(Problem) -> Answer {
         if let options = try onlyReads(request) { return .respond(options) }
-        var known: Set = ["wait", "at-least", "version", "pretty"]
+        var known: Set = ["wait", "until", "settle", "at-least", "version", "pretty"]
         if case .pointer = selection { known.formUnion(["as", "since"]) }
         let parameters = try Parameters(target, known: known)
         if case .pointer(let pointer) = selection, try isKeyed(parameters) {
@@ -207,6 +208,13 @@ package struct Contract: Sendable {
         var read = ReadRequest(
             selection: selection, scope: scope, wait: try wait(parameters, request), style: try parameters.style(),
             requestID: requestID)
+        if let format = streamFormat(request, offered: [.events]) {
+            return .stream(try stream(read, format, request, parameters))
+        }
+        (read.until, read.settle) = (try until(parameters), try settle(parameters))
+        guard read.wait != nil || (read.until == nil && read.settle == nil) else {
+            throw Problem(.badRequest, "bad-parameter", "until and settle go with wait")
+        }
         if let value = request.fields[.ifNoneMatch] {
             switch EntityTagCondition(value) {
             case .any?: read.known = .any
@@ -228,9 +236,10 @@ package struct Contract: Sendable {
             guard let version = Version(text) else {
                 throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
             }
-            guard !parameters.has("wait"), read.atLeast == nil else {
+            guard !parameters.has("wait"), read.atLeast == nil, read.until == nil else {
                 throw Problem(
-                    .badRequest, "bad-parameter", "version takes no wait and no at-least: the past never changes")
+                    .badRequest, "bad-parameter",
+                    "version takes no wait, no until and no at-least: the past never changes")
             }
             guard version <= position.head.version else { throw Self.aheadOfHead(position.head) }
             // A wait that is only preferred may be left out.
@@ -253,14 +262,15 @@ package struct Contract: Sendable {
     private func difference(
         at pointer: JSONPointer, _ scope: Scope, _ request: Request, _ parameters: Parameters, _ requestID: String
     ) throws(Problem) -> FollowRequest {
-        guard !parameters.has("version"), !parameters.has("at-least") else {
-            throw Problem(.badRequest, "bad-parameter", "as=keyed takes since and wait, no version and no at-least")
+        for name in ["version", "at-least", "until"] where parameters.has(name) {
+            throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and settle, no \(name)")
         }
         let since = try parameters.text("since")
         return FollowRequest(
             since: try since.map { text throws(Problem) in .cursor(try cursor(text, "since")) } ?? .never,
             limit: .max, filter: ChangesFilter(path: pointer), scope: scope, form: .difference(pointer),
-            wait: since == nil ? nil : try wait(parameters, request), onLost: .problem, style: try parameters.style(),
+            wait: since == nil ? nil : try wait(parameters, request), settle: try settle(parameters), onLost: .problem,
+            style: try parameters.style(),
             requestID: requestID)
     }
 
@@ -268,18 +278,22 @@ package struct Contract: Sendable {
         _ request: Request, _ target: RequestTarget, _ scope: Scope, _ position: HeadPosition, _ requestID: String
     ) throws(Problem) -> Answer {
         if let options = try onlyReads(request) { return .respond(options) }
-        let known: Set = ["since", "wait", "limit", "path", "types", "on-lost", "as", "pretty"]
+        let known: Set = ["since", "wait", "settle", "limit", "path", "types", "on-lost", "as", "pretty"]
         let parameters = try Parameters(target, known: known)
-        guard let since = try parameters.text("since") else {
+        let format = streamFormat(request, offered: [.events, .lines])
+        // What an EventSource says of itself when it comes back beats what its address said at first.
+        let lastID = format == .events ? request.fields[.lastEventID] : nil
+        guard let since = try parameters.text("since") ?? lastID else {
             throw Problem(
                 .badRequest, "since-required",
                 "since is required: a cursor such as \(position.head), oldest, or now")
         }
         var follow = FollowRequest(
-            since: since == "oldest" ? .oldest : since == "now" ? .now : .cursor(try cursor(since, "since")),
+            since: lastID != nil
+                ? .now : since == "oldest" ? .oldest : since == "now" ? .now : .cursor(try cursor(since, "since")),
             limit: limits.changesLimitDefault, filter: ChangesFilter(), scope: scope,
             form: try isKeyed(parameters) ? .keyed : .patches, wait: try wait(parameters, request),
-            onLost: .problem, style: try parameters.style(), requestID: requestID)
+            settle: try settle(parameters), onLost: .problem, style: try parameters.style(), requestID: requestID)
         if let text = try parameters.text("limit") {
             // However many digits: what is above the most is cut.
             let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
@@ -306,6 +320,7 @@ package struct Contract: Sendable {
             }
         }
         follow.filter.within = scope.filter
+        if let format { return .stream(stream(follow, format, lastID)) }
         switch try parameters.text("on-lost") {
         case "snapshot"?: follow.onLost = .snapshot
         case nil: break
@@ -314,40 +329,13 @@ package struct Contract: Sendable {
         return .follow(follow)
     }
 
-    private func cursor(_ text: String, _ name: String) throws(Problem) -> Cursor {
+    func cursor(_ text: String, _ name: String) throws(Problem) -> Cursor {
         guard let cursor = Cursor(text: text) else {
             throw Problem(
                 .badRequest, "bad-cursor",
                 "\(name) must be a cursor as an answer's State-Cursor or next has it: <epoch>.<version>")
         }
         return cursor
-    }
-
-    private func wait(_ parameters: Parameters, _ request: Request) throws(Problem) -> Wait? {
-        let longest = limits.waitMax
-        if parameters.has("wait") {
-            guard let text = parameters.value("wait") else { return Wait(duration: limits.waitDefault) }
-            guard let seconds = Double(text), seconds.isFinite, seconds >= 0 else {
-                throw Problem(.badRequest, "bad-parameter", "wait must be a number of seconds, 0 or more")
-            }
-            guard seconds > 0 else { return nil }
-            let isTooLong = seconds > Double(longest.components.seconds)
-            return isTooLong
-                ? Wait(duration: longest, applied: Int(longest.components.seconds))
-                : Wait(duration: .milliseconds(Int(seconds * 1000)))
-        }
-        return preferredWait(request)
-    }
-
-    /// The wait that a client has only a preference for.
-    func preferredWait(_ request: Request) -> Wait? {
-        switch Preferences(request.fields[values: .prefer]).wait {
-        case .usual?: return Wait(duration: limits.waitDefault, applied: Int(limits.waitDefault.components.seconds))
-        case .seconds(0)?, nil: return nil
-        case .seconds(let seconds)?:
-            let duration = min(.seconds(min(seconds, 86_400)), limits.waitMax)
-            return Wait(duration: duration, applied: Int(duration.components.seconds))
-        }
     }
 
     /// Lets GET and HEAD through and answers OPTIONS.

@@ -20,6 +20,10 @@ extension HTTPField.Name {
     package static let link = known("Link")
     /// What the client would like.
     package static let prefer = known("Prefer")
+    /// Where an EventSource stands that comes back (the HTML standard, section 9.2).
+    package static let lastEventID = known("Last-Event-ID")
+    /// Keeps nginx from collecting what a stream sends.
+    package static let accelBuffering = known("X-Accel-Buffering")
     /// The client's or a proxy's name for a request, found again in problems and logs.
     package static let requestID = known("X-Request-Id")
 }

@@ -37,7 +37,7 @@ extension Desk {
         do {
             // A large value is put together off the loop; the next who asks finds it known.
             guard let now = try board.readQuickly(request.selection) else {
-                guard request.known != nil, let wait = request.wait, !isDraining else {
+                guard request.condition != nil, let wait = request.wait, !isDraining else {
                     return reading(exchange, request.requestID) { [self] in
                         contract.response(to: request, try board.read(request.selection))
                     }
@@ -55,7 +55,7 @@ extension Desk {
                 }
                 return .waiting(deadline: deadline(of: wait))
             }
-            guard request.known != nil, request.wait != nil, !isDraining else {
+            guard request.condition != nil, !isDraining else {
                 return .now(contract.response(to: request, now))
             }
             if let response = try parkOrAnswer(request, exchange) { return .now(response) }
@@ -67,9 +67,9 @@ extension Desk {
 
     /// The answer to a request, or nil when there is none yet and the request is parked.
     func parkOrAnswer(_ request: ReadRequest, _ exchange: Exchange) throws -> Response? {
-        if let known = request.known, request.wait != nil, !isDraining.load(ordering: .acquiring) {
+        if let condition = request.condition, !isDraining.load(ordering: .acquiring) {
             let waiter = Waiter(exchange: exchange, kind: .read(request))
-            switch try board.park(waiter, client: exchange.client, at: request.selection, until: known) {
+            switch try board.park(waiter, client: exchange.client, at: request.selection, until: condition) {
             case .parked:
                 // Off the loop, the client may have gone before it was parked: then nobody else takes it out.
                 if exchange.isOver { _ = board.leave(waiter) }

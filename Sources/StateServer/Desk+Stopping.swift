@@ -18,13 +18,15 @@ extension Desk {
     /// at once, and finishes the actions that are in hand.
     func drain(over window: Duration) async {
         let (waiters, head) = board.leaveAll()
+        let streaming = streams.withLock { Array($0.keys) }
         let portions = 10
         for portion in 0..<portions {
             for index in stride(from: portion, to: waiters.count, by: portions) {
                 waiters[index].exchange.answer(timeout(waiters[index], head: head))
             }
+            for index in stride(from: portion, to: streaming.count, by: portions) { end(streaming[index]) }
             // Being cancelled while stopping only makes it quicker.
-            if waiters.count > portions { try? await Task.sleep(for: window / portions) }
+            if waiters.count + streaming.count > portions { try? await Task.sleep(for: window / portions) }
         }
         door.drain()
     }

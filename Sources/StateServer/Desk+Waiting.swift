@@ -1,6 +1,9 @@
+internal import Dispatch
 internal import HTTPMessages
+internal import HTTPTypes
 internal import MicroHTTP
 internal import StateHTTP
+internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
@@ -12,22 +15,10 @@ extension Desk {
     func publish(_ snapshot: Snapshot, _ commits: [Commit]) {
         for wake in board.publish(snapshot, commits) {
             switch wake {
-            case .selection(_, let reading, let waiters) where reading.encoded == nil:
-                // A problem names its request: each gets its own.
-                for waiter in waiters {
-                    guard case .read(let request) = waiter.kind else { continue }
-                    waiter.exchange.answer(contract.response(to: request, reading))
-                }
             case .selection(_, let reading, let waiters):
-                answer(waiters) { [self] kind in
-                    guard case .read(let request) = kind else { return nil }
-                    return contract.response(to: request, reading)
-                }
-            case .changes(_, let page, let waiters):
-                answer(waiters) { [self] kind in
-                    guard case .follow(let request) = kind else { return nil }
-                    return contract.response(to: request, page)
-                }
+                for group in groups(waiters) { answer(group, reading) }
+            case .changes(let query, let page, let waiters):
+                for group in groups(waiters) { answer(group, page, query) }
             case .version(_, let waiters):
                 for waiter in waiters {
                     guard case .read(let request) = waiter.kind else { continue }
@@ -37,11 +28,37 @@ extension Desk {
         }
     }
 
-    /// Answers many who get the same, with one encoding and one response for each way of asking.
-    func answer(_ waiters: [Waiter], _ response: (Waiter.Kind) -> Response?) {
-        for (_, group) in Dictionary(grouping: waiters, by: \.manner) {
-            guard let first = group.first, let response = response(first.kind) else { continue }
-            Exchange.answer(group.map(\.exchange), with: response)
+    /// Those who get the same bytes.
+    private func groups(_ waiters: [Waiter]) -> [[Waiter]] {
+        Array(Dictionary(grouping: waiters, by: \.manner).values)
+    }
+
+    private func answer(_ group: [Waiter], _ reading: Reading) {
+        switch group.first?.kind {
+        case .read(let request):
+            if let settle = request.settle { return letPass(group.map { Burst(waiter: $0) }, settle) }
+            guard reading.encoded == nil else {
+                return Exchange.answer(group.map(\.exchange), with: contract.response(to: request, reading))
+            }
+            // A problem names its request: each gets its own.
+            for waiter in group {
+                guard case .read(let request) = waiter.kind else { continue }
+                waiter.exchange.answer(contract.response(to: request, reading))
+            }
+        case .stream(let request): goOn(group.map(\.exchange), request, reading)
+        case .follow, .unknown, nil: break
+        }
+    }
+
+    private func answer(_ group: [Waiter], _ page: ChangesPage, _ query: ChangesQuery) {
+        switch group.first?.kind {
+        case .follow(let request):
+            if let settle = request.settle {
+                return letPass(group.map { Burst(waiter: $0, page: page, query: query) }, settle)
+            }
+            Exchange.answer(group.map(\.exchange), with: contract.response(to: request, page))
+        case .stream(let request): goOn(group.map(\.exchange), request, page)
+        case .read, .unknown, nil: break
         }
     }
 
@@ -50,6 +67,8 @@ extension Desk {
             // Its value is still being put together; the time is up all the same.
             return timeout(Waiter(exchange: exchange, kind: .read(request)), head: position.head)
         }
+        if let burst = bursts.withLock({ $0.removeValue(forKey: exchange) }) { return response(to: burst) }
+        if endStream(exchange) { return Response(status: .ok) }
         if let response = unsettled(exchange) { return response }
         guard let (waiter, head) = board.leave(Waiter(exchange: exchange)) else {
             // Work that has outlived the grace time, or a wait that is being answered at this moment.
@@ -66,29 +85,82 @@ extension Desk {
             case .follow(let request):
                 contract.response(
                     to: request, ChangesPage(commits: [], next: head.version, isMore: false, head: head))
-            case .unknown: respond(.draining, "-")
+            case .stream, .unknown: respond(.draining, "-")
             }
         if isDraining.load(ordering: .relaxed) { response.connection = .close }
         return response
     }
 }
 
+/// Bursts: an answer that is put off for a moment, so that what comes in this moment is in it.
+extension Desk {
+    /// Answers these after a while with what is there then.
+    private func letPass(_ group: [Burst], _ settle: Duration) {
+        bursts.withLock { bursts in for burst in group { bursts[burst.waiter.exchange] = burst } }
+        later(settle) { [self] in
+            for burst in group {
+                let exchange = burst.waiter.exchange
+                guard let burst = bursts.withLock({ $0.removeValue(forKey: exchange) }) else { continue }
+                exchange.answer(response(to: burst))
+            }
+        }
+    }
+
+    func later(_ delay: Duration, _ work: @escaping @Sendable () -> Void) {
+        let milliseconds = Int(delay / .milliseconds(1))
+        readers[0].asyncAfter(deadline: .now() + .milliseconds(milliseconds), execute: work)
+    }
+
+    private func response(to burst: Burst) -> Response {
+        guard case .follow(let request) = burst.waiter.kind, let page = burst.page, let query = burst.query else {
+            return timeout(burst.waiter, head: position.head)
+        }
+        // What has come meanwhile belongs to it; where memory does not reach back any more, the rest follows.
+        guard case .page(let longer) = board.follow(query) else { return contract.response(to: request, page) }
+        return contract.response(to: request, longer)
+    }
+}
+
+/// A waiter whose answer is put off; a follower's with the page that woke it.
+struct Burst: Sendable {
+    let waiter: Waiter
+    var page: ChangesPage?
+    var query: ChangesQuery?
+}
+
 extension Waiter {
     /// What makes two answers of the same content differ: problems name their request, the rest only these.
     fileprivate struct Manner: Hashable {
-        let style: Style
-        let applied: Int?
+        var style = Style.compact
+        var applied: Int?
+        var settle: Duration?
         var scope = ""
         var form = FollowRequest.Form.patches
+        var stream: StreamRequest.Format?
+        var until: [UInt8]?
     }
 
     fileprivate var manner: Manner {
         switch kind {
-        case .read(let request): Manner(style: request.style, applied: request.wait?.applied, scope: request.scope.name)
-        case .follow(let request):
+        case .read(let request):
             Manner(
-                style: request.style, applied: request.wait?.applied, scope: request.scope.name, form: request.form)
-        case .unknown: Manner(style: .compact, applied: nil)
+                style: request.style, applied: request.wait?.applied, settle: request.settle,
+                scope: request.scope.name, until: request.until?.text)
+        case .follow(let request): Manner(request)
+        case .stream(let request):
+            switch request.source {
+            case .value: Manner(stream: request.format)
+            case .changes(let follow): Manner(follow, stream: request.format)
+            }
+        case .unknown: Manner()
         }
+    }
+}
+
+extension Waiter.Manner {
+    fileprivate init(_ request: FollowRequest, stream: StreamRequest.Format? = nil) {
+        self.init(
+            style: request.style, applied: request.wait?.applied, settle: request.settle, scope: request.scope.name,
+            form: request.form, stream: stream)
     }
 }

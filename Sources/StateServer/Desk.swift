@@ -24,17 +24,28 @@ final class Desk: Sendable {
     static let readingMax = 1024
     /// Requests that wait, but whose value is still being put together before they can be parked.
     let preparing = Mutex<[Exchange: ReadRequest]>([:])
+    /// Requests whose answer is put off until a burst of changes is over.
+    let bursts = Mutex<[Exchange: Burst]>([:])
+    let streams = Mutex<[Exchange: Stream]>([:])
+    /// How long a stream may be silent, and how long it lives at most.
+    let heartbeat: Duration
+    let streamLifetime: Duration
     /// POSTs that wait for what they cause.
     let settling = Mutex<[Exchange: Settling]>([:])
     let server = Mutex<HTTPServer?>(nil)
     let isDraining = Atomic(false)
     let counters = Counters()
 
-    init(contract: Contract, board: Board<Waiter>, journal: Journal?, door: StoreDoor, logger: Logger) {
+    init(
+        contract: Contract, board: Board<Waiter>, journal: Journal?, door: StoreDoor, heartbeat: Duration,
+        streamLifetime: Duration, logger: Logger
+    ) {
         self.contract = contract
         self.board = board
         self.journal = journal
         self.door = door
+        self.heartbeat = heartbeat
+        self.streamLifetime = streamLifetime
         self.logger = logger
     }
 
@@ -48,6 +59,8 @@ final class Desk: Sendable {
             receive: { self.receive($0, $1) },
             expire: { self.expire($0, $1) },
             passEnded: { self.door.flush() },
+            written: { self.written($0) },
+            quiet: { self.quiet($0) },
             refuse: { self.refuse($0, $1) },
             remark: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
     }
@@ -64,6 +77,7 @@ final class Desk: Sendable {
         case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, requestID)
         case .read(let read): return self.read(read, exchange)
         case .follow(let follow): return self.follow(follow, exchange)
+        case .stream(let stream): return self.stream(stream, exchange)
         case .outcome(let id, let scope, let style): return outcome(id, scope, style, exchange, requestID)
         case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
         case .ready: return .now(readiness(requestID))

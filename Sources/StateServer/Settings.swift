@@ -92,11 +92,18 @@ public struct Setting: Sendable {
         Setting("expectations_max", 1000, 1...1_000_000, "most tests of expect in one commit"),
         Setting("wait_seconds_default", 25, 1...3600, "how long a wait without a number lasts"),
         Setting("wait_seconds_max", 55, 1...3600, "longest wait; proxies often end idle requests at 60"),
+        Setting("heartbeat_seconds", 15, 1...3600, "longest silence of a stream before it shows that it lives"),
+        Setting(
+            "stream_seconds_max", 900, 1...86_400,
+            "how long a stream lives, less up to a quarter; its client then comes back where it was"),
         Setting("changes_limit_default", 100, 1...100_000, "commits in an answer of /v1/changes"),
         Setting("changes_limit_max", 1000, 1...100_000, "most commits in an answer of /v1/changes"),
         Setting(
             "connections_max", 0, 0...1_000_000,
             "most connections; more are answered 503; 0: as many as the limit of open files allows, up to 20000"),
+        Setting(
+            "loops", 1, 1...64,
+            "threads that serve clients, each with its share of them; more than one is for machines with more cores"),
         Setting("waiters_max", 19_000, 1...1_000_000, "most waiting requests; more are answered 503"),
         Setting(
             "waiters_per_client_max", 16_000, 1...1_000_000,

@@ -67,7 +67,8 @@ public struct StateServer: Service, Sendable {
             report: { logger.log($0) }, publish: { relay.publish($0.snapshot, $0.commits) })
         let desk = Desk(
             contract: Contract(catalogue: model.catalogue, limits: contractLimits), board: board, journal: journal,
-            door: StoreDoor(store, model: model), logger: logger)
+            door: StoreDoor(store, model: model), heartbeat: settings.seconds("heartbeat_seconds"),
+            streamLifetime: settings.seconds("stream_seconds_max"), logger: logger)
         relay.connect(desk: desk, saver: journal.map { SnapshotSaver(journal: $0, board: board, logger: logger) })
         self.desk = desk
         if origin.cursor.version > 0 { Self.resume(store, model, logger) }
@@ -75,7 +76,8 @@ public struct StateServer: Service, Sendable {
         server = HTTPServer(
             configuration: ServerConfiguration(
                 host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),
-                connectionsMax: settings.connectionsMax, idleTimeout: settings.seconds("idle_timeout_seconds")),
+                connectionsMax: settings.connectionsMax, idleTimeout: settings.seconds("idle_timeout_seconds"),
+                loops: settings.integer("loops")),
             handlers: desk.handlers)
         desk.attach(server)
     }

@@ -10,6 +10,7 @@ struct Waiter: Hashable, Sendable {
     enum Kind: Sendable {
         case read(ReadRequest)
         case follow(FollowRequest)
+        case stream(StreamRequest)
         /// Only to find the one that is parked.
         case unknown
     }

@@ -72,18 +72,30 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
         return Reading(cursor: head.cursor, encoded: encoded)
     }
 
-    /// Waits until a selection has other content than `tags`, unless it has already.
-    package func park(_ token: Token, client: String, at selection: Selection, until tags: TagSet) throws -> Parking {
+    /// Counts a waiter that will wait again and again, until it is dismissed; its places on the board come and go.
+    package func enlist(_ token: Token, client: String) -> Parking {
+        standing.withLock { $0.enlist(token, client, caps) }
+    }
+
+    /// Takes out a waiter that was enlisted.
+    package func dismiss(_ token: Token) {
+        standing.withLock { $0.dismiss(token) }
+    }
+
+    /// Waits until a selection is as the condition says, unless it is already.
+    package func park(
+        _ token: Token, client: String, at selection: Selection, until condition: WaitCondition
+    ) throws -> Parking {
         let seen = try read(selection)
-        guard tags.contains(seen.encoded?.tag) else { return .ready }
+        guard !condition.isMet(by: seen.encoded) else { return .ready }
         return try standing.withLock { standing in
             // A commit may have come since the look: only then is the value encoded under the lock.
             if standing.head.cursor != seen.cursor {
                 let now = try standing.index.encoded(selection) ?? standing.head.encoded(selection)
-                guard tags.contains(now?.tag) else { return .ready }
+                guard !condition.isMet(by: now) else { return .ready }
             }
             return standing.admit(token, client, .selection(selection), caps) {
-                $0.index.park(token, at: selection, until: tags)
+                $0.index.park(token, at: selection, until: condition)
             }
         }
     }
@@ -129,7 +141,8 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     /// Takes everybody out, with the head at that moment.
     package func leaveAll() -> (tokens: [Token], head: Cursor) {
         standing.withLock { standing in
-            let tokens = Array(standing.spots.keys)
+            // Those who are enlisted are told by whoever keeps them.
+            let tokens = standing.spots.filter { !$0.value.isEnlisted }.map(\.key)
             for token in tokens { _ = standing.leave(token) }
             return (tokens, standing.head.cursor)
         }

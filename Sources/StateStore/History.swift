@@ -42,12 +42,17 @@ package struct ChangesQuery: Hashable, Sendable {
     package var since: Version
     /// How many commits an answer has at most.
     package var limit: Int
+    /// About how many bytes of commits it has at most.
+    package var weightMax: Int
     package var filter: ChangesFilter
 
     /// Makes a query.
-    package init(since: Version, limit: Int = 100, filter: ChangesFilter = ChangesFilter()) {
+    package init(
+        since: Version, limit: Int = 100, weightMax: Int = 4 << 20, filter: ChangesFilter = ChangesFilter()
+    ) {
         self.since = since
         self.limit = limit
+        self.weightMax = weightMax
         self.filter = filter
     }
 }
@@ -71,13 +76,13 @@ package struct ChangesPage: Sendable {
 
     /// Looks through commits that follow `query.since` without a gap.
     ///
-    /// A page ends at the query's limit, after about four megabytes, or after 10,000 commits looked at.
+    /// A page ends at the query's limits or after 10,000 commits looked at.
     package init(_ query: ChangesQuery, from commits: some Sequence<Commit>, head: Cursor) {
         var page = ChangesPage(commits: [], next: query.since, isMore: false, head: head)
         var bytes = 0
         var lookedAt = 0
         for commit in commits {
-            guard page.commits.count < query.limit, bytes < 4 << 20, lookedAt < 10_000 else { break }
+            guard page.commits.count < query.limit, bytes < query.weightMax, lookedAt < 10_000 else { break }
             lookedAt += 1
             page.next = commit.version
             guard query.filter.passes(commit) else { continue }

@@ -7,8 +7,8 @@ struct SelectionIndex<Token: Hashable & Sendable>: Sendable {
     private struct Entry {
         /// The value now, where it has been asked for since it last changed.
         var encoded: Encoded?
-        /// Who waits, and for something other than which content.
-        var parked: [Token: TagSet] = [:]
+        /// Who waits, and for what.
+        var parked: [Token: WaitCondition] = [:]
     }
 
     private var entries: [Selection: Entry] = [:]
@@ -47,8 +47,8 @@ struct SelectionIndex<Token: Hashable & Sendable>: Sendable {
         (idleCount, idleBytes) = (0, 0)
     }
 
-    mutating func park(_ token: Token, at selection: Selection, until tags: TagSet) {
-        withEntry(selection) { $0.parked[token] = tags }
+    mutating func park(_ token: Token, at selection: Selection, until condition: WaitCondition) {
+        withEntry(selection) { $0.parked[token] = condition }
     }
 
     mutating func remove(_ token: Token, at selection: Selection) {
@@ -82,8 +82,8 @@ struct SelectionIndex<Token: Hashable & Sendable>: Sendable {
     /// Sets the value of a selection that may have changed and takes out those whom it concerns.
     mutating func settle(_ selection: Selection, _ encoded: Encoded?) -> [Token] {
         guard var entry = entries[selection] else { return [] }
-        // Someone who waits for content that is gone, or that is other content now, is to be told.
-        let woken = entry.parked.filter { !$0.value.contains(encoded?.tag) }.map(\.key)
+        lazy var value = encoded?.value
+        let woken = entry.parked.filter { $0.value.isMet(by: encoded) { value } }.map(\.key)
         if woken.count == entry.parked.count {
             entry.parked = [:]
         } else {

@@ -53,4 +53,12 @@ package final class Encoded: Sendable {
         self.bytes = bytes
         tag = ContentHash(bytes).text
     }
+
+    /// The value as a tree.
+    ///
+    /// O(n).
+    var value: JSONValue? {
+        // It was encoded here and is JSON.
+        try? JSONValue(parsing: bytes, depthMax: .max)
+    }
 }

@@ -10,9 +10,17 @@ struct Standing<Token: Hashable & Sendable>: Sendable {
     /// The oldest position that can be followed from, memory and journal together.
     var oldest: Version
     var followers: [ChangesQuery: Set<Token>] = [:]
-    var spots: [Token: (spot: Spot, client: String)] = [:]
+    var spots: [Token: Place] = [:]
     var byClient: [String: Int] = [:]
     var byVersion: [Version: Set<Token>] = [:]
+
+    /// A waiter that counts.
+    struct Place {
+        /// Nil where it is enlisted and waits for nothing at the moment.
+        var spot: Spot?
+        let client: String
+        var isEnlisted = false
+    }
 
     /// What a waiter waits for.
     enum Spot {
@@ -27,26 +35,51 @@ extension Standing {
     mutating func admit(
         _ token: Token, _ client: String, _ spot: Spot, _ caps: WaiterCaps, _ park: (inout Self) -> Void
     ) -> Parking {
-        guard spots.count < caps.waitersMax else { return .refused(.all) }
-        guard byClient[client, default: 0] < caps.waitersPerClientMax else { return .refused(.client) }
-        spots[token] = (spot, client)
-        byClient[client, default: 0] += 1
+        if spots[token]?.isEnlisted == true {
+            spots[token]?.spot = spot
+        } else if let share = count(token, Place(spot: spot, client: client), caps) {
+            return .refused(share)
+        }
         park(&self)
         return .parked
     }
 
-    /// Strikes a waiter off the lists that count.
+    /// Counts a waiter that comes back.
+    mutating func enlist(_ token: Token, _ client: String, _ caps: WaiterCaps) -> Parking {
+        count(token, Place(spot: nil, client: client, isEnlisted: true), caps).map(Parking.refused) ?? .parked
+    }
+
+    private mutating func count(_ token: Token, _ place: Place, _ caps: WaiterCaps) -> Parking.Share? {
+        guard spots.count < caps.waitersMax else { return .all }
+        guard byClient[place.client, default: 0] < caps.waitersPerClientMax else { return .client }
+        spots[token] = place
+        byClient[place.client, default: 0] += 1
+        return nil
+    }
+
+    /// Strikes a waiter off the lists that count; one that is enlisted only waits no more.
     mutating func release(_ token: Token) {
-        guard let (_, client) = spots.removeValue(forKey: token) else { return }
+        if spots[token]?.isEnlisted == true { spots[token]?.spot = nil } else { strike(token) }
+    }
+
+    private mutating func strike(_ token: Token) {
+        guard let client = spots.removeValue(forKey: token)?.client else { return }
         if let count = byClient[client], count > 1 { byClient[client] = count - 1 } else { byClient[client] = nil }
+    }
+
+    /// Takes out a waiter that was enlisted.
+    mutating func dismiss(_ token: Token) {
+        _ = leave(token)
+        strike(token)
     }
 
     /// Takes a waiter out.
     ///
-    /// - Returns: the token as it was parked, which may know more than the equal one that was asked for.
+    /// - Returns: the token as it was parked, which may know more than the equal one that was asked for; nil where it
+    ///   was not parked.
     mutating func leave(_ token: Token) -> Token? {
-        guard let place = spots.index(forKey: token) else { return nil }
-        let (parked, (spot, _)) = spots[place]
+        guard let position = spots.index(forKey: token), let spot = spots[position].value.spot else { return nil }
+        let parked = spots[position].key
         switch spot {
         case .selection(let selection): index.remove(token, at: selection)
         case .changes(let query):

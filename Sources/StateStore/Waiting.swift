@@ -1,3 +1,5 @@
+package import StateJSON
+
 // What readers and waiters are told.
 
 /// Those who are to be answered now, in groups that get the same answer.
@@ -20,6 +22,29 @@ package struct Reading: Sendable {
     package init(cursor: Cursor, encoded: Encoded?) {
         self.cursor = cursor
         self.encoded = encoded
+    }
+}
+
+/// What a waiter at a selection waits for.
+package enum WaitCondition: Sendable {
+    /// Content other than these.
+    case otherThan(TagSet)
+    /// A value that says the same as this one, in whatever spelling.
+    case equalTo(JSONValue)
+    /// Any content, where there is none.
+    case present
+
+    /// Whether it is so; nil stands for a place where there is nothing.
+    package func isMet(by encoded: Encoded?) -> Bool { isMet(by: encoded) { encoded?.value } }
+
+    /// Whether it is so, with a value that several who ask share.
+    func isMet(by encoded: Encoded?, value: () -> JSONValue?) -> Bool {
+        switch self {
+        // Someone who waits for content that is gone, or that is other content now, is to be told.
+        case .otherThan(let tags): !tags.contains(encoded?.tag)
+        case .equalTo(let wanted): value() == wanted
+        case .present: encoded != nil
+        }
     }
 }
 

@@ -88,6 +88,7 @@ final class Stage {
             return .now(contract.response(to: dispatch, outcomes: outcomes, head: position.head, requestID: requestID))
         case .read(let read): return try self.read(read, number, request.client)
         case .follow(let follow): return try self.follow(follow, number, request.client)
+        case .stream(let stream): return .now(try beginning(of: stream))
         case .outcome(let id, let scope, let style):
             let version = Cursor(text: id).flatMap { $0.epoch == Self.epoch ? $0.version : nil }
             let commit = version.map { board.commit(version: $0) } ?? board.commit(id: id)
@@ -153,8 +154,8 @@ final class Stage {
         if let version = request.atLeast, request.wait != nil {
             parking = board.park(number, client: client, until: version)
         }
-        if case .ready = parking, let known = request.known, request.wait != nil {
-            parking = try board.park(number, client: client, at: request.selection, until: known)
+        if case .ready = parking, let condition = request.condition {
+            parking = try board.park(number, client: client, at: request.selection, until: condition)
         }
         switch parking {
         case .ready: return .now(contract.response(to: request, try board.read(request.selection)))
@@ -163,6 +164,34 @@ final class Stage {
             waiting[number] = .read(request)
             return .waiting(number)
         }
+    }
+
+    /// A stream's head and its first pieces.
+    private func beginning(of request: StreamRequest) throws -> Response {
+        var response = contract.response(to: request, head: position.head, retry: 2000)
+        let isLost = request.isLost || request.lastEpoch.map { $0 != Self.epoch } ?? false
+        switch request.source {
+        case .value(let read):
+            let reading = try board.read(read.selection)
+            guard reading.encoded != nil else { return contract.response(to: read, reading) }
+            response.body +=
+                isLost
+                ? contract.piece(of: request, reset: .lost, reading)
+                : contract.piece(of: request, reading, isFirst: true)
+        case .changes(let follow):
+            var since = position.head.version
+            if follow.since == .oldest { since = position.oldest }
+            if case .cursor(let cursor) = follow.since { since = cursor.version }
+            switch board.follow(follow.query(since: since)) {
+            case .page(let page) where !isLost: response.body += contract.piece(of: request, page)
+            case .nothing(let head, _) where !isLost:
+                response.body += contract.heartbeat(of: request, movedTo: head.version > since ? head : nil)
+            case .page, .nothing, .inJournal, .expired, .aboveHead:
+                let state = try board.read(.pointer(follow.scope.place))
+                response.body += contract.piece(of: request, reset: isLost ? .lost : .expired, state)
+            }
+        }
+        return response
     }
 
     private func readPast(_ request: ReadRequest, _ version: Version) throws -> Reply {

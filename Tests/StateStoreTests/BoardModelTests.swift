@@ -126,7 +126,7 @@ extension Watcher {
     fileprivate mutating func ask(_ board: Board<Int>, as token: Int) throws {
         guard !isParked else { return }
         let known = bytes.map { TagSet.tags([Encoded($0).tag]) } ?? .tags([])
-        switch try board.park(token, client: "", at: selection, until: known) {
+        switch try board.park(token, client: "", at: selection, until: .otherThan(known)) {
         case .parked: isParked = true
         case .ready: bytes = try board.read(selection).encoded?.bytes
         case .refused(let share): Issue.record("a watcher was refused: \(share)")

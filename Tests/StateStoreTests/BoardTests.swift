@@ -53,7 +53,8 @@ struct SelectionWaitingTests {
     @Test("a waiter is woken by other content, with the value and the cursor of one instant")
     func woken() throws {
         var published = try Published()
-        let parking = try published.board.park(1, client: "a", at: Self.count, until: published.tag(Self.count))
+        let parking = try published.board.park(
+            1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
 
         let wakes = published.commit(Sample.Add(amount: 2))
 
@@ -67,7 +68,7 @@ struct SelectionWaitingTests {
     @Test("a waiter on another selection stays parked")
     func elsewhere() throws {
         var published = try Published()
-        _ = try published.board.park(1, client: "a", at: Self.count, until: published.tag(Self.count))
+        _ = try published.board.park(1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
 
         let wakes = published.commit(Sample.Put(id: 1, name: "a"))
 
@@ -79,9 +80,9 @@ struct SelectionWaitingTests {
     func unchanged() throws {
         var published = try Published()
         published.commit(Sample.Put(id: 1, name: "a"))
-        _ = try published.board.park(1, client: "a", at: Self.count, until: published.tag(Self.count))
+        _ = try published.board.park(1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
         _ = try published.board.park(
-            2, client: "a", at: .view("items.names"), until: published.tag(.view("items.names")))
+            2, client: "a", at: .view("items.names"), until: .otherThan(published.tag(.view("items.names"))))
 
         let wakes = [published.commit(Sample.Add(amount: 0)), published.commit(Sample.Put(id: 1, name: "a"))]
 
@@ -92,11 +93,12 @@ struct SelectionWaitingTests {
     func backAndForth() throws {
         var published = try Published()
         let tagOfA = try published.tag(Self.count)
-        _ = try published.board.park(1, client: "a", at: Self.count, until: tagOfA)
+        _ = try published.board.park(1, client: "a", at: Self.count, until: .otherThan(tagOfA))
 
         let toB = published.commit(Sample.Add(amount: 5))
-        let parkedAtB = try published.board.park(1, client: "a", at: Self.count, until: published.tag(Self.count))
-        let parkedAtA = try published.board.park(2, client: "a", at: Self.count, until: tagOfA)
+        let parkedAtB = try published.board.park(
+            1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
+        let parkedAtA = try published.board.park(2, client: "a", at: Self.count, until: .otherThan(tagOfA))
         let toA = published.commit(Sample.Add(amount: -5))
 
         #expect(toB.map(\.tokens) == [[1]])
@@ -108,7 +110,7 @@ struct SelectionWaitingTests {
     @Test("A, B, A within one turn is invisible")
     func coalesced() throws {
         var published = try Published()
-        _ = try published.board.park(1, client: "a", at: Self.count, until: published.tag(Self.count))
+        _ = try published.board.park(1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
 
         let wakes = published.commit(Sample.Add(amount: 5), Sample.Add(amount: -5))
 
@@ -121,8 +123,8 @@ struct SelectionWaitingTests {
         var published = try Published()
         let item = Selection.pointer("/items/entities/1")
         published.commit(Sample.Put(id: 1, name: "a"))
-        _ = try published.board.park(1, client: "a", at: item, until: published.tag(item))
-        _ = try published.board.park(2, client: "a", at: item, until: .any)
+        _ = try published.board.park(1, client: "a", at: item, until: .otherThan(published.tag(item)))
+        _ = try published.board.park(2, client: "a", at: item, until: .otherThan(.any))
 
         let wakes = published.commit(Sample.Remove(id: 1))
 
@@ -134,7 +136,8 @@ struct SelectionWaitingTests {
     func absent(tags: TagSet) throws {
         let published = try Published()
 
-        let parking = try published.board.park(1, client: "a", at: .pointer("/items/entities/9"), until: tags)
+        let parking = try published.board.park(
+            1, client: "a", at: .pointer("/items/entities/9"), until: .otherThan(tags))
 
         #expect(parking.name == "ready")
         #expect(published.board.waitersCount == 0)
@@ -144,11 +147,12 @@ struct SelectionWaitingTests {
     func groups() throws {
         var published = try Published()
         for token in 1...3 {
-            _ = try published.board.park(token, client: "a", at: Self.items, until: published.tag(Self.items))
+            _ = try published.board.park(
+                token, client: "a", at: Self.items, until: .otherThan(published.tag(Self.items)))
         }
-        _ = try published.board.park(4, client: "a", at: .pointer(""), until: published.tag(.pointer("")))
+        _ = try published.board.park(4, client: "a", at: .pointer(""), until: .otherThan(published.tag(.pointer(""))))
         _ = try published.board.park(
-            5, client: "a", at: .view("items.names"), until: published.tag(.view("items.names")))
+            5, client: "a", at: .view("items.names"), until: .otherThan(published.tag(.view("items.names"))))
 
         let wakes = published.commit(Sample.Put(id: 1, name: "a"))
 
@@ -165,7 +169,7 @@ struct SelectionWaitingTests {
         let core = try Core.sample()
         let board = Board<Named>(
             Snapshot(core.state, of: core.model, at: Cursor(core.epoch, 0)), catalogue: core.model.catalogue)
-        _ = try board.park(Named(number: 1, name: "one"), client: "a", at: Self.count, until: .any)
+        _ = try board.park(Named(number: 1, name: "one"), client: "a", at: Self.count, until: .otherThan(.any))
 
         let left = board.leave(Named(number: 1))
         let again = board.leave(Named(number: 1))
@@ -179,7 +183,7 @@ struct SelectionWaitingTests {
     @Test("everybody leaves together, whatever they wait for")
     func leaveAll() throws {
         var published = try Published()
-        _ = try published.board.park(1, client: "a", at: Self.count, until: .any)
+        _ = try published.board.park(1, client: "a", at: Self.count, until: .otherThan(.any))
         _ = published.board.park(2, client: "a", until: 7)
         _ = published.board.follow(ChangesQuery(since: 0), as: 3, client: "b")
 
@@ -228,7 +232,9 @@ struct SelectionWaitingTests {
     }
 
     private static func isParked(_ token: Int, until tag: String, on board: Board<Int>) -> Bool {
-        do { return try board.park(token, client: "a", at: count, until: .tags([tag])).name == "parked" } catch {
+        do {
+            return try board.park(token, client: "a", at: count, until: .otherThan(.tags([tag]))).name == "parked"
+        } catch {
             return false
         }
     }
@@ -277,7 +283,8 @@ struct WaiterCapsTests {
         var published = try Published(caps: WaiterCaps(waitersMax: 3, waitersPerClientMax: 2))
         func park(_ token: Int, _ client: String) throws -> String {
             switch kind {
-            case "selection": try published.board.park(token, client: client, at: .pointer("/count"), until: .any).name
+            case "selection":
+                try published.board.park(token, client: client, at: .pointer("/count"), until: .otherThan(.any)).name
             case "version": published.board.park(token, client: client, until: 9).name
             default:
                 switch published.board.follow(

@@ -15,8 +15,8 @@ struct SelectionIndexTests {
         "a change finds the selections that overlap it", arguments: ["", "/counter", "/counter/value"] as [JSONPointer])
     func touched(pointer: JSONPointer) {
         var index = index()
-        index.park(1, at: Self.counter, until: .any)
-        index.park(2, at: .pointer("/tasks"), until: .any)
+        index.park(1, at: Self.counter, until: .otherThan(.any))
+        index.park(2, at: .pointer("/tasks"), until: .otherThan(.any))
 
         let found = index.selections(touchedBy: [pointer])
 
@@ -27,8 +27,8 @@ struct SelectionIndexTests {
     @Test("a view is found by what it reads, and one that says nothing by everything")
     func views() {
         var index = index(viewReads: ["open": ["/tasks/entities", "/tasks/ids"]])
-        index.park(1, at: .view("open"), until: .any)
-        index.park(2, at: .view("all"), until: .any)
+        index.park(1, at: .view("open"), until: .otherThan(.any))
+        index.park(2, at: .view("all"), until: .otherThan(.any))
 
         #expect(index.selections(touchedBy: ["/tasks/ids/0"]) == [.view("open"), .view("all")])
         #expect(index.selections(touchedBy: ["/counter"]) == [.view("all")])
@@ -37,9 +37,9 @@ struct SelectionIndexTests {
     @Test("only those whose content it is not any more are taken out")
     func settle() {
         var index = index()
-        index.park(1, at: Self.counter, until: .tags([Self.old.tag]))
-        index.park(2, at: Self.counter, until: .tags([Self.old.tag, Self.new.tag]))
-        index.park(3, at: Self.counter, until: .any)
+        index.park(1, at: Self.counter, until: .otherThan(.tags([Self.old.tag])))
+        index.park(2, at: Self.counter, until: .otherThan(.tags([Self.old.tag, Self.new.tag])))
+        index.park(3, at: Self.counter, until: .otherThan(.any))
 
         let woken = index.settle(Self.counter, Self.new)
 
@@ -51,8 +51,8 @@ struct SelectionIndexTests {
     @Test("what is gone takes everybody out and leaves nothing behind")
     func vanished() {
         var index = index()
-        index.park(1, at: Self.counter, until: .tags([Self.old.tag]))
-        index.park(2, at: Self.counter, until: .any)
+        index.park(1, at: Self.counter, until: .otherThan(.tags([Self.old.tag])))
+        index.park(2, at: Self.counter, until: .otherThan(.any))
 
         let woken = index.settle(Self.counter, nil)
 
@@ -74,7 +74,7 @@ struct SelectionIndexTests {
     @Test("the values that nobody waits for are bounded in number, those waited for are kept")
     func bounded() {
         var index = index()
-        index.park(1, at: Self.counter, until: .any)
+        index.park(1, at: Self.counter, until: .otherThan(.any))
         index.note(Self.old, for: Self.counter)
 
         for number in 0..<10_000 { index.note(Self.old, for: .pointer(JSONPointer(["idle", "\(number)"]))) }
@@ -86,8 +86,8 @@ struct SelectionIndexTests {
     @Test("the last waiter to leave takes its selection along")
     func leave() {
         var index = index()
-        index.park(1, at: Self.counter, until: .any)
-        index.park(2, at: Self.counter, until: .any)
+        index.park(1, at: Self.counter, until: .otherThan(.any))
+        index.park(2, at: Self.counter, until: .otherThan(.any))
 
         index.remove(1, at: Self.counter)
         #expect(index.isAwaited(Self.counter))

@@ -1,0 +1,177 @@
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+/// The same URLs, without end: `text/event-stream` (the HTML standard, section 9.2) and NDJSON.
+///
+/// Each piece that is made here can be sent to everybody who streams the same from the same position.
+extension Contract {
+    // MARK: Requests
+
+    /// The form of stream that a client asks for by `Accept`, or nil where it asks for none of those offered.
+    func streamFormat(_ request: Request, offered: [StreamRequest.Format]) -> StreamRequest.Format? {
+        guard request.method == .get, request.fields.contains(.accept) else { return nil }
+        for value in request.fields[values: .accept] {
+            for range in value.split(separator: ",") {
+                let type = range.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
+                if let format = offered.first(where: { $0.mediaTypes.contains(type) }) { return format }
+            }
+        }
+        return nil
+    }
+
+    /// A stream of a selection's value.
+    func stream(
+        _ read: ReadRequest, _ format: StreamRequest.Format, _ request: Request, _ parameters: Parameters
+    ) throws(Problem) -> StreamRequest {
+        for name in ["version", "at-least", "until"] where parameters.has(name) {
+            throw Problem(.badRequest, "bad-parameter", "a stream takes no \(name)")
+        }
+        // The value comes first in any case: a position only says whether it is of the same history.
+        let lastID = request.fields[.lastEventID]
+        var read = read
+        let cursor = lastID.flatMap { Cursor(text: $0) }
+        read.atLeast = cursor?.version
+        return StreamRequest(
+            source: .value(read), format: format, lastEpoch: cursor?.epoch, isLost: lastID != nil && cursor == nil,
+            settle: try settle(parameters))
+    }
+
+    /// A stream of commits.
+    ///
+    /// - Parameter lastID: the position of a client that comes back.
+    func stream(_ follow: FollowRequest, _ format: StreamRequest.Format, _ lastID: String?) -> StreamRequest {
+        var follow = follow
+        let cursor = lastID.flatMap { Cursor(text: $0) }
+        if let cursor { follow.since = .cursor(cursor) }
+        // So little that a client which does not read keeps little, and so much that the work around it is small.
+        follow.limit = min(limits.changesLimitMax, 1000)
+        return StreamRequest(
+            source: .changes(follow), format: format, lastEpoch: cursor?.epoch, isLost: lastID != nil && cursor == nil,
+            settle: follow.settle)
+    }
+
+    // MARK: Pieces
+
+    /// The head of a stream, and its first bytes.
+    ///
+    /// - Parameter retry: after how many milliseconds an EventSource may come back.
+    package func response(to request: StreamRequest, head: Cursor, retry: Int) -> Response {
+        let isEvents = request.format == .events
+        return Response(
+            status: .ok,
+            fields: [
+                .contentType: isEvents ? "text/event-stream" : "application/x-ndjson", .cacheControl: "no-store",
+                .xContentTypeOptions: "nosniff", .accelBuffering: "no", .stateCursor: head.description,
+            ],
+            body: isEvents ? Array("retry: \(retry)\n\n".utf8) : [])
+    }
+
+    /// The value of a selection: as a snapshot for a client that has nothing, or as a change.
+    package func piece(of request: StreamRequest, _ reading: Reading, isFirst: Bool) -> [UInt8] {
+        var writer = JSONWriter(capacity: (reading.encoded?.bytes.count ?? 0) + 128)
+        guard let encoded = reading.encoded else {
+            event("removed", reading.cursor, Array("null".utf8), to: &writer)
+            return writer.bytes
+        }
+        event(isFirst ? "snapshot" : "change", reading.cursor, encoded.bytes, to: &writer)
+        return writer.bytes
+    }
+
+    /// Commits in their order.
+    package func piece(of request: StreamRequest, _ page: ChangesPage) -> [UInt8] {
+        guard case .changes(let follow) = request.source else { return [] }
+        var writer = JSONWriter(capacity: page.commits.reduce(0) { $0 + $1.action.count + $1.patch.count + 220 })
+        let epoch = page.head.epoch
+        for commit in page.commits {
+            switch request.format {
+            case .events:
+                begin("change", Cursor(epoch, commit.version), to: &writer)
+                write(commit, of: follow.scope, as: follow.form, epoch: epoch, to: &writer)
+                writer.raw("\n\n")
+            case .lines:
+                write(commit, of: follow.scope, as: follow.form, epoch: epoch, to: &writer)
+                writer.byte(UInt8(ascii: "\n"))
+            }
+        }
+        // What was looked at and left out moves the client on, too.
+        if page.commits.last?.version != page.next { progress(request, Cursor(epoch, page.next), to: &writer) }
+        return writer.bytes
+    }
+
+    /// The end of a client's history, and the state that it goes on from.
+    ///
+    /// - Parameter state: the value of the selection, or of the store whose changes are streamed.
+    package func piece(of request: StreamRequest, reset reason: ResetReason, _ state: Reading) -> [UInt8] {
+        let bytes = state.encoded?.bytes ?? Array("null".utf8)
+        var writer = JSONWriter(capacity: bytes.count + 256)
+        switch request.format {
+        case .events:
+            // Without an id: a client that is cut off between the two is to hear both again.
+            writer.raw("event: reset\ndata: {\"reason\":\"\(reason.rawValue)\"}\n\n".utf8)
+            event("snapshot", state.cursor, bytes, to: &writer)
+        case .lines:
+            writer.raw("{\"reset\":true,\"reason\":")
+            writer.string(reason.rawValue)
+            writer.raw(",\"state\":")
+            writer.raw(bytes)
+            writer.raw(",\"next\":")
+            writer.string(state.cursor.description)
+            writer.raw("}\n")
+        }
+        return writer.bytes
+    }
+
+    /// Shows that a silent stream lives, and how far it has come where that is news.
+    package func heartbeat(of request: StreamRequest, movedTo cursor: Cursor?) -> [UInt8] {
+        var writer = JSONWriter()
+        switch (cursor, request.format) {
+        case (let cursor?, _): progress(request, cursor, to: &writer)
+        case (nil, .events): writer.raw(":\n\n")
+        // Readers of NDJSON pass over empty lines.
+        case (nil, .lines): writer.raw("\n")
+        }
+        return writer.bytes
+    }
+
+    private func progress(_ request: StreamRequest, _ cursor: Cursor, to writer: inout JSONWriter) {
+        switch request.format {
+        case .events: event("progress", cursor, Array("{}".utf8), to: &writer)
+        case .lines:
+            writer.raw("{\"next\":")
+            writer.string(cursor.description)
+            writer.raw("}\n")
+        }
+    }
+
+    private func event(_ name: String, _ cursor: Cursor, _ data: [UInt8], to writer: inout JSONWriter) {
+        begin(name, cursor, to: &writer)
+        // Compact JSON has no line break: it is one line of data.
+        writer.raw(data)
+        writer.raw("\n\n")
+    }
+
+    private func begin(_ name: String, _ cursor: Cursor, to writer: inout JSONWriter) {
+        writer.raw("event: \(name)\nid: \(cursor)\ndata: ".utf8)
+    }
+}
+
+/// Why a stream begins again.
+package enum ResetReason: String, Sendable {
+    /// The client's position belongs to another history.
+    case lost = "cursor-lost"
+    /// What comes after it is no longer kept.
+    case expired = "cursor-expired"
+    /// The client has read so slowly that others are too far ahead.
+    case slow = "slow-reader"
+}
+
+extension StreamRequest.Format {
+    fileprivate var mediaTypes: [String] {
+        switch self {
+        case .events: ["text/event-stream"]
+        case .lines: ["application/x-ndjson", "application/ndjson"]
+        }
+    }
+}

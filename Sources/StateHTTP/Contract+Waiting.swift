@@ -1,0 +1,57 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+
+/// How long a client waits, and for what.
+extension Contract {
+    func wait(_ parameters: Parameters, _ request: Request) throws(Problem) -> Wait? {
+        let longest = limits.waitMax
+        if parameters.has("wait") {
+            guard let text = parameters.value("wait") else { return Wait(duration: limits.waitDefault) }
+            guard let seconds = Double(text), seconds.isFinite, seconds >= 0 else {
+                throw Problem(.badRequest, "bad-parameter", "wait must be a number of seconds, 0 or more")
+            }
+            guard seconds > 0 else { return nil }
+            let isTooLong = seconds > Double(longest.components.seconds)
+            return isTooLong
+                ? Wait(duration: longest, applied: Int(longest.components.seconds))
+                : Wait(duration: .milliseconds(Int(seconds * 1000)))
+        }
+        return preferredWait(request)
+    }
+
+    /// The wait that a client has only a preference for.
+    func preferredWait(_ request: Request) -> Wait? {
+        // Nearly nobody has one: reading what is not there would cost more than the rest of the request.
+        guard request.fields.contains(.prefer) else { return nil }
+        switch Preferences(request.fields[values: .prefer]).wait {
+        case .usual?: return Wait(duration: limits.waitDefault, applied: Int(limits.waitDefault.components.seconds))
+        case .seconds(0)?, nil: return nil
+        case .seconds(let seconds)?:
+            let duration = min(.seconds(min(seconds, 86_400)), limits.waitMax)
+            return Wait(duration: duration, applied: Int(duration.components.seconds))
+        }
+    }
+
+    /// The value that is waited for.
+    func until(_ parameters: Parameters) throws(Problem) -> JSONValue? {
+        guard let text = try parameters.text("until") else { return nil }
+        do throws(JSONFault) {
+            return try JSONValue(parsing: Array(text.utf8), depthMax: limits.depthMax)
+        } catch {
+            throw Problem(
+                .badRequest, "bad-parameter", "until must be JSON, a string in quotes: \(error.detail)")
+        }
+    }
+
+    /// How long a burst of changes is let pass.
+    func settle(_ parameters: Parameters) throws(Problem) -> Duration? {
+        guard let text = try parameters.text("settle") else { return nil }
+        let longest = Int(limits.settleMax / .milliseconds(1))
+        guard let milliseconds = Int(text), (0...longest).contains(milliseconds) else {
+            throw Problem(
+                .badRequest, "bad-parameter", "settle must be a number of milliseconds from 0 to \(longest)")
+        }
+        return milliseconds == 0 ? nil : .milliseconds(milliseconds)
+    }
+}

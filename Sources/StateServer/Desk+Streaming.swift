@@ -1,0 +1,340 @@
+internal import Dispatch
+internal import HTTPMessages
+internal import Logging
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJSON
+internal import StateJournal
+internal import StateStore
+internal import Synchronization
+
+/// Streams: a client that waits, is told, and waits again, without asking.
+///
+/// A stream is in one place at a time: on the board, where a commit finds it; at a reader, which puts something long
+/// together; or at the transport, which sends a piece. When the piece is out, the stream looks and parks in one step, as
+/// a long-poll does: so nothing is missed, a client that reads slowly is not waited for, and no more than one piece is
+/// kept for it.
+extension Desk {
+    func stream(_ request: StreamRequest, _ exchange: Exchange) -> Reply {
+        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, request.requestID)) }
+        let position = position
+        if case .value(let read) = request.source {
+            do {
+                if let now = try board.readQuickly(read.selection), now.encoded == nil {
+                    return .now(contract.response(to: read, now))
+                }
+            } catch {
+                return .now(failedRead(read, error))
+            }
+        }
+        let waiter = Waiter(exchange: exchange, kind: .stream(request))
+        if case .refused(let share) = board.enlist(waiter, client: exchange.client) {
+            return .now(respond(.tooManyWaiters(share), request.requestID))
+        }
+        streams.withLock { $0[exchange] = Stream(request, position, endsIn: streamLifetime) }
+        let response = contract.response(to: request, head: position.head, retry: .random(in: 1000...3000))
+        // Those who came together do not fall silent together.
+        return .streaming(response, heartbeat: heartbeat * Double.random(in: 0.75...1))
+    }
+
+    /// What was sent to these streams is out: they go on.
+    func written(_ exchanges: [Exchange]) {
+        var pieces = Pieces()
+        for exchange in exchanges {
+            guard let stream = streams.withLock({ $0[exchange] }) else { continue }
+            if let settle = stream.request.settle, stream.next == .follow {
+                later(settle) { [self] in
+                    var pieces = Pieces()
+                    advance(exchange, stream, &pieces)
+                    pieces.send()
+                }
+            } else {
+                advance(exchange, stream, &pieces)
+            }
+        }
+        pieces.send()
+    }
+
+    /// These streams have been silent: a sign of life, or the end.
+    func quiet(_ exchanges: [Exchange]) {
+        var pieces = Pieces()
+        for exchange in exchanges {
+            // Whoever is not parked has something coming.
+            guard let (_, head) = board.leave(Waiter(exchange: exchange)),
+                let stream = streams.withLock({ $0[exchange] })
+            else { continue }
+            if stream.ends <= .now {
+                end(exchange)
+                continue
+            }
+            // All up to the head was looked at while it was parked.
+            let moved = head.version > stream.position ? head : nil
+            update(exchange) { $0.position = max($0.position, head.version) }
+            pieces.add(exchange, .heartbeat(stream.request.format, moved)) {
+                contract.heartbeat(of: stream.request, movedTo: moved)
+            }
+        }
+        pieces.send()
+    }
+
+    /// Finishes a stream that nobody has ended yet.
+    func end(_ exchange: Exchange) {
+        guard endStream(exchange) else { return }
+        Exchange.send([], to: [exchange], isLast: true)
+    }
+
+    /// Forgets a stream; false if it is none.
+    func endStream(_ exchange: Exchange) -> Bool {
+        guard streams.withLock({ $0.removeValue(forKey: exchange) }) != nil else { return false }
+        board.dismiss(Waiter(exchange: exchange))
+        return true
+    }
+
+    // MARK: From a commit
+
+    /// Tells streams of a selection what its value is now.
+    func goOn(_ exchanges: [Exchange], _ request: StreamRequest, _ reading: Reading) {
+        let piece = contract.piece(of: request, reading, isFirst: false)
+        streams.withLock { streams in
+            for exchange in exchanges { streams[exchange]?.hasSent(reading) }
+        }
+        Exchange.send(piece, to: exchanges)
+    }
+
+    /// Tells streams of commits what has come.
+    func goOn(_ exchanges: [Exchange], _ request: StreamRequest, _ page: ChangesPage) {
+        let piece = contract.piece(of: request, page)
+        streams.withLock { streams in
+            for exchange in exchanges { streams[exchange]?.hasSent(page) }
+        }
+        Exchange.send(piece, to: exchanges)
+    }
+
+    // MARK: From the last piece
+
+    private func advance(_ exchange: Exchange, _ stream: Stream, _ pieces: inout Pieces) {
+        guard stream.ends > .now, !isDraining.load(ordering: .acquiring) else { return end(exchange) }
+        do {
+            switch (stream.next, stream.request.source) {
+            case (.reset(let reason), _): try reset(exchange, stream, reason, &pieces)
+            case (.begin, .value(let read)): try begin(exchange, stream, read.selection, &pieces)
+            case (.follow, .value(let read)): try watch(exchange, stream, read, &pieces)
+            case (.begin, .changes(let follow)), (.follow, .changes(let follow)):
+                try self.follow(exchange, stream, follow, &pieces)
+            }
+        } catch {
+            fail(exchange, error)
+        }
+    }
+
+    private func begin(
+        _ exchange: Exchange, _ stream: Stream, _ selection: Selection, _ pieces: inout Pieces
+    ) throws {
+        guard let reading = try board.readQuickly(selection) else {
+            return reading(exchange) { [self] in
+                let reading = try board.read(selection)
+                update(exchange) { $0.hasSent(reading) }
+                return contract.piece(of: stream.request, reading, isFirst: true)
+            }
+        }
+        update(exchange) { $0.hasSent(reading) }
+        pieces.add(exchange, .value(selection, reading.cursor, isFirst: true)) {
+            contract.piece(of: stream.request, reading, isFirst: true)
+        }
+    }
+
+    private func reset(
+        _ exchange: Exchange, _ stream: Stream, _ reason: ResetReason, _ pieces: inout Pieces
+    ) throws {
+        let selection =
+            switch stream.request.source {
+            case .value(let read): read.selection
+            case .changes(let follow): Selection.pointer(follow.scope.place)
+            }
+        guard let reading = try board.readQuickly(selection) else {
+            return reading(exchange) { [self] in
+                let reading = try board.read(selection)
+                update(exchange) { $0.hasSent(reading) }
+                return contract.piece(of: stream.request, reset: reason, reading)
+            }
+        }
+        update(exchange) { $0.hasSent(reading) }
+        pieces.add(exchange, .reset(selection, reading.cursor, reason, stream.request.format)) {
+            contract.piece(of: stream.request, reset: reason, reading)
+        }
+    }
+
+    /// Waits for another value.
+    private func watch(
+        _ exchange: Exchange, _ stream: Stream, _ read: ReadRequest, _ pieces: inout Pieces
+    ) throws {
+        let selection = read.selection
+        let waiter = Waiter(exchange: exchange, kind: .stream(stream.request))
+        guard try board.readQuickly(selection) != nil else {
+            return reading(exchange) { [self] in
+                switch try board.park(waiter, client: exchange.client, at: selection, until: stream.condition) {
+                case .parked, .refused: return nil
+                case .ready:
+                    let reading = try board.read(selection)
+                    update(exchange) { $0.hasSent(reading) }
+                    return contract.piece(of: stream.request, reading, isFirst: false)
+                }
+            }
+        }
+        switch try board.park(waiter, client: exchange.client, at: selection, until: stream.condition) {
+        case .parked, .refused: return
+        case .ready:
+            let reading = try board.read(selection)
+            update(exchange) { $0.hasSent(reading) }
+            pieces.add(exchange, .value(selection, reading.cursor, isFirst: false)) {
+                contract.piece(of: stream.request, reading, isFirst: false)
+            }
+        }
+    }
+
+    /// Sends the next commits, or waits for them.
+    private func follow(
+        _ exchange: Exchange, _ stream: Stream, _ follow: FollowRequest, _ pieces: inout Pieces
+    ) throws {
+        let query = follow.streamQuery(since: stream.position)
+        let waiter = Waiter(exchange: exchange, kind: .stream(stream.request))
+        switch board.follow(query, as: waiter, client: exchange.client) {
+        case .page(let page):
+            // One that is only catching up is given the time that it needs.
+            if page.isMore, stream.isSlow { return try reset(exchange, stream, .slow, &pieces) }
+            update(exchange) { $0.hasSent(page) }
+            pieces.add(exchange, .commits(query, page.next, follow.form, follow.scope.name, stream.request.format)) {
+                contract.piece(of: stream.request, page)
+            }
+        case .nothing: update(exchange) { $0.isLive = true }
+        case .inJournal where stream.isSlow: try reset(exchange, stream, .slow, &pieces)
+        case .inJournal(let head):
+            reading(exchange) { [self] in
+                let isFiltered = query.filter != ChangesFilter()
+                let commits =
+                    try journal?.commits(
+                        after: query.since, through: head.version, limit: isFiltered ? 10_000 : query.limit) ?? []
+                guard !commits.isEmpty else {
+                    update(exchange) { $0.next = .reset(.expired) }
+                    return contract.heartbeat(of: stream.request, movedTo: nil)
+                }
+                let page = ChangesPage(query, from: commits, head: head)
+                update(exchange) { $0.hasSent(page) }
+                return contract.piece(of: stream.request, page)
+            }
+        case .expired: try reset(exchange, stream, stream.isSlow ? .slow : .expired, &pieces)
+        case .aboveHead: try reset(exchange, stream, .lost, &pieces)
+        }
+    }
+
+    /// Puts a piece together off the loop; nil means that the stream has been parked.
+    private func reading(_ exchange: Exchange, _ make: @escaping @Sendable () throws -> [UInt8]?) {
+        readers[Int(exchange.id % UInt64(readers.count))].async { [self] in
+            do {
+                if let piece = try make() {
+                    Exchange.send(piece, to: [exchange])
+                } else if exchange.isOver {
+                    // It has ended before it was parked: then nobody else takes it out.
+                    board.dismiss(Waiter(exchange: exchange))
+                }
+            } catch {
+                fail(exchange, error)
+            }
+        }
+    }
+
+    private func fail(_ exchange: Exchange, _ error: any Error) {
+        logger.error("stream failed", metadata: ["reason": .string("\(error)")])
+        end(exchange)
+    }
+
+    private func update(_ exchange: Exchange, _ change: (inout Stream) -> Void) {
+        streams.withLock { streams in
+            guard let index = streams.index(forKey: exchange) else { return }
+            change(&streams.values[index])
+        }
+    }
+}
+
+/// Where a stream stands.
+struct Stream: Sendable {
+    /// What it needs when the last piece is out.
+    enum Next: Equatable {
+        case begin, follow
+        case reset(ResetReason)
+    }
+
+    let request: StreamRequest
+    let ends: ContinuousClock.Instant
+    var next: Next
+    /// The last version that has been looked at for it.
+    var position: Version
+    /// The content that its client has; nil where there was none.
+    var tag: String?
+    /// Whether it has once been given everything that there was.
+    var isLive = false
+    private var sent = ContinuousClock.now
+    /// How long a client may take for a piece before it counts as slow.
+    private static let patience = Duration.seconds(5)
+
+    init(_ request: StreamRequest, _ head: HeadPosition, endsIn lifetime: Duration) {
+        self.request = request
+        // A restart, which ends all streams, is to look like any other time.
+        ends = .now + lifetime * Double.random(in: 0.75...1)
+        (position, next) = (head.head.version, .begin)
+        if request.isLost || request.lastEpoch.map({ $0 != head.head.epoch }) ?? false { next = .reset(.lost) }
+        switch request.source {
+        case .value(let read):
+            if let seen = read.atLeast, seen > head.head.version { next = .reset(.lost) }
+        case .changes(let follow):
+            switch follow.since {
+            case .cursor(let cursor):
+                if cursor.epoch == head.head.epoch { position = cursor.version } else { next = .reset(.lost) }
+            case .oldest: position = head.oldest
+            case .now, .never: break
+            }
+        }
+    }
+
+    /// What a stream of a value waits for.
+    var condition: WaitCondition { tag.map { .otherThan(.tags([$0])) } ?? .present }
+
+    /// Whether it had everything, and then took so long for a piece that it does not have everything any more.
+    var isSlow: Bool { isLive && sent + Self.patience < .now }
+
+    mutating func hasSent(_ reading: Reading) {
+        (position, tag, next, sent) = (reading.cursor.version, reading.encoded?.tag, .follow, .now)
+    }
+
+    mutating func hasSent(_ page: ChangesPage) {
+        (position, next, sent) = (page.next, .follow, .now)
+        if !page.isMore { isLive = true }
+    }
+}
+
+/// Pieces for many streams, each made once for all who get the same.
+private struct Pieces {
+    enum Key: Hashable {
+        case value(Selection, Cursor, isFirst: Bool)
+        case reset(Selection, Cursor, ResetReason, StreamRequest.Format)
+        case commits(ChangesQuery, Version, FollowRequest.Form, String, StreamRequest.Format)
+        case heartbeat(StreamRequest.Format, Cursor?)
+    }
+
+    private var groups: [Key: (bytes: [UInt8], exchanges: [Exchange])] = [:]
+
+    mutating func add(_ exchange: Exchange, _ key: Key, _ make: () -> [UInt8]) {
+        groups[key, default: (make(), [])].exchanges.append(exchange)
+    }
+
+    func send() {
+        for (bytes, exchanges) in groups.values { Exchange.send(bytes, to: exchanges) }
+    }
+}
+
+extension FollowRequest {
+    /// A client that does not read keeps no more than this.
+    fileprivate func streamQuery(since version: Version) -> ChangesQuery {
+        ChangesQuery(since: version, limit: limit, weightMax: 256 << 10, filter: filter)
+    }
+}
