@@ -83,24 +83,31 @@ struct ActionSchemas {
         let version = Self.query("version", "A past version, while it is kept", "integer")
         let keyed = Self.query("as", "keyed: IDs of the entities that came, went or changed", "string")
         let known = Self.query("since", "With as=keyed, the cursor that the client stands at", "string")
-        let viewing = [wait, atLeast, version, pretty]
+        let until = Self.query("until", "With wait: the JSON that the value is waited to become", "string")
+        let settle = Self.query("settle", "Milliseconds to collect a burst of changes", "integer")
+        let viewing = [wait, until, settle, atLeast, version, pretty]
         let reading = viewing + [keyed, known]
         paths["\(root)"] = Self.get("Who this server is", [pretty])
-        paths["\(root)/state"] = Self.get("The whole state", reading)
+        paths["\(root)/state"] = Self.get("The whole state", reading, streams: ["text/event-stream"])
         paths["\(root)/state/{pointer}"] = Self.get(
             "A part of the state by JSON Pointer",
-            [Self.parameter("pointer", "path", "Tokens of a JSON Pointer", "string", isRequired: true)] + reading)
-        for view in views { paths["\(root)/views/\(view)"] = Self.get("The view \(view)", viewing) }
+            [Self.parameter("pointer", "path", "Tokens of a JSON Pointer", "string", isRequired: true)] + reading,
+            streams: ["text/event-stream"])
+        for view in views {
+            paths["\(root)/views/\(view)"] = Self.get("The view \(view)", viewing, streams: ["text/event-stream"])
+        }
         paths["\(root)/views"] = Self.get("The named views", [pretty])
         paths["\(root)/changes"] = Self.get(
             "Every commit after a cursor",
             [
-                Self.parameter("since", "query", "A cursor, oldest or now", "string", isRequired: true), wait,
+                Self.parameter("since", "query", "A cursor, oldest or now", "string", isRequired: true), wait, settle,
                 Self.query("limit", "How many commits at most", "integer"),
                 Self.query("path", "Only commits that touch this JSON Pointer", "string"),
                 Self.query("types", "Only commits with these action types, comma-separated", "string"),
                 Self.query("on-lost", "snapshot: answer a lost cursor with the state", "string"), keyed, pretty,
-            ], schema: "Changes")
+                Self.parameter(
+                    "Last-Event-ID", "header", "Where an EventSource stands; beats since", "string", isRequired: false),
+            ], schema: "Changes", streams: ["text/event-stream", "application/x-ndjson"])
         var actions = JSONObject()
         if case .object(let get) = Self.get("The action types", [pretty]) { actions["get"] = get["get"] }
         actions["post"] = .of(
@@ -180,19 +187,22 @@ struct ActionSchemas {
             ("required", .bool(isRequired)), ("schema", Self.type(type)))
     }
 
-    private static func get(_ summary: String, _ parameters: [JSONValue], schema: String? = nil) -> JSONValue {
+    private static func get(
+        _ summary: String, _ parameters: [JSONValue], schema: String? = nil, streams: [String] = []
+    ) -> JSONValue {
         .of(
             (
                 "get",
                 .of(
                     ("summary", .string(summary)), ("parameters", .array(parameters)),
-                    ("responses", responses(schema: schema)))
+                    ("responses", responses(schema: schema, streams: streams)))
             ))
     }
 
-    private static func responses(schema: String?) -> JSONValue {
+    private static func responses(schema: String?, streams: [String] = []) -> JSONValue {
         let schema = schema.map(reference) ?? .object(JSONObject())
-        let content = JSONValue.of(("application/json", .of(("schema", schema))))
+        let text = JSONValue.of(("schema", type("string")))
+        let content = JSONValue.of([("application/json", .of(("schema", schema)))] + streams.map { ($0, text) })
         let problem = JSONValue.of(("application/problem+json", .of(("schema", reference("Problem")))))
         return .of(
             ("200", .of(("description", .string("As asked")), ("content", content))),

@@ -44,13 +44,16 @@ struct ContractTests {
 
         guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
         let described = try json(response)
+        let ofAnyRead = ["at-least", "pretty", "settle", "until", "version", "wait"]
+        let ofState = (ofAnyRead + ["as", "since"]).sorted()
         for (path, target, known) in [
-            ("/v1/state", "/v1/state", ["as", "at-least", "pretty", "since", "version", "wait"]),
+            ("/v1/state", "/v1/state", ofState),
+            ("/v1/state/{pointer}", "/v1/state/counter", ofState),
+            ("/v1/views/tasks.open", "/v1/views/tasks.open", ofAnyRead),
             (
-                "/v1/state/{pointer}", "/v1/state/counter", ["as", "at-least", "pretty", "since", "version", "wait"]
+                "/v1/changes", "/v1/changes",
+                ["as", "limit", "on-lost", "path", "pretty", "settle", "since", "types", "wait"]
             ),
-            ("/v1/views/tasks.open", "/v1/views/tasks.open", ["at-least", "pretty", "version", "wait"]),
-            ("/v1/changes", "/v1/changes", ["as", "limit", "on-lost", "path", "pretty", "since", "types", "wait"]),
         ] {
             let list = described[pointer: JSONPointer(["paths", path, "get", "parameters"])]
             guard case .array(let parameters)? = list else { Issue.record("\(path)"); continue }

@@ -169,7 +169,7 @@ final class Stage {
     /// A stream's head and its first pieces.
     private func beginning(of request: StreamRequest) throws -> Response {
         var response = contract.response(to: request, head: position.head, retry: 2000)
-        let isLost = request.isLost || request.lastEpoch.map { $0 != Self.epoch } ?? false
+        var isLost = request.isLost || request.lastEpoch.map { $0 != Self.epoch } ?? false
         switch request.source {
         case .value(let read):
             let reading = try board.read(read.selection)
@@ -181,7 +181,9 @@ final class Stage {
         case .changes(let follow):
             var since = position.head.version
             if follow.since == .oldest { since = position.oldest }
-            if case .cursor(let cursor) = follow.since { since = cursor.version }
+            if case .cursor(let cursor) = follow.since {
+                (since, isLost) = (cursor.version, cursor.epoch != Self.epoch)
+            }
             switch board.follow(follow.query(since: since)) {
             case .page(let page) where !isLost: response.body += contract.piece(of: request, page)
             case .nothing(let head, _) where !isLost:

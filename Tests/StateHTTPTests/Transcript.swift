@@ -136,7 +136,7 @@ extension Transcript {
         "derived-stores", "dry-runs", "following", "idempotency", "idempotency-limit", "keyed", "lost-cursors",
         "methods", "past-versions",
         "preferences", "reading",
-        "refused-bodies", "stopping", "views", "waiter-caps", "waiting",
+        "refused-bodies", "stopping", "streams", "views", "waiter-caps", "waiting",
     ]
 }
 
