@@ -31,7 +31,7 @@ let package = Package(
         .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         // simdjson (Debian: libsimdjson-dev) behind a C interface. Only StateJSON sees it.
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
-        // XXH3, the content hash of entity tags (Debian: libxxhash-dev, header only). Only StateJSON sees it.
+        // XXH3, the hash of entity tags and of request heads (Debian: libxxhash-dev, header only).
         .systemLibrary(name: "CXXHash", providers: [.apt(["libxxhash-dev"])]),
         // JSON as the product needs it: decode to typed values, encode in stable order, point, compare, patch.
         .target(name: "StateJSON", dependencies: ["CSimdjson", "CXXHash"]),
@@ -59,7 +59,7 @@ let package = Package(
         .target(
             name: "MicroHTTP",
             dependencies: [
-                "CMicroHTTPD", "HTTPMessages",
+                "CMicroHTTPD", "CXXHash", "HTTPMessages",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ]),

@@ -7,3 +7,5 @@
 static inline XXH128_hash_t storekeeper_hash(const void *bytes, size_t count) {
     return XXH3_128bits(bytes, count);
 }
+
+static inline uint64_t storekeeper_short_hash(const void *bytes, size_t count) { return XXH3_64bits(bytes, count); }

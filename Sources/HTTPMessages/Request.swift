@@ -10,6 +10,8 @@ public struct Request: Sendable {
     public var fields: HTTPFields
     /// The whole body; empty when there is none.
     public var body: [UInt8]
+    /// What is known of its head, where others have come with the same.
+    public var notes: HeadNotes?
     /// Who asks: the peer's address without its port, the key of per-client limits.
     public var client: String
 

@@ -12,7 +12,7 @@ final class ClientConnection {
         /// Between requests.
         case idle
         /// The request line is in.
-        case lineReceived(RawTarget)
+        case lineReceived
         /// The head has been accepted; the body is coming in.
         case reading
         /// The body has passed the cap; this many more bytes of it are read and thrown away before the refusal.
@@ -36,8 +36,14 @@ final class ClientConnection {
     /// Nil for a connection within the cap; else the number under which the loop counts those above it.
     let surplus: UInt64?
     var phase = Phase.idle
-    /// The request being read.
+    /// The present request's target, as it came in.
+    var target = RawTarget()
+    /// The present request's head, if it is one that was seen before or may be seen again.
+    var head: HeadCache.Entry?
+    /// The request being read, unless its head is of those seen before.
     var request: Request?
+    /// What has come of its body.
+    var body: [UInt8] = []
     /// Whether the request came by HTTP/1.0.
     var isVersion10 = false
     /// How many bytes its requests have taken up so far, nil when that cannot be told.

@@ -100,8 +100,7 @@ private func requestLine(
     _ context: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
     guard let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
-    loop(context).lineReceived(
-        RawTarget(uri), on: Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
+    loop(context).lineReceived(uri, on: Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
     return pointer
 }
 

@@ -26,10 +26,11 @@ extension EventLoop {
         if let number = connection.surplus { surplus[number] = nil }
     }
 
-    func lineReceived(_ target: RawTarget, on connection: ClientConnection) {
+    func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
         passMoved = true
         inFlightCount += 1
-        connection.phase = .lineReceived(target)
+        connection.target.take(target)
+        connection.phase = .lineReceived
     }
 
     /// One call of the access handler: first with the head, then with each piece of the body, then with an empty piece
@@ -39,8 +40,8 @@ extension EventLoop {
         piece: UnsafeRawBufferPointer
     ) -> Bool {
         switch connection.phase {
-        case .lineReceived(let target):
-            return readHead(connection, target, method: method, version: version)
+        case .lineReceived:
+            return readHead(connection, method: method, version: version)
         case .reading:
             if piece.isEmpty { return receive(connection) }
             take(piece, on: connection)
@@ -67,6 +68,8 @@ extension EventLoop {
         passMoved = true
         inFlightCount -= 1
         connection.request = nil
+        connection.head = nil
+        connection.body = []
         switch connection.phase {
         case .held(let exchange, _), .suspended(let exchange):
             // The connection broke before the answer: MICROHTTPD.md 3 makes this the only notice of it.
@@ -84,23 +87,29 @@ extension EventLoop {
     /// Answering here closes the connection (MICROHTTPD.md 6) and saves an upload that waits for `100 Continue` (22),
     /// so only refusals are answered here.
     private func readHead(
-        _ connection: ClientConnection, _ target: RawTarget, method: UnsafePointer<CChar>,
-        version: UnsafePointer<CChar>
+        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
     ) -> Bool {
+        let headCount = microhttpd_head_size(connection.handle)
+        let isVersion10 = RequestReader.version(version) == .http10
+        connection.isVersion10 = isVersion10
+        if connection.surplus == nil,
+            let head = heads.entry(of: connection.handle, method: method, target: connection.target, version: version)
+        {
+            connection.head = head
+            connection.consumed(headCount, head.framing)
+            connection.phase = .reading
+            return true
+        }
         do throws(TransportFault) {
-            var request = try reader.head(
-                of: connection.handle, target: target, method: method, version: version, client: connection.client)
+            let request = try reader.head(
+                of: connection.handle, target: connection.target, method: method, version: version,
+                client: connection.client)
             connection.request = request
-            connection.isVersion10 = RequestReader.version(version) == .http10
             guard connection.surplus == nil else { throw .connectionsExhausted }
             let framing = try RequestScreening.framing(
-                of: request.fields, version: RequestReader.version(version), bodyBytesMax: configuration.bodyBytesMax)
-            connection.consumed(microhttpd_head_size(connection.handle), framing)
-            if case .declared(let bytes) = framing {
-                // Not all of what the client promises: a promise costs it nothing.
-                request.body.reserveCapacity(min(bytes, 64 << 10))
-                connection.request = request
-            }
+                of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)
+            connection.consumed(headCount, framing)
+            connection.head = heads.keep(request, framing)
             connection.phase = .reading
             return true
         } catch {
@@ -110,22 +119,40 @@ extension EventLoop {
 
     private func take(_ piece: UnsafeRawBufferPointer, on connection: ClientConnection) {
         passMoved = true
-        let count = (connection.request?.body.count ?? 0) + piece.count
+        let count = connection.body.count + piece.count
         guard count <= configuration.bodyBytesMax else {
-            connection.request?.body = []
+            connection.body = []
             connection.phase = .draining(bytesLeft: configuration.drainBytesMax)
             return
         }
-        connection.request?.body.append(contentsOf: piece)
+        if connection.body.isEmpty, case .declared(let bytes)? = connection.head?.framing {
+            // Not all of what the client promises: a promise costs it nothing.
+            connection.body.reserveCapacity(min(bytes, 64 << 10))
+        }
+        connection.body.append(contentsOf: piece)
     }
 
     private func receive(_ connection: ClientConnection) -> Bool {
-        guard let request = connection.request.take() else { return false }
         passMoved = true
-        passReceived = true
         statistics.requests += 1
+        let generation = handlers.freshness.generation
+        // Who stops has another answer to everything.
+        if let answer = connection.head?.answer(of: generation), !stage.isStopping, connection.body.isEmpty {
+            return queue(answer, on: connection)
+        }
+        guard var request = connection.request.take() ?? connection.head?.request(client: connection.client) else {
+            return false
+        }
+        swap(&request.body, &connection.body)
+        passReceived = true
         let exchange = Exchange(id: nextNumber(), client: connection.client, sink: inbox)
         switch handlers.receive(request, exchange) {
+        case .reusable(let response):
+            guard exchange.fire(), let prepared = prepare(response) else { return false }
+            if response.body.count <= HeadCache.bodyBytesMax, response.connection == .keep, !stage.isStopping {
+                connection.head?.keep(prepared, of: generation)
+            }
+            return queue(prepared, on: connection)
         case .now(let response):
             guard exchange.fire() else {
                 // It was answered through the exchange before: that answer is on its way.

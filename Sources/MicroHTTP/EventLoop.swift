@@ -12,6 +12,7 @@ final class EventLoop {
     let inbox: Inbox
     let poller: Poller
     let reader = RequestReader()
+    let heads = HeadCache()
     private let gauges: Gauges
     private let log: UnsafeMutablePointer<MicroHTTPDLog>
 

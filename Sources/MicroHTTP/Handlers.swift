@@ -1,5 +1,6 @@
 public import HTTPMessages
 public import HTTPTypes
+import Synchronization
 
 /// What a server calls; everything on its loop thread, so none of these may block.
 ///
@@ -24,6 +25,8 @@ public struct Handlers: Sendable {
     ///
     /// The connection is closed after it, whatever the response says.
     public var refuse: @Sendable (TransportFault, Request?) -> Response
+    /// Says how long reusable answers hold.
+    public var freshness = Freshness()
     /// Hears the transport's own remarks, such as clients that break off; for a debug log.
     public var remark: @Sendable (String) -> Void
 
@@ -53,6 +56,8 @@ public struct Handlers: Sendable {
 public enum Reply: Sendable {
     /// The answer is here.
     case now(Response)
+    /// The answer is here, and the same for everybody who sends the same head, until ``Freshness/end()``.
+    case reusable(Response)
     /// Something is being done, and its end is the answer; it is done and answered even if the client hangs up.
     case working(deadline: ContinuousClock.Instant? = nil)
     /// Something is being waited for, perhaps for long; the wait ends when the client hangs up.
@@ -75,4 +80,19 @@ public enum Expiry: Sendable {
     case hangUp
     /// The server is stopping.
     case stopping
+}
+
+/// How long answers hold that may be reused.
+public final class Freshness: Sendable {
+    private let count = Atomic<UInt64>(0)
+
+    /// Makes one that holds.
+    public init() {}
+
+    /// Ends it: what has been answered before is not answered again without asking the handler.
+    ///
+    /// A handler that is being asked at this moment is taken to have seen what was before.
+    public func end() { count.add(1, ordering: .acquiringAndReleasing) }
+
+    var generation: UInt64 { count.load(ordering: .acquiring) }
 }

@@ -5,23 +5,26 @@ import HTTPTypes
 
 /// The request line's target as it came in, and where it ended in the connection's memory.
 struct RawTarget {
-    /// Nil if it holds a byte that no target may.
-    let text: String?
+    /// As it stood there.
+    private(set) var bytes: [UInt8] = []
     /// The address of the byte behind it.
-    let end: UInt
+    private(set) var end: UInt = 0
 
     /// Copies the target out: libmicrohttpd decodes it in place right after (MICROHTTPD.md 19).
-    init(_ raw: UnsafePointer<CChar>?) {
+    mutating func take(_ raw: UnsafePointer<CChar>?) {
+        bytes.removeAll(keepingCapacity: true)
+        end = 0
         // "uri will be the 0-terminated URI of the request", and NULL where the request line has none.
-        guard let raw else {
-            (text, end) = (nil, 0)
-            return
-        }
-        let bytes = UnsafeRawBufferPointer(start: raw, count: strlen(raw))
+        guard let raw else { return }
+        bytes.append(contentsOf: UnsafeRawBufferPointer(start: raw, count: strlen(raw)))
+        end = UInt(bitPattern: raw) + UInt(bytes.count)
+    }
+
+    /// Nil if it is empty or holds a byte that no target may.
+    var text: String? {
         // Visible ASCII: anything else has to be percent-encoded (RFC 3986).
         let isVisible = !bytes.isEmpty && bytes.allSatisfy { (0x21...0x7E).contains($0) }
-        text = isVisible ? String(decoding: bytes, as: UTF8.self) : nil
-        end = UInt(bitPattern: raw) + UInt(bytes.count)
+        return isVisible ? String(decoding: bytes, as: UTF8.self) : nil
     }
 }
 
@@ -54,6 +57,11 @@ struct RequestReader {
             throw .malformed("a line of the head is not of the form name, colon, value, CR LF")
         }
         return Request(method: methodValue, target: text, fields: scan.fields, client: client)
+    }
+
+    /// How many fields libmicrohttpd sees in the head.
+    static func fieldsCount(of connection: OpaquePointer) -> Int {
+        Int(MHD_get_connection_values_n(connection, .HEADER_KIND, nil, nil))
     }
 
     /// The version, as the screening tells them apart; libmicrohttpd refuses what is neither 1.0 nor 1.1 and above.

@@ -51,14 +51,43 @@ package struct DispatchRequest: Sendable {
         }
     }
 
-    package var form: Form
-    /// The store that the client sees.
-    package var scope: Scope
+    /// What its head says.
+    let manner: DispatchManner
     package var lines: [Line]
-    package var returning: Preferences.Return?
+
+    var form: Form { manner.form }
+    /// The store that the client sees.
+    var scope: Scope { manner.scope }
+    var style: Style { manner.style }
     /// How long the client waits for what the action causes to settle.
-    package var wait: Wait?
-    package var style: Style
+    package var wait: Wait? { manner.wait }
+}
+
+/// How a POST wants its actions handled, as its head says: the same for all that have the same head.
+final class DispatchManner: Sendable {
+    let form: DispatchRequest.Form
+    /// The store that the client sees.
+    let scope: Scope
+    let style: Style
+    let returning: Preferences.Return?
+    let wait: Wait?
+    let tagGuard: Submission.TagGuard?
+    let key: String?
+    let purpose: Submission.Purpose
+
+    init(
+        form: DispatchRequest.Form, scope: Scope, style: Style, returning: Preferences.Return?, wait: Wait?,
+        tagGuard: Submission.TagGuard?, key: String?, purpose: Submission.Purpose
+    ) {
+        self.form = form
+        self.scope = scope
+        self.style = style
+        self.returning = returning
+        self.wait = wait
+        self.tagGuard = tagGuard
+        self.key = key
+        self.purpose = purpose
+    }
 }
 
 /// A GET of a selection.

@@ -58,7 +58,7 @@ extension Contract {
             response.fields[.stateCursor] = Cursor(head.epoch, receipt.version).description
             if receipt.isReplay { response.fields[.idempotencyReplayed] = "true" }
         }
-        switch request.returning {
+        switch request.manner.returning {
         case .minimal?:
             response.status = .noContent
             response.body = []

@@ -50,6 +50,7 @@ package struct Contract: Sendable {
     /// - Parameter position: the present head and the oldest position that can be followed from.
     package func answer(_ request: Request, position: HeadPosition, requestID: String) -> Answer {
         do throws(Problem) {
+            if let manner = request.notes?.left(DispatchManner.self) { return try dispatch(request.body, manner) }
             let answer = try route(request, position: position, requestID: requestID)
             guard case .respond(var response) = answer else { return answer }
             response.fields[.stateCursor] = position.head.description
@@ -179,7 +180,10 @@ package struct Contract: Sendable {
     ) throws(Problem) -> Answer {
         if path.isEmpty {
             switch request.method {
-            case .post: return try dispatch(request, target, scope)
+            case .post:
+                let manner = try manner(request, target, scope)
+                request.notes?.leave(manner)
+                return try dispatch(request.body, manner)
             case .get, .head: return try fixed(request, target) { documents[scope.name]?.catalogue ?? [] }
             default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, POST, OPTIONS"))
             }

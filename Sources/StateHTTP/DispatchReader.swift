@@ -4,36 +4,40 @@ internal import StateJSON
 internal import StateStore
 
 extension Contract {
-    /// Reads a POST of actions.
-    func dispatch(_ request: Request, _ target: RequestTarget, _ scope: Scope) throws(Problem) -> Answer {
+    /// Reads the head of a POST of actions.
+    func manner(_ request: Request, _ target: RequestTarget, _ scope: Scope) throws(Problem) -> DispatchManner {
         let parameters = try Parameters(target, known: ["dry-run", "path", "pretty"])
         let purpose: Submission.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
-        let returning = Preferences(request.fields[values: .prefer]).returning
-        var dispatch = DispatchRequest(
-            form: .one, scope: scope, lines: [], returning: returning, style: try parameters.style())
-        let conditions = Conditions(
-            tagGuard: try tagGuard(request, parameters, scope), key: try idempotencyKey(request), purpose: purpose,
-            wantsRepresentation: returning == .representation)
+        let style = try parameters.style()
+        let tagGuard = try tagGuard(request, parameters, scope)
+        let key = try idempotencyKey(request)
+        let form = try form(request)
+        return DispatchManner(
+            form: form, scope: scope, style: style, returning: Preferences(request.fields[values: .prefer]).returning,
+            wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: tagGuard, key: key,
+            purpose: purpose)
+    }
 
-        switch try mediaType(request) {
-        case .json:
-            let submission = try submission(request.body, scope)
-            if purpose == .commit { dispatch.wait = preferredWait(request) }
-            dispatch.lines = [.init(1, .success(conditions.applied(to: submission, body: request.body, line: nil)))]
+    /// Reads the body of a POST of actions.
+    func dispatch(_ body: [UInt8], _ manner: DispatchManner) throws(Problem) -> Answer {
+        var dispatch = DispatchRequest(manner: manner, lines: [])
+        switch manner.form {
+        case .one:
+            let submission = try submission(body, manner.scope)
+            dispatch.lines = [.init(1, .success(manner.applied(to: submission, body: body, line: nil)))]
         case .lines:
-            dispatch.form = .lines
-            guard request.body.count(where: { $0 == UInt8(ascii: "\n") }) < limits.bulkLinesMax else {
+            guard body.count(where: { $0 == UInt8(ascii: "\n") }) < limits.bulkLinesMax else {
                 throw Problem(
                     .contentTooLarge, "too-many-lines",
                     "a bulk load has at most \(limits.bulkLinesMax) lines; send it in parts",
                     members: [.init("limit", Array(String(limits.bulkLinesMax).utf8))])
             }
-            let lines = request.body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            let lines = body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
                 let content: Result<Submission, Problem>
                 do throws(Problem) {
-                    let submission = try submission(Array(line), scope)
-                    content = .success(conditions.applied(to: submission, body: Array(line), line: index))
+                    let submission = try submission(Array(line), manner.scope)
+                    content = .success(manner.applied(to: submission, body: Array(line), line: index))
                 } catch {
                     content = .failure(error)
                 }
@@ -46,19 +50,17 @@ extension Contract {
         return .dispatch(dispatch)
     }
 
-    private enum MediaType { case json, lines }
-
-    private func mediaType(_ request: Request) throws(Problem) -> MediaType {
+    private func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {
         if let coding = request.fields[.contentEncoding], coding.lowercased() != "identity" {
             throw Problem(
                 .unsupportedMediaType, "content-coding", "the body is compressed; actions come as they are",
                 fields: [.acceptEncoding: "identity"])
         }
         // As curl and most libraries spell it, without a look at parameters.
-        if request.fields[.contentType] == "application/json" { return .json }
+        if request.fields[.contentType] == "application/json" { return .one }
         let type = request.fields[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
         switch type {
-        case "application/json"?: return .json
+        case "application/json"?: return .one
         case "application/x-ndjson"?: return .lines
         default:
             let found =
@@ -68,27 +70,6 @@ extension Contract {
             throw Problem(
                 .unsupportedMediaType, "media-type", found,
                 fields: [.accept: "application/json, application/x-ndjson"])
-        }
-    }
-
-    /// What holds for every action of a request.
-    private struct Conditions {
-        var tagGuard: Submission.TagGuard?
-        var key: String?
-        var purpose: Submission.Purpose
-        var wantsRepresentation: Bool
-
-        func applied(to submission: Submission, body: [UInt8], line: Int?) -> Submission {
-            var submission = submission
-            submission.tagGuard = tagGuard
-            submission.purpose = purpose
-            submission.wantsRepresentation = wantsRepresentation
-            if let key {
-                // Each line of a bulk load is a commit of its own: a retry must find each by itself. No client's key holds
-                // a line feed.
-                submission.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
-            }
-            return submission
         }
     }
 
@@ -277,6 +258,22 @@ extension Contract {
         return Problem(
             pointer == nil ? .badRequest : .unprocessableContent, "unknown-action", detail,
             parts: pointer.map { [.init($0.description, detail)] } ?? [])
+    }
+}
+
+extension DispatchManner {
+    /// A submission with what the head says of it.
+    fileprivate func applied(to submission: Submission, body: [UInt8], line: Int?) -> Submission {
+        var submission = submission
+        submission.tagGuard = tagGuard
+        submission.purpose = purpose
+        submission.wantsRepresentation = returning == .representation
+        if let key {
+            // Each line of a bulk load is a commit of its own: a retry must find each by itself. No client's key holds
+            // a line feed.
+            submission.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
+        }
+        return submission
     }
 }
 

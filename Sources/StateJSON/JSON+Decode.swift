@@ -55,7 +55,7 @@ package struct JSONNode {
     /// The members in the order of the text, when this is an object.
     package var members: [(key: String, value: JSONNode)]? {
         guard document.kind(index) == UInt8(ascii: "{") else { return nil }
-        var found: [(String, JSONNode)] = []
+        var found: [(key: String, value: JSONNode)] = []
         var key = document.firstChild(index)
         while !document.isEnd(key) {
             found.append((document.string(key), JSONNode(document, key + 1)))

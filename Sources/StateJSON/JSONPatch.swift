@@ -12,8 +12,14 @@ package struct JSONPatch: Sendable {
     private var escapedPath: [UInt8] = []
     private var escapedLengths: [Int] = []
 
+    /// The encodings that are known of the old value; as places are compared, of the new one.
+    private var texts = KnownTexts()
+
     /// Makes a patch that changes nothing.
-    package init() {}
+    package init(knowing texts: KnownTexts = KnownTexts()) { self.texts = texts }
+
+    /// What is known of the new value, once everything has been compared.
+    package mutating func takeTexts() -> KnownTexts { exchange(&texts, with: KnownTexts()) }
 
     /// Whether there is no operation.
     package var isEmpty: Bool { operations.isEmpty }
@@ -132,6 +138,14 @@ extension JSONPatch {
         }
     }
 
+    /// Adds the operations that turn an old value at the present place into a new one whose encoding is given.
+    ///
+    /// - Parameter old: encodes the old value; asked only if it is not known from before.
+    package mutating func compare(to new: [UInt8], old: () throws -> [UInt8]) rethrows {
+        compare(try texts[path] ?? old(), new)
+        texts[path] = new
+    }
+
     private mutating func compare(_ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span)
     {
         guard !old.matches(oldSpan, new, newSpan) else { return }
@@ -196,6 +210,29 @@ extension JSONPatch {
         }
         for index in stride(from: oldEnd - 1, through: common, by: -1) { remove(at: index) }
         for index in common..<max(common, newEnd) { insert(at: index, value: new.slice(newElements[index])) }
+    }
+}
+
+/// The encodings of some parts of a value, by their places.
+///
+/// Few: a part is found by looking at each.
+package struct KnownTexts: Sendable {
+    private var parts: [(path: [String], text: [UInt8])] = []
+
+    /// Knows nothing.
+    package init() {}
+
+    subscript(path: [String]) -> [UInt8]? {
+        get { parts.first { $0.path == path }?.text }
+        set {
+            let index = parts.firstIndex { $0.path == path }
+            switch (index, newValue) {
+            case (let index?, let text?): parts[index].text = text
+            case (nil, let text?): parts.append((path, text))
+            case (let index?, nil): parts.remove(at: index)
+            case (nil, nil): break
+            }
+        }
     }
 }
 

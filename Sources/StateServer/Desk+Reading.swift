@@ -56,7 +56,8 @@ extension Desk {
                 return .waiting(deadline: deadline(of: wait))
             }
             guard request.condition != nil, !isDraining else {
-                return .now(contract.response(to: request, now))
+                let response = contract.response(to: request, now)
+                return now.encoded != nil && request.atLeast == nil ? .reusable(response) : .now(response)
             }
             if let response = try parkOrAnswer(request, exchange) { return .now(response) }
             return .waiting(deadline: request.wait.map(deadline))

@@ -12,6 +12,7 @@ extension Desk {
     /// Turns to stopping: not ready, no new waits, no new actions.
     func beginDraining() {
         isDraining.store(true, ordering: .sequentiallyConsistent)
+        freshness.end()
     }
 
     /// Answers everybody who waits as if the time were up, spread over a short while so that they do not all come back

@@ -13,7 +13,10 @@ extension Desk {
     ///
     /// Called on the store's queue.
     func publish(_ snapshot: Snapshot, _ commits: [Commit]) {
-        for wake in board.publish(snapshot, commits) {
+        let wakes = board.publish(snapshot, commits)
+        // Before anybody is told of the commits: who has been told reads them.
+        freshness.end()
+        for wake in wakes {
             switch wake {
             case .selection(_, let reading, let waiters):
                 for group in groups(waiters) { answer(group, reading) }

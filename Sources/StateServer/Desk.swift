@@ -34,6 +34,8 @@ final class Desk: Sendable {
     let settling = Mutex<[Exchange: Settling]>([:])
     let server = Mutex<HTTPServer?>(nil)
     let isDraining = Atomic(false)
+    /// Answers that say what is now hold until the next commit.
+    let freshness = Freshness()
     let counters = Counters()
 
     init(
@@ -55,7 +57,7 @@ final class Desk: Sendable {
     }
 
     var handlers: Handlers {
-        Handlers(
+        var handlers = Handlers(
             receive: { self.receive($0, $1) },
             expire: { self.expire($0, $1) },
             passEnded: { self.door.flush() },
@@ -63,6 +65,8 @@ final class Desk: Sendable {
             quiet: { self.quiet($0) },
             refuse: { self.refuse($0, $1) },
             remark: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
+        handlers.freshness = freshness
+        return handlers
     }
 
     var position: HeadPosition {
@@ -73,7 +77,9 @@ final class Desk: Sendable {
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let requestID = Self.requestID(of: request, exchange)
         switch contract.answer(request, position: position, requestID: requestID) {
-        case .respond(let response): return .now(response)
+        case .respond(let response):
+            // A problem names its request.
+            return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
         case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, requestID)
         case .read(let read): return self.read(read, exchange)
         case .follow(let follow): return self.follow(follow, exchange)
@@ -88,7 +94,7 @@ final class Desk: Sendable {
     private static func requestID(of request: Request, _ exchange: Exchange) -> String {
         guard let given = request.fields[.requestID], (1...128).contains(given.utf8.count),
             given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { return "r\(exchange.id)" }
+        else { return "r" + String(exchange.id) }
         return given
     }
 

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Logging
+internal import MicroHTTP
 internal import StateJournal
 internal import StateStore
 internal import Synchronization
@@ -28,12 +29,14 @@ final class PublicationRelay: Sendable {
 final class SnapshotSaver: Sendable {
     private let journal: Journal
     private let board: Board<Waiter>
+    private let freshness: Freshness
     private let logger: Logger
     private let queue = DispatchQueue(label: "storekeeper.snapshots", qos: .utility)
 
-    init(journal: Journal, board: Board<Waiter>, logger: Logger) {
+    init(journal: Journal, board: Board<Waiter>, freshness: Freshness, logger: Logger) {
         self.journal = journal
         self.board = board
+        self.freshness = freshness
         self.logger = logger
     }
 
@@ -43,6 +46,8 @@ final class SnapshotSaver: Sendable {
         queue.async { [self] in
             do {
                 board.journalBegins(at: try journal.saveSnapshot(snapshot.whole(), version: snapshot.cursor.version))
+                // `GET /v1` says where the history begins.
+                freshness.end()
             } catch {
                 logger.warning("snapshot not saved", metadata: ["reason": .string("\(error)")])
             }

@@ -69,7 +69,11 @@ public struct StateServer: Service, Sendable {
             contract: Contract(catalogue: model.catalogue, limits: contractLimits), board: board, journal: journal,
             door: StoreDoor(store, model: model), heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), logger: logger)
-        relay.connect(desk: desk, saver: journal.map { SnapshotSaver(journal: $0, board: board, logger: logger) })
+        relay.connect(
+            desk: desk,
+            saver: journal.map {
+                SnapshotSaver(journal: $0, board: board, freshness: desk.freshness, logger: logger)
+            })
         self.desk = desk
         if origin.cursor.version > 0 { Self.resume(store, model, logger) }
         let (host, port) = try settings.listenAddress()

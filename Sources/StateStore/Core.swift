@@ -8,9 +8,10 @@ struct Core<State: StateType>: Sendable {
     let epoch: Epoch
     var middleware: [Middleware<State>]
     let limits: StoreLimits
-    private(set) var state: State
-    private(set) var version: Version
-    private(set) var stamps: ViewStamps = [:]
+    /// The present.
+    private(set) var moment: Moment<State>
+    /// What is known of its encoding.
+    private var texts = KnownTexts()
     private(set) var ledger: IdempotencyLedger
 
     init(
@@ -21,8 +22,7 @@ struct Core<State: StateType>: Sendable {
         self.epoch = epoch
         self.middleware = middleware
         self.limits = limits
-        self.state = state
-        self.version = version
+        moment = Moment(state: state, version: version, stamps: [:])
         ledger = IdempotencyLedger(keys)
     }
 
@@ -43,28 +43,31 @@ struct Core<State: StateType>: Sendable {
         var steps: [Step] = []
         /// One for each submission, in order.
         var outcomes: [Outcome] = []
+        /// The commits in order.
+        fileprivate(set) var commits: [Commit] = []
+        fileprivate var texts: KnownTexts
+        /// Whether anything beyond the commits themselves follows from them.
+        fileprivate(set) var hasConsequences = false
         /// What middleware has dispatched that then swallowed its action, by the submission's place.
         var strays: [(submission: Int, actions: [any Action])] = []
         /// The keys of this turn, not yet in the ledger.
         fileprivate var keys: [String: KeyRecord] = [:]
 
-        /// The commits in order.
-        var commits: [Commit] { steps.map(\.commit) }
         /// The state after the turn.
         var state: State { moment.state }
         /// The version after the turn.
         var version: Version { moment.version }
     }
 
-    /// The present.
-    var moment: Moment<State> { Moment(state: state, version: version, stamps: stamps) }
+    var state: State { moment.state }
+    var version: Version { moment.version }
 
     /// Applies the submissions in order, each to what those before it have made.
     ///
     /// What has expired is forgotten first, whatever becomes of the turn: a ledger full of it would refuse every key.
     mutating func turn(_ submissions: [Submission], at time: Timestamp) -> Turn {
         ledger.forget(before: time)
-        var turn = Turn(moment: moment)
+        var turn = Turn(moment: moment, texts: texts)
         turn.outcomes.reserveCapacity(submissions.count)
         for submission in submissions { turn.outcomes.append(take(submission, in: &turn, at: time)) }
         return turn
@@ -72,11 +75,10 @@ struct Core<State: StateType>: Sendable {
 
     /// Makes a turn's result the present.
     mutating func adopt(_ turn: Turn) {
-        state = turn.moment.state
-        version = turn.moment.version
-        stamps = turn.moment.stamps
-        for step in turn.steps {
-            if let record = step.commit.idempotency { ledger.insert(record) }
+        moment = turn.moment
+        texts = turn.texts
+        for commit in turn.commits {
+            if let record = commit.idempotency { ledger.insert(record) }
         }
     }
 
@@ -109,12 +111,17 @@ struct Core<State: StateType>: Sendable {
             guard !passage.applied.isEmpty else {
                 if !passage.isDryRun, !passage.followUps.isEmpty {
                     turn.strays.append((turn.outcomes.count, passage.followUps))
+                    turn.hasConsequences = true
                 }
                 return .nothingCommitted
             }
-            let patch = try patch(from: turn.state, to: passage)
+            var texts = turn.texts
+            let patch = try model.patch(
+                from: turn.state, to: passage.state, by: passage.routes, knowing: &texts)
             if submission.purpose == .dryRun { return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text) }
-            return .committed(try commit(submission, passage, patch, in: &turn, at: time))
+            let receipt = try commit(submission, passage, patch, in: &turn, at: time)
+            turn.texts = texts
+            return .committed(receipt)
         } catch {
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
@@ -122,12 +129,14 @@ struct Core<State: StateType>: Sendable {
 
     private func dispatch(_ action: any Action, _ passage: Passage<State>, from index: Int) throws(Rejection) {
         guard index < middleware.count else {
-            if model.isCommand(type(of: action).type) { return try create(from: action, passage) }
+            guard let route = model.route(of: action) else { throw Model<State>.unknown(action) }
+            if route.isCommand { return try create(from: action, route, passage) }
             // On a copy: a middleware may catch the rejection of a reducer that had begun, and go on.
             var state = passage.state
-            try model.reduce(&state, action)
+            try route.reduce(&state, action)
             passage.state = state
             passage.applied.append(action)
+            passage.routes.append(route)
             return
         }
         try middleware[index].process(action, passage) { (next) throws(Rejection) in
@@ -136,8 +145,10 @@ struct Core<State: StateType>: Sendable {
     }
 
     /// Dispatches what a command makes.
-    private func create(from command: any Action, _ passage: Passage<State>) throws(Rejection) {
-        guard let action = try model.create(command, in: passage.state) else { return }
+    private func create(
+        from command: any Action, _ route: Route<State>, _ passage: Passage<State>
+    ) throws(Rejection) {
+        guard let action = try route.create(command, in: passage.state) else { return }
         // A command that makes a command is fine; one that makes itself would never end.
         guard passage.creationDepth < 16 else {
             throw Rejection(
@@ -146,10 +157,6 @@ struct Core<State: StateType>: Sendable {
         passage.creationDepth += 1
         defer { passage.creationDepth -= 1 }
         try dispatch(action, passage, from: 0)
-    }
-
-    private func patch(from old: State, to passage: Passage<State>) throws -> JSONPatch {
-        try model.patch(from: old, to: passage.state, by: passage.applied)
     }
 
     private func commit(
@@ -167,7 +174,7 @@ struct Core<State: StateType>: Sendable {
         }
         let commit = Commit(
             version: version, time: time, id: id, cause: submission.lineage?.cause, root: submission.lineage?.root,
-            types: passage.applied.map { type(of: $0).type },
+            types: passage.routes.map(\.type),
             action: try text(of: passage.applied, submission), patch: patch.text, touched: patch.touched,
             clientIDs: submission.items.compactMap(\.id), idempotency: record)
         var receipt = Receipt(version: version, id: id, isChange: !patch.isEmpty, isReplay: false)
@@ -176,15 +183,16 @@ struct Core<State: StateType>: Sendable {
                 ($0, try model.place.select(passage.state, $0.tokens[...]))
             }
         }
-        turn.moment.state = passage.state
-        turn.moment.version = version
-        model.stamp(&turn.moment.stamps, touched: patch.touched, at: version)
+        var stamps = turn.moment.stamps
+        model.stamp(&stamps, touched: patch.touched, at: version)
+        turn.moment = Moment(state: passage.state, version: version, stamps: stamps)
+        let effects = zip(passage.applied, passage.routes).flatMap { action, route in
+            route.effects.map { (handler: $0, action: action) }
+        }
+        turn.commits.append(commit)
         turn.steps.append(
-            Step(
-                commit: commit, moment: turn.moment, followUps: passage.followUps,
-                effects: passage.applied.flatMap { action in
-                    model.effects(of: type(of: action).type).map { ($0, action) }
-                }))
+            Step(commit: commit, moment: turn.moment, followUps: passage.followUps, effects: effects))
+        if !effects.isEmpty || !passage.followUps.isEmpty { turn.hasConsequences = true }
         if let record { turn.keys[record.key] = record }
         return receipt
     }

@@ -28,8 +28,9 @@ public final class Passage<State: Sendable> {
     public let version: Version
     /// Whether nothing of this will be kept.
     public let isDryRun: Bool
-    /// The actions that have reached the reducers.
+    /// The actions that have reached the reducers, and what is done with each.
     var applied: [any Action] = []
+    var routes: [Route<State>] = []
     /// What is dispatched once this is committed.
     private(set) var followUps: [any Action] = []
     /// How many creators have made the action that is on its way now.

@@ -6,22 +6,53 @@ public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
     public var description: String
 }
 
-/// A domain made ready: which action goes to which reducers, and where each part of the state stands.
-package struct Model<State: StateType>: Sendable {
-    struct Route: Sendable {
-        let actionType: any Action.Type
-        var handlers: [Declaration<State>.Handler] = []
-        /// Creators of other actions; the first that makes one speaks for all.
-        var commands: [Declaration<State>.CommandHandler] = []
-        var effects: [Declaration<State>.EffectHandler] = []
-        /// The slices in which anything handles it.
-        var homes: Set<[String]> = []
-        /// The slices that the handlers can change.
-        var scopes: [[String]] = []
+/// What a domain does with one type of action.
+final class Route<State: Sendable>: Sendable {
+    let type: String
+    let actionType: any Action.Type
+    let handlers: [Declaration<State>.Handler]
+    /// Creators of other actions; the first that makes one speaks for all.
+    let commands: [Declaration<State>.CommandHandler]
+    let effects: [Declaration<State>.EffectHandler]
+    /// The slices in which anything handles it.
+    let homes: Set<[String]>
+    /// The slices that the handlers can change, none inside another.
+    let scopes: [[String]]
+
+    fileprivate init(_ type: String, _ draft: RouteDraft<State>) {
+        self.type = type
+        actionType = draft.actionType
+        handlers = draft.handlers
+        commands = draft.commands
+        effects = draft.effects
+        homes = draft.homes
+        scopes = Route.outermost(draft.handlers.map(\.scope))
     }
 
+    /// Without repetitions, and without what lies inside another.
+    static func outermost(_ scopes: [[String]]) -> [[String]] {
+        var found: [[String]] = []
+        for scope in scopes where !found.contains(scope) {
+            if !scopes.contains(where: { $0.count < scope.count && scope.starts(with: $0) }) { found.append(scope) }
+        }
+        return found
+    }
+}
+
+private struct RouteDraft<State: Sendable> {
+    let actionType: any Action.Type
+    var handlers: [Declaration<State>.Handler] = []
+    var commands: [Declaration<State>.CommandHandler] = []
+    var effects: [Declaration<State>.EffectHandler] = []
+    var homes: Set<[String]> = []
+}
+
+/// A domain made ready: which action goes to which reducers, and where each part of the state stands.
+package final class Model<State: StateType>: Sendable {
     let place: any Place<State>
-    private let routes: [String: Route]
+    private let routes: [String: Route<State>]
+    /// The same, as every action that comes looks for its own.
+    private let routesByType: [ObjectIdentifier: Route<State>]
     private let views: [String: ViewMemo<State>]
     package let catalogue: Catalogue
     /// The state that a new history begins with.
@@ -34,9 +65,9 @@ package struct Model<State: StateType>: Sendable {
         var declaration = Declaration<State>()
         domain.reducer.declare(in: &declaration)
         var (place, faults) = declaration.place()
-        var routes: [String: Route] = [:]
-        func route(_ type: String, _ actionType: any Action.Type) -> Route {
-            let route = routes[type] ?? Route(actionType: actionType)
+        var drafts: [String: RouteDraft<State>] = [:]
+        func route(_ type: String, _ actionType: any Action.Type) -> RouteDraft<State> {
+            let route = drafts[type] ?? RouteDraft(actionType: actionType)
             if route.actionType != actionType {
                 faults.append("the action type \"\(type)\" is both \(route.actionType) and \(actionType)")
             }
@@ -52,22 +83,21 @@ package struct Model<State: StateType>: Sendable {
             var route = route(handler.type, handler.actionType)
             route.handlers.append(handler)
             route.homes.insert(handler.scope)
-            if !route.scopes.contains(handler.scope) { route.scopes.append(handler.scope) }
-            routes[handler.type] = route
+            drafts[handler.type] = route
         }
         for command in declaration.commands {
             var route = route(command.type, command.actionType)
             route.commands.append(command)
             route.homes.insert(command.scope)
-            routes[command.type] = route
+            drafts[command.type] = route
         }
         for effect in declaration.effects {
             var route = route(effect.type, effect.actionType)
             route.effects.append(effect)
             route.homes.insert(effect.scope)
-            routes[effect.type] = route
+            drafts[effect.type] = route
         }
-        for (type, route) in routes where !route.commands.isEmpty && !(route.handlers.isEmpty && route.effects.isEmpty)
+        for (type, route) in drafts where !route.commands.isEmpty && !(route.handlers.isEmpty && route.effects.isEmpty)
         {
             faults.append("\"\(type)\" is a command, so nothing of it is committed: no reducer or effect can handle it")
         }
@@ -77,12 +107,14 @@ package struct Model<State: StateType>: Sendable {
         }
         var initial = State()
         do throws(Rejection) {
-            for handler in routes[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit()) }
+            for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit()) }
         } catch { faults.append("\(StoreInit.type) is rejected: \(error.detail)") }
         if let fault = Self.encodingFault(place, initial) { faults.append(fault) }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
         self.place = place
+        let routes = Dictionary(uniqueKeysWithValues: drafts.map { ($0, Route($0, $1)) })
         self.routes = routes
+        routesByType = Dictionary(uniqueKeysWithValues: routes.values.map { (ObjectIdentifier($0.actionType), $0) })
         self.views = views.mapValues(ViewMemo.init)
         self.initial = initial
         let open = routes.filter { !OwnTypes.handled.contains($0.key) }
@@ -108,8 +140,11 @@ package struct Model<State: StateType>: Sendable {
         } catch { return "the initial state cannot be encoded: \(error)" }
     }
 
-    /// The slices that an action's reducers can change; nil when no reducer handles it.
-    func scopes(of type: String) -> [[String]]? { routes[type]?.scopes }
+    /// What is done with an action; nil when nothing handles it.
+    func route(of action: any Action) -> Route<State>? { routesByType[ObjectIdentifier(type(of: action))] }
+
+    /// What is done with actions of a type; nil when nothing handles them.
+    func route(ofType type: String) -> Route<State>? { routes[type] }
 
     /// The Swift type of an action type, the store's own included; nil when nothing handles it.
     func actionType(of type: String) -> (any Action.Type)? { routes[type]?.actionType }
@@ -120,45 +155,27 @@ package struct Model<State: StateType>: Sendable {
     /// Whether a commit of this type sets effects off.
     package func startsEffects(_ type: String) -> Bool { routes[type]?.effects.contains { $0.start != nil } == true }
 
-    /// The effects that an action's commit starts and ends.
-    func effects(of type: String) -> [Declaration<State>.EffectHandler] { routes[type]?.effects ?? [] }
-
-    /// Whether actions of a type only make other actions.
-    func isCommand(_ type: String) -> Bool { routes[type]?.commands.isEmpty == false }
-
-    /// The action that a command makes of the state, if any.
-    func create(_ command: any Action, in state: State) throws(Rejection) -> (any Action)? {
-        for handler in routes[type(of: command).type]?.commands ?? [] {
-            if let action = try handler.create(state, command) { return action }
-        }
-        return nil
-    }
-
     /// Runs an action's reducers, in the order of their declaration.
     func reduce(_ state: inout State, _ action: any Action) throws(Rejection) {
-        let type = Swift.type(of: action).type
-        guard let route = routes[type] else {
-            throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid)
-        }
-        for handler in route.handlers { try handler.apply(&state, action) }
+        guard let route = route(of: action) else { throw Self.unknown(action) }
+        try route.reduce(&state, action)
+    }
+
+    static func unknown(_ action: any Action) -> Rejection {
+        Rejection("unknown-action", "no reducer handles \"\(type(of: action).type)\"", kind: .invalid)
     }
 
     /// The patch from a state to the one that some actions have made of it: only what their reducers can change is compared.
     ///
+    /// - Parameter texts: the encodings that are known of the old state; afterwards, of the new one.
     /// - Throws: `EncodingError` for values that JSON has no number for.
-    func patch(from old: State, to new: State, by actions: [any Action]) throws -> JSONPatch {
-        var patch = JSONPatch()
-        var changeable: [[String]] = []
-        for action in actions {
-            for scope in scopes(of: type(of: action).type) ?? [] where !changeable.contains(scope) {
-                changeable.append(scope)
-            }
-        }
-        // A slice inside another that is compared anyway would be said twice.
-        for scope in changeable where !changeable.contains(where: { $0.count < scope.count && scope.starts(with: $0) })
-        {
-            try place.compare(old, new, scope: scope[...], into: &patch)
-        }
+    func patch(
+        from old: State, to new: State, by routes: [Route<State>], knowing texts: inout KnownTexts
+    ) throws -> JSONPatch {
+        var patch = JSONPatch(knowing: texts)
+        let scopes = routes.count == 1 ? routes[0].scopes : Route<State>.outermost(routes.flatMap(\.scopes))
+        for scope in scopes { try place.compare(old, new, scope: scope[...], into: &patch) }
+        texts = patch.takeTexts()
         return patch
     }
 
@@ -229,5 +246,23 @@ extension Model {
         return Commit(
             version: version, time: time, id: Cursor(epoch, version).description, types: [Commit.upgradeType],
             action: Array(#"{"type":"\#(Commit.upgradeType)"}"#.utf8), patch: patch.text, touched: patch.touched)
+    }
+}
+
+extension Route {
+    /// Whether the action only makes other actions.
+    var isCommand: Bool { !commands.isEmpty }
+
+    /// Runs an action's reducers, in the order of their declaration.
+    func reduce(_ state: inout State, _ action: any Action) throws(Rejection) {
+        for handler in handlers { try handler.apply(&state, action) }
+    }
+
+    /// The action that a command makes of the state, if any.
+    func create(_ command: any Action, in state: State) throws(Rejection) -> (any Action)? {
+        for handler in commands {
+            if let action = try handler.create(state, command) { return action }
+        }
+        return nil
     }
 }

@@ -47,7 +47,7 @@ struct ValuePlace<Root: Codable & Sendable>: Place {
     }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
-        patch.compare(try JSON.encode(old), try JSON.encode(new))
+        try patch.compare(to: try JSON.encode(new)) { try JSON.encode(old) }
     }
 
     func read(_ node: JSONNode, into root: inout Root) throws(JSONFault) {

@@ -55,5 +55,23 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// `<epoch>.<version>`.
-    public var description: String { "\(epoch.text).\(version)" }
+    public var description: String {
+        // Each answer has one: put together in place, it costs a quarter of an interpolation.
+        String(unsafeUninitializedCapacity: 40) { bytes in
+            var count = bytes.update(fromContentsOf: epoch.text.utf8)
+            bytes[count] = UInt8(ascii: ".")
+            count += 1
+            var (digits, rest) = (1, version)
+            while rest >= 10 {
+                rest /= 10
+                digits += 1
+            }
+            rest = version
+            for place in stride(from: count + digits - 1, through: count, by: -1) {
+                bytes[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
+            }
+            return count + digits
+        }
+    }
 }

@@ -6,6 +6,8 @@ package import StateJSON
 package struct Replay<State: StateType>: HistoryFollower {
     private let model: Model<State>
     private var state: State
+    /// What is known of its encoding.
+    private var texts = KnownTexts()
     package private(set) var version: Version
 
     /// Begins with a recorded state.
@@ -22,6 +24,7 @@ package struct Replay<State: StateType>: HistoryFollower {
     /// It costs what the commit has cost, and an upgrade as much as the state holds.
     package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit {
         let isUpgrade = recorded.types == [Commit.upgradeType]
+        if isUpgrade { texts = KnownTexts() }
         let (next, patch) = isUpgrade ? try upgrade(recorded) : try reduce(recorded)
         state = next
         version = recorded.version
@@ -35,12 +38,14 @@ package struct Replay<State: StateType>: HistoryFollower {
         try model.select(.pointer(pointer), in: state).map { try JSONValue(parsing: $0, depthMax: 1000) }
     }
 
-    private func reduce(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
+    private mutating func reduce(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
         let actions = try actions(of: recorded)
         var next = state
+        var routes: [Route<State>] = []
         for action in actions {
             let type = type(of: action).type
-            guard !model.isCommand(type) else {
+            let route = model.route(of: action)
+            guard route?.isCommand != true else {
                 throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
             }
             do throws(Rejection) {
@@ -50,9 +55,10 @@ package struct Replay<State: StateType>: HistoryFollower {
                     recorded, type: type,
                     "today's domain rejects the action with \(error.code): \(error.detail)")
             }
+            if let route { routes.append(route) }
         }
         do {
-            return (next, try model.patch(from: state, to: next, by: actions))
+            return (next, try model.patch(from: state, to: next, by: routes, knowing: &texts))
         } catch {
             throw HistoryFault(recorded, "the state that today's reducers make cannot be encoded as JSON: \(error)")
         }

@@ -28,14 +28,16 @@ package struct Snapshot: Sendable {
 extension Snapshot {
     /// A snapshot of a state that a model describes.
     package init<State>(_ state: State, of model: Model<State>, at cursor: Cursor) {
-        self.init(state, of: model, at: cursor, stamps: nil)
+        self.cursor = cursor
+        select = { try model.select($0, in: state, stamps: nil) }
+        count = { model.count($0, in: state) }
     }
 
     /// A snapshot of a state whose views may be known already.
-    init<State>(_ state: State, of model: Model<State>, at cursor: Cursor, stamps: ViewStamps?) {
-        self.cursor = cursor
-        select = { try model.select($0, in: state, stamps: stamps) }
-        count = { model.count($0, in: state) }
+    init<State>(_ moment: Moment<State>, of model: Model<State>, epoch: Epoch) {
+        cursor = Cursor(epoch, moment.version)
+        select = { try model.select($0, in: moment.state, stamps: moment.stamps) }
+        count = { model.count($0, in: moment.state) }
     }
 }
 

@@ -109,8 +109,7 @@ public final class Store<State: StateType>: Sendable {
 
     /// The state after the last turn, for readers that know nothing of its type.
     package var snapshot: Snapshot {
-        let moment = moment
-        return Snapshot(moment.state, of: model, at: Cursor(epoch, moment.version), stamps: moment.stamps)
+        Snapshot(moment, of: model, epoch: epoch)
     }
 
     /// Hands a submission over and returns; the outcome comes on the store's queue, after the turn.
@@ -162,13 +161,9 @@ public final class Store<State: StateType>: Sendable {
         if !commits.isEmpty {
             core.withLock { $0.adopt(result) }
             published.withLock { $0 = result.moment }
-            publish(
-                Publication(
-                    snapshot: Snapshot(
-                        result.state, of: model, at: Cursor(epoch, result.version), stamps: result.moment.stamps),
-                    commits: commits))
+            publish(Publication(snapshot: Snapshot(result.moment, of: model, epoch: epoch), commits: commits))
         }
-        settle(result, of: envelopes, from: before)
+        if result.hasConsequences || subscribers.count > 0 { settle(result, of: envelopes, from: before) }
         for (envelope, outcome) in zip(envelopes, result.outcomes) { answer(envelope, outcome) }
     }
 

@@ -1,9 +1,17 @@
 /// The state at one version, with what is known of its views.
-struct Moment<State: Sendable>: Sendable {
-    var state: State
-    var version: Version
+///
+/// An object, so that handing it on does not copy the state, however many parts that has.
+final class Moment<State: Sendable>: Sendable {
+    let state: State
+    let version: Version
     /// When what each view reads last changed.
-    var stamps: ViewStamps
+    let stamps: ViewStamps
+
+    init(state: State, version: Version, stamps: ViewStamps) {
+        self.state = state
+        self.version = version
+        self.stamps = stamps
+    }
 }
 
 /// Which part of the state a subscriber cares about, and which of its changes.

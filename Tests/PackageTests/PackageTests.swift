@@ -47,7 +47,7 @@ struct ImportTests {
             "StateHTTP", ["HTTPMessages", "StateJSON", "StateStore"],
             ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
         ),
-        ("MicroHTTP", ["CMicroHTTPD", "HTTPMessages"], ["Foundation", "Logging"]),
+        ("MicroHTTP", ["CMicroHTTPD", "CXXHash", "HTTPMessages"], ["Foundation", "Logging"]),
         ("StateJournal", ["StateJSON", "StateStore"], ["HTTPTypes", "Logging"]),
         (
             "StateServer", ["HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal", "StateStore"],

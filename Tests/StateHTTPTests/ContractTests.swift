@@ -108,9 +108,10 @@ struct ContractTests {
         ] as [(Outcome, Int, String)])
     func outcomes(outcome: Outcome, status: Int, code: String) throws {
         let contract = try contract()
-        let request = DispatchRequest(
-            form: .one, scope: contract.catalogue.whole,
-            lines: [.init(1, .success(Submission([.init(Demo.Reset())])))], returning: nil, style: .compact)
+        let manner = DispatchManner(
+            form: .one, scope: contract.catalogue.whole, style: .compact, returning: nil, wait: nil, tagGuard: nil,
+            key: nil, purpose: .commit)
+        let request = DispatchRequest(manner: manner, lines: [.init(1, .success(Submission([.init(Demo.Reset())])))])
 
         let response = contract.response(to: request, outcomes: [outcome], head: Self.head, requestID: "r1")
 

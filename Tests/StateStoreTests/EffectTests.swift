@@ -132,8 +132,8 @@ struct EffectTests {
     func slice() throws {
         let model = try Model(Nested())
 
-        #expect(model.effects(of: "load").map(\.id) == ["loading.load"])
-        #expect(model.effects(of: "abort").map(\.id) == ["loading.load"])
+        #expect(model.route(ofType: "load")?.effects.map(\.id) == ["loading.load"])
+        #expect(model.route(ofType: "abort")?.effects.map(\.id) == ["loading.load"])
     }
 
     @Test("an action that only has an effect is committed without a change")
