@@ -82,8 +82,14 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
-        // The test kit for domains: a store that states the expected change, a clock that is turned by hand.
-        .target(name: "StateServerTesting", dependencies: ["StateJSON", "StateStore"]),
+        // The test kit for domains: a store that states the expected change, a clock that is turned by hand, a client.
+        .target(
+            name: "StateServerTesting",
+            dependencies: [
+                "HTTPMessages", "StateJSON", "StateServer", "StateStore",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ]),
         // The example domains, one file each.
         .target(name: "Showcase", dependencies: ["StateStore"]),
         // The command line.

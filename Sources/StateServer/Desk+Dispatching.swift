@@ -41,7 +41,9 @@ extension Desk {
                 if case .committed = outcome { return }
                 answer(exchange, nil)
             } settled: { [self] report in
-                answer(exchange, report)
+                // Of what was over long ago nothing is known any more: a replay does not say that it was nothing.
+                let isOfBefore = report.causedCount == 0 && settling.withLock { $0[exchange]?.isReplay ?? false }
+                answer(exchange, isOfBefore ? nil : report)
             })
         return .working(deadline: deadline(of: wait))
     }
@@ -121,4 +123,7 @@ struct Settling: Sendable {
     let requestID: String
     /// What became of the action itself.
     var outcome: Outcome?
+
+    /// Whether the action was committed by an earlier request.
+    var isReplay: Bool { if case .committed(let receipt)? = outcome { receipt.isReplay } else { false } }
 }

@@ -103,6 +103,9 @@ public struct StateServer: Service, Sendable {
         await stop()
     }
 
+    /// Requests to this server without a socket, whether or not it listens.
+    package var directLine: DirectLine { DirectLine(desk.handlers) }
+
     /// Serves until SIGTERM or SIGINT, and then stops as the contract says.
     ///
     /// For a program that runs nothing else; beside other services, run this one in their `ServiceGroup`.

@@ -136,6 +136,7 @@ struct Core<State: StateType>: Sendable {
             try route.reduce(&state, action)
             passage.state = state
             passage.applied.append(action)
+            passage.types.append(route.type)
             passage.routes.append(route)
             return
         }
@@ -174,10 +175,11 @@ struct Core<State: StateType>: Sendable {
         }
         let commit = Commit(
             version: version, time: time, id: id, cause: submission.lineage?.cause, root: submission.lineage?.root,
-            types: passage.routes.map(\.type),
+            types: passage.types,
             action: try text(of: passage.applied, submission), patch: patch.text, touched: patch.touched,
             clientIDs: submission.items.compactMap(\.id), idempotency: record)
-        var receipt = Receipt(version: version, id: id, isChange: !patch.isEmpty, isReplay: false)
+        var receipt = Receipt(
+            version: version, id: id, isChange: !patch.isEmpty, isReplay: false, types: passage.types)
         if submission.wantsRepresentation {
             receipt.representation = try Self.represented(patch.touched).map {
                 ($0, try model.place.select(passage.state, $0.tokens[...]))
@@ -186,8 +188,10 @@ struct Core<State: StateType>: Sendable {
         var stamps = turn.moment.stamps
         model.stamp(&stamps, touched: patch.touched, at: version)
         turn.moment = Moment(state: passage.state, version: version, stamps: stamps)
-        let effects = zip(passage.applied, passage.routes).flatMap { action, route in
-            route.effects.map { (handler: $0, action: action) }
+        // Spelled out: what the standard library does with types that depend on the state's it looks up at each call.
+        var effects: [(handler: Declaration<State>.EffectHandler, action: any Action)] = []
+        for (index, route) in passage.routes.enumerated() where route.hasEffects {
+            for handler in route.effects { effects.append((handler, passage.applied[index])) }
         }
         turn.commits.append(commit)
         turn.steps.append(

@@ -30,6 +30,7 @@ public final class Passage<State: Sendable> {
     public let isDryRun: Bool
     /// The actions that have reached the reducers, and what is done with each.
     var applied: [any Action] = []
+    var types: [String] = []
     var routes: [Route<State>] = []
     /// What is dispatched once this is committed.
     private(set) var followUps: [any Action] = []

@@ -14,6 +14,9 @@ final class Route<State: Sendable>: Sendable {
     /// Creators of other actions; the first that makes one speaks for all.
     let commands: [Declaration<State>.CommandHandler]
     let effects: [Declaration<State>.EffectHandler]
+    let hasEffects: Bool
+    /// Whether the action only makes other actions.
+    let isCommand: Bool
     /// The slices in which anything handles it.
     let homes: Set<[String]>
     /// The slices that the handlers can change, none inside another.
@@ -25,6 +28,8 @@ final class Route<State: Sendable>: Sendable {
         handlers = draft.handlers
         commands = draft.commands
         effects = draft.effects
+        hasEffects = !effects.isEmpty
+        isCommand = !commands.isEmpty
         homes = draft.homes
         scopes = Route.outermost(draft.handlers.map(\.scope))
     }
@@ -250,9 +255,6 @@ extension Model {
 }
 
 extension Route {
-    /// Whether the action only makes other actions.
-    var isCommand: Bool { !commands.isEmpty }
-
     /// Runs an action's reducers, in the order of their declaration.
     func reduce(_ state: inout State, _ action: any Action) throws(Rejection) {
         for handler in handlers { try handler.apply(&state, action) }

@@ -74,7 +74,7 @@ extension Store {
         if case .committed(let receipt) = outcome {
             let caused = CascadeReport.Caused(
                 version: receipt.version, id: receipt.id, cause: lineage.cause,
-                types: submission.items.compactMap(\.type), isChange: receipt.isChange)
+                types: receipt.types, isChange: receipt.isChange)
             cascades.withLock { $0.note(lineage, caused: caused) }
         } else {
             refused(submission, outcome, lineage)

@@ -139,6 +139,8 @@ public struct Receipt: Sendable {
     public var isChange: Bool
     /// Whether this is the answer to an earlier request with the same key.
     package var isReplay: Bool
+    /// The types of the actions that were committed, in order; of a replay they are not known any more.
+    package var types: [String] = []
     /// The changed parts of the new state with their JSON, nil for what is gone; nil where it was not asked for.
     package var representation: [(pointer: JSONPointer, value: [UInt8]?)]?
 }

@@ -54,8 +54,7 @@ struct ImportTests {
             ["GRDB"]
         ),
         (
-            "StateServerTesting", ["StateJSON", "StateStore"],
-            ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]
+            "StateServerTesting", ["HTTPMessages", "StateJSON", "StateServer", "StateStore"], ["Dispatch", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("storekeeper", ["Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),

@@ -1,0 +1,164 @@
+internal import Foundation
+internal import HTTPMessages
+internal import HTTPTypes
+internal import Logging
+public import StateJSON
+public import StateServer
+public import StateStore
+
+#if canImport(FoundationNetworking)
+    internal import FoundationNetworking
+#endif
+
+/// A client of a server under test, with the same calls whether there is a socket between them or not.
+///
+/// ```swift
+/// let client = try TestClient(of: Inventory())
+/// try await client.dispatch(#"{"type":"stock/add","payload":{"id":"tea","count":3}}"#)
+/// #expect(try await client.get("/v1/state/stock/tea").body == #"{"count":3}"#)
+/// ```
+///
+/// What a test says to a server in its own process it can say to one that runs elsewhere: ``init(of:settings:)`` and
+/// ``init(at:)`` make the same client.
+public struct TestClient: Sendable {
+    /// An answer.
+    public struct Answer: Sendable {
+        /// The status code.
+        public var status: Int
+        /// The header fields, by lower-case names.
+        public var fields: [String: String]
+        /// The body as text.
+        public var body: String
+
+        /// The content of the body.
+        ///
+        /// - Throws: ``TestClientFault`` when it is not JSON.
+        public func json() throws -> JSONValue {
+            do {
+                return try JSON.decode(from: Array(body.utf8))
+            } catch {
+                throw TestClientFault("the body is not JSON: \(body.prefix(200))")
+            }
+        }
+    }
+
+    private enum Line: Sendable {
+        case direct(DirectLine)
+        case live(String)
+    }
+
+    private let line: Line
+
+    /// A client of a server of its own, in this process and without a socket.
+    ///
+    /// The state is kept in memory unless the settings name a directory.
+    ///
+    /// - Throws: what ``StateServer/StateServer`` throws.
+    public init<D: Domain>(of domain: D, settings: Settings? = nil) throws {
+        var inMemory = Settings()
+        inMemory["data"] = .text("none")
+        self.init(try StateServer(domain, settings: settings ?? inMemory, logger: Logger(label: "test")))
+    }
+
+    /// A client of a server in this process, without a socket.
+    public init(_ server: StateServer) {
+        line = .direct(server.directLine)
+    }
+
+    /// A client of a server that listens, such as `http://127.0.0.1:8080`.
+    public init(at base: String) {
+        line = .live(base)
+    }
+
+    /// Sends a request with a JSON body, or without one.
+    ///
+    /// - Parameter target: path and query, percent-encoded.
+    /// - Throws: ``TestClientFault`` when a live server does not answer. An answer that reports a problem is no fault.
+    public func send(
+        _ method: String, _ target: String, body: String? = nil, fields: [String: String] = [:]
+    ) async throws -> Answer {
+        var fields = fields
+        if body != nil, fields["Content-Type"] == nil { fields["Content-Type"] = "application/json" }
+        switch line {
+        case .direct(let line): return try await Self.direct(line, method, target, body, fields)
+        case .live(let base): return try await Self.live(base, method, target, body, fields)
+        }
+    }
+
+    /// Reads.
+    public func get(_ target: String, fields: [String: String] = [:]) async throws -> Answer {
+        try await send("GET", target, fields: fields)
+    }
+
+    /// Dispatches actions and expects their commit.
+    ///
+    /// - Throws: ``TestClientFault`` when the answer is none of success.
+    @discardableResult
+    public func dispatch(_ actions: String, fields: [String: String] = [:]) async throws -> Answer {
+        let answer = try await send("POST", "/v1/actions", body: actions, fields: fields)
+        guard (200..<300).contains(answer.status) else {
+            throw TestClientFault("\(actions.prefix(200)) was answered \(answer.status): \(answer.body.prefix(500))")
+        }
+        return answer
+    }
+
+    /// Waits until a part of the state has other content than an answer from before told, and returns it.
+    ///
+    /// - Throws: ``TestClientFault`` when it has not changed in time, or the answer had no `ETag`.
+    public func next(_ target: String, after answer: Answer, within seconds: Int = 25) async throws -> Answer {
+        guard let tag = answer.fields["etag"] else { throw TestClientFault("the answer from before has no ETag") }
+        let mark = target.contains("?") ? "&" : "?"
+        let next = try await get("\(target)\(mark)wait=\(seconds)", fields: ["If-None-Match": tag])
+        guard next.status != 304 else { throw TestClientFault("\(target) has not changed within \(seconds) seconds") }
+        return next
+    }
+
+    private static func direct(
+        _ line: DirectLine, _ method: String, _ target: String, _ body: String?, _ fields: [String: String]
+    ) async throws -> Answer {
+        guard let method = HTTPRequest.Method(method) else { throw TestClientFault("\(method) is no method") }
+        var request = Request(method: method, target: target, body: Array((body ?? "").utf8))
+        for (name, value) in fields {
+            guard let name = HTTPField.Name(name) else { throw TestClientFault("\(name) is no field name") }
+            request.fields[name] = value
+        }
+        guard case .whole(let response) = await line.send(request) else {
+            throw TestClientFault("\(target) is answered by a stream, which this client does not read")
+        }
+        let isBodiless = method == .head || response.status == .noContent || response.status == .notModified
+        return Answer(
+            status: response.status.code,
+            fields: Dictionary(
+                response.fields.map { ($0.name.canonicalName, $0.value) }, uniquingKeysWith: { "\($0), \($1)" }),
+            body: isBodiless ? "" : String(decoding: response.body, as: UTF8.self))
+    }
+
+    private static func live(
+        _ base: String, _ method: String, _ target: String, _ body: String?, _ fields: [String: String]
+    ) async throws -> Answer {
+        guard let url = URL(string: base + target) else { throw TestClientFault("\(base)\(target) is no address") }
+        var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData, timeoutInterval: 120)
+        request.httpMethod = method
+        request.httpBody = body.map { Data($0.utf8) }
+        for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
+        let (data, response): (Data, URLResponse)
+        do {
+            (data, response) = try await URLSession(configuration: .ephemeral).data(for: request)
+        } catch {
+            throw TestClientFault("\(base)\(target) does not answer: \(error.localizedDescription)")
+        }
+        guard let answer = response as? HTTPURLResponse else { throw TestClientFault("\(base) does not speak HTTP") }
+        let named = answer.allHeaderFields.map { ("\($0)".lowercased(), "\($1)") }
+        return Answer(
+            status: answer.statusCode, fields: Dictionary(named, uniquingKeysWith: { "\($0), \($1)" }),
+            body: String(decoding: data, as: UTF8.self))
+    }
+}
+
+/// A test's server has not done what the test relies on.
+public struct TestClientFault: Error, CustomStringConvertible {
+    /// What happened, and what was expected.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,82 @@
+import Logging
+import StateJSON
+import StateServer
+import StateServerTesting
+import StateStore
+import Testing
+
+@Suite("The test client", .timeLimit(.minutes(1)))
+struct TestClientTests {
+    enum Line: CaseIterable { case direct, live }
+
+    /// The same conversation, with and without a socket.
+    private func talk(_ line: Line, _ body: (TestClient) async throws -> Void) async throws {
+        let domain = Delayed(clock: ContinuousClock())
+        guard line == .live else { return try await body(try TestClient(of: domain)) }
+        var settings = Settings()
+        settings["data"] = .text("none")
+        settings["listen"] = .text("127.0.0.1:0")
+        let (addresses, ready) = AsyncStream<StateServer.Address>.makeStream()
+        let server = try StateServer(domain, settings: settings, logger: Logger(label: "test")) { ready.yield($0) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await server.run() }
+            for await address in addresses {
+                try await body(TestClient(at: "http://\(address.host):\(address.port)"))
+                break
+            }
+            group.cancelAll()
+        }
+    }
+
+    @Test("what is dispatched can be read, and a problem is an answer", arguments: Line.allCases)
+    func conversation(line: Line) async throws {
+        try await talk(line) { client in
+            let first = try await client.get("/v1/state")
+            #expect(first.status == 200)
+            #expect(try first.json() == ["count": 0, "isWaiting": false])
+
+            let receipt = try await client.dispatch(#"{"type":"done"}"#)
+            #expect(receipt.fields["state-cursor"]?.hasSuffix(".1") == true)
+            #expect(try await client.get("/v1/state/count").body == "1")
+
+            let refused = try await client.send("POST", "/v1/actions", body: #"{"type":"dome"}"#)
+            #expect(refused.status == 422)
+            #expect(refused.fields["content-type"] == "application/problem+json")
+            await #expect(throws: TestClientFault.self) { try await client.dispatch(#"{"type":"dome"}"#) }
+            #expect(try await client.send("HEAD", "/v1/state").body.isEmpty)
+        }
+    }
+
+    @Test("a wait ends with a change, or with its time", arguments: Line.allCases)
+    func waiting(line: Line) async throws {
+        try await talk(line) { client in
+            let before = try await client.get("/v1/state/count")
+            async let after = client.next("/v1/state/count", after: before)
+            // Before or after it has been parked: it is answered in either case.
+            try await client.dispatch(#"{"type":"done"}"#)
+            #expect(try await after.body == "1")
+
+            let now = try await client.get("/v1/state/count")
+            await #expect(throws: TestClientFault.self) {
+                _ = try await client.next("/v1/state/count", after: now, within: 1)
+            }
+        }
+    }
+
+    @Test("a POST that waits is answered when what it causes is over", arguments: Line.allCases)
+    func settling(line: Line) async throws {
+        try await talk(line) { client in
+            let answer = try await client.dispatch(
+                #"{"type":"start","payload":{"seconds":0}}"#, fields: ["Prefer": "wait=20"])
+
+            let report = try answer.json()
+            guard case .object(let members) = report, case .array(let caused)? = members["caused"] else {
+                Issue.record("\(answer.body)")
+                return
+            }
+            #expect(members["settled"] == true)
+            #expect(caused.count == 1)
+            #expect(try await client.get("/v1/state/count").body == "1")
+        }
+    }
+}
