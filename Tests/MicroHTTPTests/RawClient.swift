@@ -74,6 +74,25 @@ final class RawClient: Sendable {
         return RawResponse(head: text, body: String(decoding: body, as: UTF8.self))
     }
 
+    /// Everything up to the end of the connection.
+    func rest() -> String {
+        var bytes: [UInt8] = []
+        while let byte = byte() { bytes.append(byte) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Reads and drops so many bytes; how many came.
+    func count(upTo most: Int) -> Int {
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        var count = 0
+        while count < most {
+            let came = recv(descriptor, &buffer, min(buffer.count, most - count), 0)
+            guard came > 0 else { break }
+            count += came
+        }
+        return count
+    }
+
     /// Whether the server has closed the connection.
     func isAtEnd() -> Bool { byte() == nil }
 }

@@ -1,0 +1,252 @@
+import Glibc
+import HTTPMessages
+import MicroHTTP
+import Synchronization
+import Testing
+
+/// Connections that libmicrohttpd gives up while their request waits, and gets back.
+@Suite("Parked connections", .timeLimit(.minutes(1)))
+struct ParkingTests {
+    @Test("waits, work and plain requests take turns on one connection")
+    func turns() async throws {
+        let record = Record()
+        try await withServer(.echo(record)) { server, port in
+            let client = try RawClient(port: port)
+            var parkedCount = 0
+            for round in 0..<50 {
+                let target = ["/wait", "/plain", "/work"][round % 3]
+                client.request(
+                    target, method: round.isMultiple(of: 2) ? "GET" : "POST", fields: "Content-Length: 0\r\n")
+                if target != "/plain" {
+                    parkedCount += 1
+                    #expect(try await eventually { record.parked.count == parkedCount })
+                    record.parked[parkedCount - 1].answer(.text("answer \(round)"))
+                    #expect(client.response()?.body == "answer \(round)")
+                } else {
+                    #expect(client.response()?.body.hasSuffix("/plain ") == true)
+                }
+            }
+            #expect(try await eventually { server.statistics.connections == 1 && server.statistics.waiting == 0 })
+        }
+    }
+
+    @Test("what was sent behind a request that waits is not answered wrongly: the answer closes the connection")
+    func pipelined() async throws {
+        let record = Record()
+        try await withServer(.echo(record)) { server, port in
+            let client = try RawClient(port: port)
+            client.send("GET /wait HTTP/1.1\r\nHost: test\r\n\r\nGET /lost HTTP/1.1\r\nHost: test\r\n\r\n")
+            #expect(try await eventually { record.parked.count == 1 })
+
+            record.parked[0].answer(.text("answer"))
+
+            let answer = client.response()
+            #expect(answer?.body == "answer")
+            #expect(answer?.field("connection") == "close")
+            #expect(client.isAtEnd())
+            #expect(try await eventually { server.statistics.connections == 0 })
+        }
+    }
+
+    @Test("what comes while a request waits is read after its answer")
+    func impatient() async throws {
+        let record = Record()
+        try await withServer(.echo(record)) { _, port in
+            let client = try RawClient(port: port)
+            client.request("/wait")
+            #expect(try await eventually { record.parked.count == 1 })
+            client.request("/next")
+            try await Task.sleep(for: .milliseconds(50))
+
+            record.parked[0].answer(.text("answer"))
+
+            #expect(client.response()?.body == "answer")
+            #expect(client.response()?.body == "GET /next ")
+        }
+    }
+
+    @Test("a client of HTTP/1.0, one that says close, and HEAD get what they can read")
+    func manners() async throws {
+        let record = Record()
+        try await withServer(.echo(record)) { _, port in
+            let old = try RawClient(port: port)
+            old.send("GET /wait HTTP/1.0\r\n\r\n")
+            #expect(try await eventually { record.parked.count == 1 })
+            record.parked[0].answer(.text("old"))
+            #expect(old.response()?.field("connection") == "close")
+            #expect(old.isAtEnd())
+
+            let last = try RawClient(port: port)
+            last.request("/wait", fields: "Connection: Close\r\n")
+            #expect(try await eventually { record.parked.count == 2 })
+            record.parked[1].answer(.text("last"))
+            #expect(last.response()?.body == "last")
+            #expect(last.isAtEnd())
+
+            let head = try RawClient(port: port)
+            head.request("/wait", method: "HEAD")
+            #expect(try await eventually { record.parked.count == 3 })
+            record.parked[2].answer(.text("four"))
+            let answer = head.response(hasBody: false)
+            #expect(answer?.field("content-length") == "4")
+            #expect(answer?.field("date")?.hasSuffix("GMT") == true)
+            head.request("/next")
+            #expect(head.response()?.body == "GET /next ")
+        }
+    }
+
+    @Test("an answer that a slow client takes bit by bit arrives whole, and the connection goes on")
+    func slow() async throws {
+        let record = Record()
+        try await withServer(.echo(record)) { _, port in
+            let client = try RawClient(port: port)
+            client.request("/wait")
+            #expect(try await eventually { record.parked.count == 1 })
+            let text = String(repeating: "0123456789", count: 1_000_000)
+
+            record.parked[0].answer(.text(text))
+            try await Task.sleep(for: .milliseconds(200))
+
+            #expect(client.response()?.body == text)
+            client.request("/next")
+            #expect(client.response()?.body == "GET /next ")
+        }
+    }
+
+    @Test("connections above the cap are told so, also while the others are parked")
+    func cap() async throws {
+        let record = Record()
+        try await withServer(.echo(record), configuration: .small(connectionsMax: 4)) { server, port in
+            let waiters = try (0..<4).map { _ in try RawClient(port: port) }
+            for waiter in waiters { waiter.request("/wait") }
+            #expect(try await eventually { server.statistics.waiting == 4 })
+
+            let surplus = try RawClient(port: port)
+            surplus.request("/plain")
+            #expect(surplus.response()?.status == 503)
+
+            for exchange in record.parked { exchange.answer(.text("go")) }
+            for waiter in waiters { #expect(waiter.response()?.body == "go") }
+            waiters[0].request("/plain")
+            #expect(waiters[0].response()?.body == "GET /plain ")
+        }
+    }
+
+    @Test("two loops share the clients and answer them all")
+    func loops() async throws {
+        let record = Record()
+        var configuration = ServerConfiguration.small()
+        configuration.loops = 2
+        try await withServer(.echo(record), configuration: configuration) { server, port in
+            let clients = try (0..<64).map { _ in try RawClient(port: port) }
+            for client in clients { client.request("/wait") }
+            #expect(try await eventually { server.statistics.waiting == 64 })
+            #expect(Set(record.parked.map(\.id)).count == 64)
+
+            Exchange.answer(record.parked, with: .text("all"))
+
+            for client in clients { #expect(client.response()?.body == "all") }
+        }
+    }
+}
+
+@Suite("Streams on the wire", .timeLimit(.minutes(1)))
+struct StreamTests {
+    /// Streams that begin with `begin`, and what the handlers hear of them.
+    final class Told: Sendable {
+        private let state = Mutex((streams: [Exchange](), written: 0, quiet: 0, expired: [Expiry]()))
+
+        var streams: [Exchange] { state.withLock { $0.streams } }
+        var written: Int { state.withLock { $0.written } }
+        var quiet: Int { state.withLock { $0.quiet } }
+        var expired: [Expiry] { state.withLock { $0.expired } }
+
+        func handlers(heartbeat: Duration = .seconds(60)) -> Handlers {
+            Handlers(
+                receive: { [self] _, exchange in
+                    state.withLock { $0.streams.append(exchange) }
+                    return .streaming(.text("begin"), heartbeat: heartbeat)
+                },
+                expire: { [self] _, reason in
+                    state.withLock { $0.expired.append(reason) }
+                    return .text("end")
+                },
+                written: { [self] streams in state.withLock { $0.written += streams.count } },
+                quiet: { [self] streams in
+                    state.withLock { $0.quiet += streams.count }
+                    Exchange.send(Array(":".utf8), to: streams)
+                })
+        }
+    }
+
+    @Test("pieces arrive in order, one after the other has been taken, and the last closes")
+    func pieces() async throws {
+        let told = Told()
+        try await withServer(told.handlers()) { server, port in
+            let client = try RawClient(port: port)
+            client.request("/")
+            let head = client.response(hasBody: false)
+            #expect(head?.field("connection") == "close")
+            #expect(head?.field("content-length") == nil)
+
+            for number in 1...100 {
+                #expect(try await eventually { told.written == number })
+                Exchange.send(Array("\(number),".utf8), to: told.streams)
+            }
+            Exchange.send(Array("last".utf8), to: told.streams, isLast: true)
+
+            #expect(client.rest() == "begin" + (1...100).map { "\($0)," }.joined() + "last")
+            #expect(try await eventually { server.statistics.connections == 0 && server.statistics.waiting == 0 })
+            #expect(told.expired == [])
+        }
+    }
+
+    @Test("a piece that is not taken holds up nobody else, and the next is asked for when it is")
+    func stalled() async throws {
+        let told = Told()
+        try await withServer(told.handlers()) { _, port in
+            let (slow, quick) = (try RawClient(port: port), try RawClient(port: port))
+            slow.request("/")
+            #expect(try await eventually { told.written == 1 })
+            quick.request("/")
+            #expect(try await eventually { told.written == 2 })
+            let large = [UInt8](repeating: 0x61, count: 8 << 20)
+
+            Exchange.send(large, to: [told.streams[0]])
+            Exchange.send(Array("quick".utf8), to: [told.streams[1]])
+
+            #expect(try await eventually { told.written == 3 })
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(told.written == 3)
+            Exchange.send([], to: [told.streams[1]], isLast: true)
+            _ = quick.response(hasBody: false)
+            #expect(quick.rest() == "beginquick")
+
+            _ = slow.response(hasBody: false)
+            #expect(slow.count(upTo: large.count + 5) == large.count + 5)
+            #expect(try await eventually { told.written == 4 })
+        }
+    }
+
+    @Test("a silent stream is reported, a client that leaves is noticed, and a stop ends the rest")
+    func ends() async throws {
+        let told = Told()
+        let server = HTTPServer(configuration: .small(), handlers: told.handlers(heartbeat: .milliseconds(50)))
+        let port = try server.start().port
+        let stays = try RawClient(port: port)
+        stays.request("/")
+        do {
+            let leaves = try RawClient(port: port)
+            leaves.request("/")
+            #expect(try await eventually { told.streams.count == 2 })
+        }
+        #expect(try await eventually { told.expired == [.hangUp] })
+        #expect(try await eventually { told.quiet >= 2 })
+
+        await server.stop(grace: .seconds(1))
+
+        #expect(told.expired == [.hangUp, .stopping])
+        _ = stays.response(hasBody: false)
+        #expect(stays.rest().hasSuffix("end"))
+    }
+}
