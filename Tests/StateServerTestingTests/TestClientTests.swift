@@ -13,11 +13,20 @@ struct TestClientTests {
     private func talk(_ line: Line, _ body: (TestClient) async throws -> Void) async throws {
         let domain = Delayed(clock: ContinuousClock())
         guard line == .live else { return try await body(try TestClient(of: domain)) }
+        try await serve(domain, body)
+    }
+
+    private func serve<D: Domain>(
+        _ domain: D, middleware: [Middleware<D.State>] = [], _ body: (TestClient) async throws -> Void
+    ) async throws {
         var settings = Settings()
         settings["data"] = .text("none")
         settings["listen"] = .text("127.0.0.1:0")
+        settings["cascade_depth_max"] = .integer(200_000)
         let (addresses, ready) = AsyncStream<StateServer.Address>.makeStream()
-        let server = try StateServer(domain, settings: settings, logger: Logger(label: "test")) { ready.yield($0) }
+        let server = try StateServer(
+            domain, settings: settings, logger: Logger(label: "test"), middleware: middleware
+        ) { ready.yield($0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await server.run() }
             for await address in addresses {
@@ -78,5 +87,44 @@ struct TestClientTests {
             #expect(caused.count == 1)
             #expect(try await client.get("/v1/state/count").body == "1")
         }
+    }
+
+    @Test("a chain of 100,000 actions goes on while other clients' actions are taken, and is waited for to its end")
+    func chain() async throws {
+        let chaining = Middleware<Chain.State> { action, passage, next throws(Rejection) in
+            try next(action)
+            if let step = action as? Chain.Step, step.left > 0 { passage.dispatch(Chain.Step(left: step.left - 1)) }
+        }
+        try await serve(Chain(), middleware: [chaining]) { client in
+            async let settled = client.dispatch(
+                #"{"type":"step","payload":{"left":100000}}"#, fields: ["Prefer": "wait=50"])
+
+            while try await client.get("/v1/state/steps").body == "0" {}
+            for _ in 0..<20 { try await client.dispatch(#"{"type":"other"}"#) }
+            let stepsByThen = Int(try await client.get("/v1/state/steps").body) ?? 0
+
+            let report = try await settled.json()
+            guard case .object(let members) = report else {
+                Issue.record("\(report)")
+                return
+            }
+            #expect(members["settled"] == true)
+            #expect(members["causedCount"] == 100_000)
+            #expect(try await client.get("/v1/state").json() == ["steps": 100_001, "others": 20])
+            // The others were not made to wait for the end.
+            #expect((1...100_000).contains(stepsByThen))
+        }
+    }
+}
+
+/// An action that a middleware answers with the next one.
+private struct Chain: Domain {
+    struct State: StateType, Codable { var steps = 0; var others = 0 }
+    struct Step: Action { static let type = "step"; var left: Int }
+    struct Other: Action { static let type = "other" }
+
+    var reducer: some Reducer<State> {
+        On(Step.self) { state, _ in state.steps += 1 }
+        On(Other.self) { state, _ in state.others += 1 }
     }
 }
