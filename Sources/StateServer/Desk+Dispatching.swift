@@ -14,13 +14,6 @@ extension Desk {
         if let wait = request.wait, let submission = submissions.first {
             return settle(request, submission, wait, exchange, requestID)
         }
-        // Without a journal a turn is done sooner than a connection is parked.
-        if submissions.count <= 1, journal == nil {
-            let outcomes = submissions.map(door.submitNow)
-            note(outcomes)
-            return .now(
-                contract.response(to: request, outcomes: outcomes, head: position.head, requestID: requestID))
-        }
         submit(submissions[...], outcomes: []) { [self] outcomes in
             note(outcomes)
             exchange.answer(

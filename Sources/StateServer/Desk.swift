@@ -60,7 +60,8 @@ final class Desk: Sendable {
         var handlers = Handlers(
             receive: { self.receive($0, $1) },
             expire: { self.expire($0, $1) },
-            passEnded: { self.door.flush() },
+            // Without a journal, a turn for all that a pass has brought is over sooner than another thread is awake.
+            passEnded: { self.journal == nil ? self.door.flushNow() : self.door.flush() },
             written: { self.written($0) },
             quiet: { self.quiet($0) },
             refuse: { self.refuse($0, $1) },

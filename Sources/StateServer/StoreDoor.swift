@@ -4,9 +4,10 @@ internal import StateStore
 struct StoreDoor: Sendable {
     /// Runs a turn and returns its outcome.
     let submitNow: @Sendable (Submission) -> Outcome
-    /// Hands a submission over; `flush` has the turn run.
+    /// Hands a submission over; `flush` has the turn run, `flushNow` runs it.
     let enqueue: @Sendable (Envelope) -> Void
     let flush: @Sendable () -> Void
+    let flushNow: @Sendable () -> Void
     /// Refuses what comes from now on and finishes what is there.
     let drain: @Sendable () -> Void
     /// A snapshot of a past state, from its JSON.
@@ -19,6 +20,7 @@ struct StoreDoor: Sendable {
         submitNow = { store.submitNow($0) }
         enqueue = { store.enqueue($0) }
         flush = { store.flush() }
+        flushNow = { store.flushNow() }
         drain = { store.drain() }
         restore = { Snapshot(try model.state(from: $0), of: model, at: $1) }
         waitingCount = { store.waitingCount }

@@ -129,6 +129,15 @@ public final class Store<State: StateType>: Sendable {
         queue.async { self.turn() }
     }
 
+    /// Runs a turn for what was enqueued, if anything was, and returns after it.
+    ///
+    /// It must not be called on the store's queue.
+    package func flushNow() {
+        dispatchPrecondition(condition: .notOnQueue(queue))
+        guard mailbox.withLock({ $0.claimTurn() }) else { return }
+        queue.sync { self.turn() }
+    }
+
     /// Hands a submission over and waits for its turn.
     ///
     /// It must not be called on the store's queue: not in a reducer, a middleware or a notification.
