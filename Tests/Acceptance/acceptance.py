@@ -21,7 +21,9 @@ import history
 import load
 import recording
 import stopping
+import streams
 import survival
+import waits
 from harness import Bench, Failure
 
 # Nothing may hang: a check that takes longer than this has failed.
@@ -51,6 +53,32 @@ CHECKS = [
     connections.vanished_waiters,
     canvas.watched_canvas,
     canvas.own_world,
+    streams.strict_stream_judges,
+    streams.ten_thousand_followers,
+    streams.thousand_watchers,
+    streams.stalled_readers,
+    streams.slow_beginners,
+    streams.streams_through_kills,
+    streams.streams_into_new_history,
+    streams.silence,
+    streams.bursts_after_silence,
+    streams.ends_of_streams,
+    streams.streams_at_sigterm,
+    streams.streams_of_parts,
+    streams.negotiated,
+    streams.refused_streams,
+    waits.vanished_crowd,
+    waits.vanished_between,
+    waits.lost_wake_ups,
+    waits.lost_wake_ups_of_large_values,
+    waits.waits_until,
+    waits.settles,
+    waits.next_requests,
+    waits.pipelined,
+    waits.odd_clients,
+    waits.read_slowly,
+    waits.interleavings,
+    waits.two_loops,
     survival.full_disk_by_limit,
     survival.full_disk_by_mount,
     survival.full_disk_at_start,
