@@ -19,10 +19,17 @@ import connections
 import films
 import history
 import load
+import loops
+import mixture
+import parking
+import races
 import recording
+import resuming
+import stalls
 import stopping
 import streams
 import survival
+import vanishing
 import waits
 from harness import Bench, Failure
 
@@ -56,29 +63,31 @@ CHECKS = [
     streams.strict_stream_judges,
     streams.ten_thousand_followers,
     streams.thousand_watchers,
-    streams.stalled_readers,
-    streams.slow_beginners,
-    streams.streams_through_kills,
-    streams.streams_into_new_history,
     streams.silence,
-    streams.bursts_after_silence,
-    streams.ends_of_streams,
-    streams.streams_at_sigterm,
     streams.streams_of_parts,
     streams.negotiated,
     streams.refused_streams,
-    waits.vanished_crowd,
-    waits.vanished_between,
-    waits.lost_wake_ups,
-    waits.lost_wake_ups_of_large_values,
+    mixture.mixed_streams,
+    stalls.stalled_readers,
+    stalls.slow_beginners,
+    stalls.bursts_after_silence,
+    resuming.streams_through_kills,
+    resuming.streams_into_new_history,
+    resuming.ends_of_streams,
+    resuming.streams_at_sigterm,
     waits.waits_until,
     waits.settles,
-    waits.next_requests,
-    waits.pipelined,
-    waits.odd_clients,
-    waits.read_slowly,
-    waits.interleavings,
-    waits.two_loops,
+    waits.settling_counts,
+    races.lost_wake_ups,
+    races.lost_wake_ups_of_large_values,
+    parking.next_requests,
+    parking.pipelined,
+    parking.odd_clients,
+    parking.read_slowly,
+    parking.interleavings,
+    vanishing.vanished_crowd,
+    vanishing.vanished_between,
+    loops.two_loops,
     survival.full_disk_by_limit,
     survival.full_disk_by_mount,
     survival.full_disk_at_start,

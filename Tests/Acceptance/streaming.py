@@ -264,6 +264,23 @@ def counted(version):
     return {"value": version}
 
 
+# Figures
+
+
+def spread(numbers):
+    return max(numbers) - min(numbers)
+
+
+def memory_bytes(server):
+    """What the process has in memory (VmRSS)."""
+    with open(f"/proc/{server.pid}/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))
+
+
+def mebibytes(count):
+    return f"{count / (1 << 20):.1f} MiB"
+
+
 # Many
 
 
