@@ -71,6 +71,7 @@ CHECKS = [
     stalls.stalled_readers,
     stalls.slow_beginners,
     stalls.bursts_after_silence,
+    stalls.cost_of_catching_up,
     resuming.streams_through_kills,
     resuming.streams_into_new_history,
     resuming.ends_of_streams,

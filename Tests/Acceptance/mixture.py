@@ -60,8 +60,9 @@ class Wanderer:
 def post_mixture(port, seconds, seed):
     """Posts small and large actions, one by one and in bursts."""
     chance = random.Random(f"{seed}/mixture")
-    end, number = time.monotonic() + seconds, 0
+    end = time.monotonic() + seconds
     with Client(port) as client:
+        number = client.get("/v1").json["version"]  # no task has an ID above it
         while time.monotonic() < end:
             number += 1
             kind = chance.random()

@@ -129,7 +129,8 @@ def streams_into_new_history(bench):
         for target, last, form in (
                 ("/v1/changes?since=now", record.cursor, EVENTS), ("/v1/changes", record.cursor, EVENTS),
                 (f"/v1/changes?since={record.cursor}", None, EVENTS), (f"/v1/changes?since={record.cursor}", None, LINES),
-                ("/v1/changes?since=oldest", "not a cursor", EVENTS)):
+                ("/v1/changes?since=oldest", "not a cursor", EVENTS),
+                (f"/v1/changes?since={state.cursor}000", None, LINES), ("/v1/changes", state.cursor + "000", EVENTS)):
             with open_stream(server, target, last, form) as again:
                 mine = copy.deepcopy(record).take_all([again.next(), again.next()])
                 expect_equal((mine.resets, mine.state, mine.cursor), (["cursor-lost"], state.json, state.cursor),

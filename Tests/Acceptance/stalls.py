@@ -5,6 +5,7 @@ import threading
 import time
 
 from canvas import bulk
+from following import read_history
 from harness import action, add, expect, expect_equal, version_of, wait_until
 from streaming import EVENTS, LINES, Crowd, StreamRecord, mebibytes, memory_bytes, open_stream, read_events
 
@@ -159,3 +160,31 @@ def resets_of_patient(start, streams):
         events = stream.until(lambda event: event.id is not None and event.version == 2000)
         count += len(StreamRecord(copy.deepcopy(start.json), start.cursor).take_all(events).resets)
     return count
+
+
+def cost_of_catching_up(bench):
+    """A stream that catches up from the journal costs the server at most three times what the same costs page by page."""
+    server = bench.server(history_commits_max=100)
+    with server.client() as client:
+        epoch = client.get("/v1").json["epoch"]
+        client.commit(action("tasks/add", {"id": 1, "title": "one"}))
+        load(client, [200] * 10)
+        wanted = [f"{epoch}.{version}" for version in range(1, 2002)]
+
+        def page():
+            pages = read_history(client, f"{epoch}.0", limit=100)
+            return [change["cursor"] for page in pages for change in page["changes"]]
+
+        def stream(more=""):
+            with open_stream(server, f"/v1/changes?since=oldest{more}") as stream:
+                return [event.id for event in stream.until(lambda event: event.id == wanted[-1], 60)]
+
+        costs = {}
+        for name, read in (("pages", page), ("stream", stream), ("filtered", lambda: stream("&path=/tasks"))):
+            before = server.cpu_seconds()
+            for _ in range(3):
+                expect(read() == wanted, f"{name}: not every commit once")
+            costs[name] = (server.cpu_seconds() - before) / 3
+    text = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in costs.items())
+    expect(max(costs.values()) <= 3 * costs["pages"], f"the server's time for 2,001 commits of 8 kB: {text}")
+    return text
