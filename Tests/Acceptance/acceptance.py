@@ -79,6 +79,7 @@ CHECKS = [
     waits.waits_until,
     waits.settles,
     waits.settling_counts,
+    races.strict_races,
     races.lost_wake_ups,
     races.lost_wake_ups_of_large_values,
     parking.next_requests,

@@ -6,7 +6,8 @@ import time
 
 from canvas import bulk
 from following import Record
-from harness import Client, Failure, add, expect, expect_equal, processes
+from harness import Client, Failure, add, expect, expect_equal, processes, wait_until
+from history import passes
 from streaming import EVENTS, LINES, NothingCame, StreamClient, StreamRecord, ValueRecord, counted
 from waits import parked
 
@@ -85,6 +86,22 @@ def race_value_stream(follower, path, truth):
     return opened
 
 
+def strict_races(bench):
+    """These checks notice a follower that sleeps through a commit, one that has failed, and one that was told nothing."""
+    sleeper, failed = bench.worker(time.sleep, 5), bench.worker(fail)
+    wait_until(failed.receiver.poll, "a worker to fail")
+    expect(all_reach([sleeper, failed], [8, 9], 8) < 1, "two that have come far enough are not taken")
+    expect(not passes(all_reach, [sleeper], [7], 8, 0.1), "a sleeper went unnoticed")
+    expect(not passes(all_reach, [sleeper, failed], [8, 7], 8), "a failed follower went unnoticed")
+    server = bench.server(data="none", wait_seconds_default=1, wait_seconds_max=1)
+    follower = Follower(server.port, [0], 0, 1, bench.seed)
+    expect(not passes(race_values, follower, "/v1/state/counter", counted), "a wait that ended with nothing went unnoticed")
+
+
+def fail():
+    raise Failure("on purpose")
+
+
 def lost_wake_ups(bench):
     """100,000 commits race with clients that begin to wait, close and come back: nobody sleeps through one, each is told once."""
     server = bench.server(data="none", history_commits_max=200_000, history_bytes_max=256 << 20)
@@ -139,13 +156,13 @@ def race(bench, server, total, kinds=None):
     return f"{rounds} rounds, the slowest {1000 * slowest:.0f} ms; answers or streams: {', '.join(counts)}"
 
 
-def all_reach(workers, progress, version):
+def all_reach(workers, progress, version, patience=5):
     """Waits until every follower has come to a version; returns how long that took."""
     begun = time.monotonic()
     while min(progress) < version:
         late = time.monotonic() - begun
         for index, worker in enumerate(workers):
-            if progress[index] < version and (late > 5 or worker.receiver.poll()):
+            if progress[index] < version and (late > patience or worker.receiver.poll()):
                 found = worker.result(0) if worker.receiver.poll() else "it sleeps"
                 raise Failure(f"{worker.name} stands at {progress[index]} of {version} after {late:.1f} s: {found}")
         time.sleep(0.0005)

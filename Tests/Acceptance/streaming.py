@@ -304,7 +304,8 @@ class Crowd:
         self.sockets, self.received = {}, {}
 
     def join(self, count, target=None):
-        """So many more, of this stream or of another that tells the same."""
+        """So many more, of this stream or of another that tells the same; their numbers."""
+        before = set(self.sockets)
         request = encode_request("GET", target or self.target, fields={"Accept": EVENTS})
         for _ in range(count):
             client = socket.create_connection((HOST, self.server.port), 20)
@@ -313,6 +314,7 @@ class Crowd:
             self.sockets[client.fileno()] = client
             self.received[client.fileno()] = bytearray()
             self.epoll.register(client.fileno(), select.EPOLLIN)
+        return set(self.sockets) - before
 
     def read_until(self, ending, seconds):
         """Reads until everybody has had these bytes; returns how long that took."""
