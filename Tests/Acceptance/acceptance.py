@@ -19,9 +19,18 @@ import connections
 import films
 import history
 import load
+import loops
+import mixture
+import parking
+import races
 import recording
+import resuming
+import stalls
 import stopping
+import streams
 import survival
+import vanishing
+import waits
 from harness import Bench, Failure
 
 # Nothing may hang: a check that takes longer than this has failed.
@@ -51,6 +60,36 @@ CHECKS = [
     connections.vanished_waiters,
     canvas.watched_canvas,
     canvas.own_world,
+    streams.strict_stream_judges,
+    streams.ten_thousand_followers,
+    streams.thousand_watchers,
+    streams.silence,
+    streams.streams_of_parts,
+    streams.negotiated,
+    streams.refused_streams,
+    mixture.mixed_streams,
+    stalls.stalled_readers,
+    stalls.slow_beginners,
+    stalls.bursts_after_silence,
+    stalls.cost_of_catching_up,
+    resuming.streams_through_kills,
+    resuming.streams_into_new_history,
+    resuming.ends_of_streams,
+    resuming.streams_at_sigterm,
+    waits.waits_until,
+    waits.settles,
+    waits.settling_counts,
+    races.strict_races,
+    races.lost_wake_ups,
+    races.lost_wake_ups_of_large_values,
+    parking.next_requests,
+    parking.pipelined,
+    parking.odd_clients,
+    parking.read_slowly,
+    parking.interleavings,
+    vanishing.vanished_crowd,
+    vanishing.vanished_between,
+    loops.two_loops,
     survival.full_disk_by_limit,
     survival.full_disk_by_mount,
     survival.full_disk_at_start,

@@ -1,0 +1,169 @@
+"""Checks that nobody sleeps through a commit that comes while they begin to wait."""
+
+import json
+import random
+import time
+
+from canvas import bulk
+from following import Record
+from harness import Client, Failure, add, expect, expect_equal, processes, wait_until
+from history import passes
+from streaming import EVENTS, LINES, NothingCame, StreamClient, StreamRecord, ValueRecord, counted
+from waits import parked
+
+
+class Follower:
+    """What a follower in the race knows: where it is to stop, and where it tells how far it has come."""
+
+    def __init__(self, port, progress, index, total, seed):
+        self.port, self.progress, self.index, self.total = port, progress, index, total
+        self.chance = random.Random(f"{seed}/{index}")
+
+    def reached(self, version):
+        self.progress[self.index] = version
+
+
+def race_values(follower, path, truth):
+    """Form A: the value again and again, by its tag. Every commit adds 1, so the value tells its version."""
+    tag, version, answers = None, -1, 0
+    with Client(follower.port) as client:
+        while version < follower.total:
+            answer = client.get(f"{path}?wait=8", **({"If_None_Match": tag} if tag else {}))
+            expect(answer.status == 200, f"a wait ended with nothing though it stood at {version}:", answer)
+            expect(answer.version > version and answer.fields["etag"] != tag, f"an old value after {version}:", answer)
+            expect_equal(answer.json, truth(answer.version), f"the value at {answer.cursor}")
+            tag, version, answers = answer.fields["etag"], answer.version, answers + 1
+            follower.reached(version)
+    return answers
+
+
+def race_pages(follower, state, cursor):
+    """Form B: every commit, in pages of any size."""
+    record, answers = Record(state, cursor), 0
+    with Client(follower.port) as client:
+        while record.version < follower.total:
+            limit = follower.chance.choice((1, 10, 1000))
+            answer = client.get(f"/v1/changes?since={record.epoch}.{record.version}&wait=8&limit={limit}")
+            expect(answer.status == 200 and answer.json["changes"], f"a wait ended with nothing at {record.version}:", answer)
+            record.take(answer.json)
+            answers += 1
+            follower.reached(record.version)
+    expect_equal(record.state["counter"], counted(record.version), "the state that the pages lead to")
+    return answers
+
+
+def race_stream(follower, state, cursor, form):
+    """A stream that is closed and opened again all the time, often in the middle of an event."""
+    record, opened = StreamRecord(state, cursor), 0
+    while record.version < follower.total:
+        since, last = (record.cursor, None) if form == LINES else ("now", record.cursor)
+        with StreamClient(follower.port, f"/v1/changes?since={since}", last, form).begin() as stream:
+            opened += 1
+            leaves = record.version + follower.chance.choice((1, 3, 100, 500))
+            while record.version < min(leaves, follower.total):
+                try:
+                    record.take_event(stream.next(8))
+                except NothingCame:
+                    raise Failure(f"nothing came for 8 s at {record.version}") from None
+                follower.reached(record.version)
+    expect_equal(record.state["counter"], counted(record.version), "the state that the stream leads to")
+    return opened
+
+
+def race_value_stream(follower, path, truth):
+    """A stream of the value, closed and opened again: it begins where the value is, and ends on the last."""
+    version, opened = -1, 0
+    while version < follower.total:
+        with StreamClient(follower.port, path, form=EVENTS).begin() as stream:
+            opened += 1
+            record = ValueRecord(truth)
+            most = follower.chance.choice((1, 2, 20))
+            while record.told < most and version < follower.total:
+                event = record.take_event(stream.next(8))
+                expect(event.version >= version, f"a value of {event.version} after one of {version}")
+                version = event.version
+                follower.reached(version)
+    return opened
+
+
+def strict_races(bench):
+    """These checks notice a follower that sleeps through a commit, one that has failed, and one that was told nothing."""
+    sleeper, failed = bench.worker(time.sleep, 5), bench.worker(fail)
+    wait_until(failed.receiver.poll, "a worker to fail")
+    expect(all_reach([sleeper, failed], [8, 9], 8) < 1, "two that have come far enough are not taken")
+    expect(not passes(all_reach, [sleeper], [7], 8, 0.1), "a sleeper went unnoticed")
+    expect(not passes(all_reach, [sleeper, failed], [8, 7], 8), "a failed follower went unnoticed")
+    server = bench.server(data="none", wait_seconds_default=1, wait_seconds_max=1)
+    follower = Follower(server.port, [0], 0, 1, bench.seed)
+    expect(not passes(race_values, follower, "/v1/state/counter", counted), "a wait that ended with nothing went unnoticed")
+
+
+def fail():
+    raise Failure("on purpose")
+
+
+def lost_wake_ups(bench):
+    """100,000 commits race with clients that begin to wait, close and come back: nobody sleeps through one, each is told once."""
+    server = bench.server(data="none", history_commits_max=200_000, history_bytes_max=256 << 20)
+    return race(bench, server, 100_000)
+
+
+def lost_wake_ups_of_large_values(bench):
+    """The same with a value that takes long to put together, which is done elsewhere than where its clients are served."""
+    server = bench.server(data="none")
+    with server.client() as client:
+        client.commit(json.dumps([
+            {"type": "tasks/add", "payload": {"id": number, "title": "one of many"}} for number in range(1500)]).encode())
+        state = client.get("/v1/state").json
+
+    def truth(version):
+        return state | {"counter": counted(version - 1)}
+
+    kinds = [(race_values, "/v1/state", truth)] * 2 + [(race_value_stream, "/v1/state", truth)] * 3
+    text = race(bench, server, 600, kinds)
+    with server.client() as client:
+        parked(server, client, 0)
+    return text
+
+
+def race(bench, server, total, kinds=None):
+    """Commits in rounds; after each, all have to have come as far before the next begins: nobody else will wake them."""
+    chance = random.Random(bench.seed)
+    with server.client() as client:
+        start = client.get("/v1/state")
+        value = "/v1/state/counter"
+        kinds = kinds or [
+            (race_values, value, counted), (race_values, value, counted), (race_pages, start.json, start.cursor),
+            (race_stream, start.json, start.cursor, EVENTS), (race_stream, start.json, start.cursor, LINES),
+            (race_value_stream, value, counted)]
+        progress = processes.Array("q", len(kinds), lock=False)
+        workers = [
+            bench.worker(function, Follower(server.port, progress, index, total, bench.seed), *arguments)
+            for index, (function, *arguments) in enumerate(kinds)]
+        version, rounds, slowest = start.version, 0, 0.0
+        while version < total:
+            if rounds % 40 == 39:
+                count = min(2000, total - version)
+                bulk(client, [add(1)] * count)
+                version += count
+            else:
+                for _ in range(min(chance.choice((1, 2, 5)), total - version)):
+                    version = client.commit(add(1))["version"]
+            slowest = max(slowest, all_reach(workers, progress, version))
+            rounds += 1
+        counts = [
+            f"{kind[0].__name__.removeprefix('race_')} {worker.result(20)}" for kind, worker in zip(kinds, workers)]
+    return f"{rounds} rounds, the slowest {1000 * slowest:.0f} ms; answers or streams: {', '.join(counts)}"
+
+
+def all_reach(workers, progress, version, patience=5):
+    """Waits until every follower has come to a version; returns how long that took."""
+    begun = time.monotonic()
+    while min(progress) < version:
+        late = time.monotonic() - begun
+        for index, worker in enumerate(workers):
+            if progress[index] < version and (late > patience or worker.receiver.poll()):
+                found = worker.result(0) if worker.receiver.poll() else "it sleeps"
+                raise Failure(f"{worker.name} stands at {progress[index]} of {version} after {late:.1f} s: {found}")
+        time.sleep(0.0005)
+    return time.monotonic() - begun

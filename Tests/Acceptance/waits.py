@@ -1,0 +1,201 @@
+"""Checks of requests that wait for a value, or for a burst to settle."""
+
+import json
+import time
+
+from bad_input import Case, get, judge, judge_problem
+from harness import action, add, encode_request, expect, expect_equal, wait_until
+from streaming import open_stream
+
+
+def begin(server, target, method="GET", **fields):
+    """A client whose request is under way."""
+    client = server.client(timeout=20)
+    client.begun = time.monotonic()
+    client.send(encode_request(method, target, fields={name.replace("_", "-"): value for name, value in fields.items()}))
+    return client
+
+
+def finish(client, method="GET"):
+    """The answer, and how many seconds it took from the request."""
+    answer = client.receive(method)
+    return answer, time.monotonic() - client.begun
+
+
+def parked(server, client, count):
+    wait_until(lambda: server.metric(client, "waiters") == count, f"{count} waiters")
+
+
+def ends(client, seconds=5):
+    """Whether the server has closed the connection, with nothing more on it."""
+    client.socket.settimeout(seconds)
+    try:
+        return not client.buffer and client.socket.recv(1 << 16) == b""
+    except (ConnectionResetError, BrokenPipeError):
+        return True
+    except TimeoutError:
+        return False
+
+
+def waits_until(bench):
+    """until answers as soon as the value is the one that was named, however it is written, and 304 when it never was."""
+    server = bench.server(data="none")
+    counter, value = "/v1/state/counter", "/v1/state/counter/value"
+    with server.client() as client:
+        for target in (f"{value}?until=0&wait=5", f"{counter}?until=%7B%22value%22:0%7D&wait=5"):
+            answer, seconds = finish(begin(server, target))
+            expect_equal((answer.status, answer.version), (200, 0), f"the answer to {target}")
+            expect("etag" in answer.fields and seconds < 1, f"no ETag, or late ({seconds:.2f} s):", answer)
+        # The value of now does not count where it is the one that is known: the named one does.
+        tag = client.get(value).fields["etag"]
+        answer, seconds = finish(begin(server, f"{value}?until=0&wait=5", If_None_Match=tag))
+        expect(seconds < 1 and answer.status in (200, 304), f"{answer} after {seconds:.2f} s, though the value is met")
+        waiters = [begin(server, target) for target in (
+            f"{value}?until=3&wait=20", f"{value}?until=%203%20&wait=20", f"{counter}?wait=20&until=%7B%20%22value%22%20:3%7D",
+            f"{counter}?wait=20&until=%7B%22v%5Cu0061lue%22:3%7D", f"{value}?until=3.0&wait=20", f"{value}?until=30e-1&wait=20",
+            "/v1/views/count?wait=20&until=%7B%22count%22:3%7D")]
+        never = begin(server, f"{value}?until=%223%22&wait=1.5")
+        parked(server, client, 8)
+        for _ in range(2):
+            client.commit(add(1))
+        expect_equal(server.metric(client, "waiters"), 8, "waiters after values that were not named")
+        client.commit(add(1))
+        for waiter in waiters:
+            expect_equal((waiter.receive().version, client.get(value).json), (3, 3), "the version of the answer, the value")
+        client.commit(add(1))
+        answer, seconds = finish(never)
+        expect_equal((answer.status, answer.version), (304, 4), "the answer where the value was never met")
+        expect(1.35 < seconds < 2, f"304 after {seconds:.2f} s of 1.5")
+        judge_missing(server, client)
+        judge_passing(server, client, value)
+    return judge(server, [
+        get(f"until={text}", f"{value}?wait=5&until={text}", 400, "bad-parameter")
+        for text in ("three", "", "%5B1", "%7B%22a%22:1,%22a%22:2%7D", "1%202", "'3'")
+    ] + [
+        get("until without wait", f"{value}?until=3", 400, "bad-parameter"),
+        get("until twice", f"{value}?until=3&until=4&wait=5", 400),
+        get("until of changes", "/v1/changes?since=now&until=3&wait=5", 400),
+        get("until and version", f"{value}?until=3&version=1", 400),
+        get("settle without wait", f"{value}?settle=5", 400, "bad-parameter"),
+        get("settle below 0", f"{value}?settle=-1&wait=5", 400, "bad-parameter"),
+        get("settle in words", f"{value}?settle=soon&wait=5", 400, "bad-parameter"),
+        get("settle too long", f"{value}?settle=10001&wait=5", 400, "bad-parameter"),
+        get("settle of changes, too long", "/v1/changes?since=now&settle=10001&wait=5", 400, "bad-parameter"),
+    ])
+
+
+def judge_missing(server, client):
+    """What is not there yet can be waited for, too."""
+    milk = json.dumps({"done": False, "title": "milk"})
+    target = "/v1/state/tasks/entities/7"
+    there = begin(server, f"{target}?wait=10&until={milk}".replace(" ", "%20").replace('"', "%22"))
+    gone = begin(server, f"{target}?wait=10&until=null")
+    short = begin(server, "/v1/state/tasks/entities/8?wait=0.5&until=1")
+    answer, seconds = finish(short)
+    expect(answer.status in (304, 404) and 0.4 < seconds < 1, f"{answer} after {seconds:.2f} s, where there was nothing")
+    client.commit(action("tasks/add", {"id": 7, "title": "bread"}))
+    parked(server, client, 2)
+    client.commit(action("tasks/rename", {"id": 7, "title": "milk"}))
+    expect_equal(finish(there)[0].json, client.get(target).json, "what was not there at first")
+    client.commit(action("tasks/remove", {"id": 7}))
+    time.sleep(0.05)
+    expect_equal(server.metric(client, "waiters"), 1, "waiters for null where there is nothing")
+    gone.close()
+    parked(server, client, 0)
+
+
+def judge_passing(server, client, value):
+    """A value that is there for one commit only, which was acknowledged before the next, is seen."""
+    now = client.get(value).json
+    for _ in range(50):
+        waiter = begin(server, f"{value}?wait=10&until={now + 1}")
+        parked(server, client, 1)
+        client.commit(add(1))
+        client.commit(add(-1))
+        answer, seconds = finish(waiter)
+        expect_equal((answer.status, answer.json), (200, now + 1), "a value that was there for one commit")
+
+
+def settles(bench):
+    """settle makes one answer of a burst of 50 posts: the last value, or all the commits."""
+    server = bench.server(data="none")
+    value = "/v1/state/counter/value"
+    with server.client() as client:
+        tag, here = client.get(value).fields["etag"], client.get("/v1").json["cursor"]
+        state = begin(server, f"{value}?wait=10&settle=400", If_None_Match=tag)
+        changes = begin(server, f"/v1/changes?since={here}&wait=10&settle=400")
+        few = begin(server, f"/v1/changes?since={here}&wait=10&settle=400&limit=10")
+        stream = open_stream(server, f"{value}?settle=400")
+        expect_equal(stream.next().json, 0, "the snapshot")
+        parked(server, client, 4)
+        posted = time.monotonic()
+        for _ in range(50):
+            client.commit(add(1))
+            time.sleep(0.002)
+        burst = time.monotonic() - posted
+        expect(burst < 0.35, f"NOT CHECKED: 50 posts took {burst:.2f} s")
+        answers = [one.receive() for one in (state, changes, few)]
+        seconds = time.monotonic() - posted
+        expect_equal((answers[0].status, answers[0].json, answers[0].version), (200, 50, 50), "the value after a burst")
+        numbers = [[change["version"] for change in answer.json["changes"]] for answer in answers[1:]]
+        expect_equal(numbers, [list(range(1, 51)), list(range(1, 11))], "the commits of a burst")
+        expect_equal([answer.json["more"] for answer in answers[1:]], [False, True], "more")
+        expect(0.38 < seconds < 0.8, f"the answers came {seconds:.2f} s after the first post, settle is 0.4 s")
+        told = stream.until(lambda event: event.json == 50, 2)
+        expect(len(told) <= 3, f"a stream that settles was told {len(told)} values of a burst")
+        stream.close()
+        # Nothing is put off that was there already, and nothing beyond the wait.
+        for target in (f"/v1/changes?since={here}&wait=10&settle=5000", f"{value}?wait=10&settle=5000"):
+            answer, seconds = finish(begin(server, target, If_None_Match=tag))
+            expect(answer.status == 200 and seconds < 1, f"{target} was put off by {seconds:.2f} s:", answer)
+        tag, here = answer.fields["etag"], client.get("/v1").json["cursor"]
+        short = [begin(server, f"{value}?wait=1&settle=8000", If_None_Match=tag),
+                 begin(server, f"/v1/changes?since={here}&wait=1&settle=8000")]
+        parked(server, client, 2)
+        client.commit(add(1))
+        for one, wanted in zip(short, (51, [51])):
+            answer, seconds = finish(one)
+            found = answer.json if answer.status == 200 and isinstance(wanted, int) else [
+                change["version"] for change in answer.json["changes"]]
+            expect_equal((found, seconds < 2), (wanted, True), f"what came within the wait ({seconds:.2f} s)")
+        # There and back: not news, whatever is answered.
+        tag = client.get(value).fields["etag"]
+        waiter = begin(server, f"{value}?wait=2&settle=300", If_None_Match=tag)
+        parked(server, client, 1)
+        client.commit(add(1))
+        client.commit(add(-1))
+        answer, seconds = finish(waiter)
+        expect_equal((answer.status, answer.fields["etag"]), (304, tag), "the answer where the value has come back")
+        # Whoever goes away in between is forgotten, and a stop does not wait for a burst.
+        here = client.get("/v1").json["cursor"]
+        waiters = [begin(server, f"/v1/changes?since={here}&wait=20&settle=9000") for _ in range(10)]
+        parked(server, client, 10)
+        before = server.metric(client, "connections")
+        client.commit(add(1))
+        for waiter in waiters[:5]:
+            waiter.close()
+        wait_until(lambda: server.metric(client, "connections") <= before - 5, "five connections to be given up", 3)
+        stopped = time.monotonic()
+        server.terminate()
+        for waiter in waiters[5:]:
+            answer = waiter.receive()
+            expect_equal((answer.status, answer.closes, len(answer.json["changes"])), (200, True, 1), "an answer at a stop")
+        expect_equal(server.wait(10), 0, "the exit code")
+        expect(time.monotonic() - stopped < 4, "the server has waited for a burst to settle")
+
+
+def settling_counts(bench):
+    """A request whose burst is settling waits still: it counts against the cap, and among the waiters."""
+    server = bench.server(data="none", waiters_max=3)
+    with server.client() as client:
+        here = client.get("/v1").json["cursor"]
+        target = f"/v1/changes?since={here}&wait=20&settle=1000"
+        waiters = [begin(server, target) for _ in range(3)]
+        parked(server, client, 3)
+        judge_problem(finish(begin(server, target))[0], Case("", b"", 503))
+        here = client.commit(add(1))["cursor"]
+        expect_equal(server.metric(client, "waiters"), 3, "waiters while a burst settles")
+        judge_problem(finish(begin(server, f"/v1/changes?since={here}&wait=1"))[0], Case("", b"", 503))
+        for waiter in waiters:
+            expect_equal(len(waiter.receive().json["changes"]), 1, "changes in an answer")
+        expect_equal(finish(begin(server, f"/v1/changes?since={here}&wait=0.1"))[0].status, 200, "a wait afterwards")
