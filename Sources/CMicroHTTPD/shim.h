@@ -3,7 +3,6 @@
 // What Swift cannot import of libmicrohttpd 0.9.75, and nothing clever: wrappers of its C variadic functions, and the
 // reading of a va_list. Beside it the two Linux headers of the event loop, which Swift's Glibc module leaves out.
 
-#include <malloc.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -137,11 +136,4 @@ static inline void microhttpd_prepare_stream(int socket) {
 static inline void microhttpd_discard_input(int socket) {
     char bytes[4096];
     for (int round = 0; round < 16 && recv(socket, bytes, sizeof bytes, MSG_DONTWAIT) > 0; round++) {}
-}
-
-// One arena for the threads that come from now on. Glibc would give each its own, and one that is not the first grows by a
-// page with a system call each; the first grows by what M_TOP_PAD says.
-static inline void microhttpd_share_memory(void) {
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_TOP_PAD, 1 << 20);
 }

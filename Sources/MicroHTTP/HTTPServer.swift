@@ -1,4 +1,3 @@
-import CMicroHTTPD
 import Glibc
 import Synchronization
 
@@ -32,13 +31,12 @@ public final class HTTPServer: Sendable {
 
     /// Listens and serves; returns where.
     ///
-    /// Changes three things of the whole process: SIGPIPE is ignored, since a client that leaves must not end it; the
-    /// limit of open files is raised if the connections need it; threads that start later share one arena of memory.
+    /// Changes two things of the whole process: SIGPIPE is ignored, since a client that leaves must not end it, and
+    /// the limit of open files is raised if the connections need it.
     public func start() throws(ServerError) -> BoundAddress {
         guard state.withLock({ !exchange(&$0.wasStarted, with: true) }) else { throw .alreadyStarted }
         // MICROHTTPD.md 27: libmicrohttpd blocks SIGPIPE only in threads that it makes itself.
         signal(SIGPIPE, SIG_IGN)
-        microhttpd_share_memory()
         try DescriptorLimit.makeRoom(
             connections: configuration.connectionsMax + configuration.surplusConnectionsMax)
         var loops: [Running] = []

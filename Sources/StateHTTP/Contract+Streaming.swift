@@ -9,16 +9,25 @@ package import StateStore
 extension Contract {
     // MARK: Requests
 
-    /// The form of stream that a client asks for by `Accept`, or nil where it asks for none of those offered.
+    /// The form of stream that a client asks for by `Accept`, or nil where it asks for none of those offered, or would
+    /// rather have JSON.
     func streamFormat(_ request: Request, offered: [StreamRequest.Format]) -> StreamRequest.Format? {
         guard request.method == .get, request.fields.contains(.accept) else { return nil }
+        var best: (format: StreamRequest.Format, weight: Double)?
+        var ofJSON = 0.0
         for value in request.fields[values: .accept] {
             for range in value.split(separator: ",") {
-                let type = range.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
-                if let format = offered.first(where: { $0.mediaTypes.contains(type) }) { return format }
+                let parts = range.split(separator: ";").map { $0.filter { $0 != " " }.lowercased() }
+                guard let type = parts.first else { continue }
+                let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) } ?? 1
+                if let format = offered.first(where: { $0.mediaTypes.contains(type) }) {
+                    if weight > best?.weight ?? 0 { best = (format, weight) }
+                } else if type == "application/json" {
+                    ofJSON = max(ofJSON, weight)
+                }
             }
         }
-        return nil
+        return best.flatMap { $0.weight >= ofJSON ? $0.format : nil }
     }
 
     /// A stream of a selection's value.
@@ -29,13 +38,18 @@ extension Contract {
             throw Problem(.badRequest, "bad-parameter", "a stream takes no \(name)")
         }
         // The value comes first in any case: a position only says whether it is of the same history.
-        let lastID = request.fields[.lastEventID]
+        let lastID = Self.lastEventID(request)
         var read = read
         let cursor = lastID.flatMap { Cursor(text: $0) }
         read.atLeast = cursor?.version
         return StreamRequest(
             source: .value(read), format: format, lastEpoch: cursor?.epoch, isLost: lastID != nil && cursor == nil,
             settle: try settle(parameters))
+    }
+
+    /// Where a client that comes back says that it stands; an empty field says nothing.
+    static func lastEventID(_ request: Request) -> String? {
+        request.fields[.lastEventID].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// A stream of commits.

@@ -286,7 +286,7 @@ package struct Contract: Sendable {
         let parameters = try Parameters(target, known: known)
         let format = streamFormat(request, offered: [.events, .lines])
         // What an EventSource says of itself when it comes back beats what its address said at first.
-        let lastID = format == .events ? request.fields[.lastEventID] : nil
+        let lastID = format == .events ? Self.lastEventID(request) : nil
         guard let since = try parameters.text("since") ?? lastID else {
             throw Problem(
                 .badRequest, "since-required",

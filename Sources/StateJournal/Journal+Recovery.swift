@@ -90,6 +90,18 @@ extension Journal {
         }
     }
 
+    /// The commits after a position that pass a filter, or nil where the next commit is not kept.
+    ///
+    /// It costs the commits that it looks at.
+    package func page(_ query: ChangesQuery, head: StateStore.Cursor) throws -> ChangesPage? {
+        var paging = ChangesPaging(query, head: head)
+        try reading { db in
+            try rows.read(db, after: query.since, through: head.version) { paging.take($0) }
+        }
+        // What was there a moment ago may have been dropped since, and a damaged journal may lack a commit.
+        return paging.page.next > query.since ? paging.page : nil
+    }
+
     /// The commit that made a version, if it is kept.
     package func commit(version: Version) throws -> Commit? {
         try reading { db in

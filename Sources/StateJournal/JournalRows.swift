@@ -114,16 +114,28 @@ extension JournalRows {
     func commits(_ db: Database, after version: Version, through head: Version, limit: Int) throws -> [Commit] {
         var commits: [Commit] = []
         var bytes = 0
-        let rows = try Row.fetchCursor(
-            db, sql: "SELECT * FROM commits WHERE version > ? AND version <= ? ORDER BY version LIMIT ?",
-            arguments: [Int64(version), Int64(head), limit])
-        while bytes < 16 << 20, let row = try rows.next() {
-            let commit = try commit(row)
-            guard commit.version == version + 1 + Version(commits.count) else { break }
+        try read(db, after: version, through: head) { commit in
+            guard commits.count < limit, bytes < 16 << 20 else { return false }
             commits.append(commit)
             bytes += commit.action.count + commit.patch.count
+            return true
         }
         return commits
+    }
+
+    /// Reads commits in order, up to a gap or until `take` has no use for the one that it is given.
+    func read(
+        _ db: Database, after version: Version, through head: Version, _ take: (Commit) -> Bool
+    ) throws {
+        let rows = try Row.fetchCursor(
+            db, sql: "SELECT * FROM commits WHERE version > ? AND version <= ? ORDER BY version",
+            arguments: [Int64(version), Int64(head)])
+        var next = version + 1
+        while let row = try rows.next() {
+            let commit = try commit(row)
+            guard commit.version == next, take(commit) else { return }
+            next += 1
+        }
     }
 
     /// The IDs that clients have given, of some commits, by version.

@@ -24,7 +24,12 @@ extension Desk {
         }
         let mayWait = request.wait != nil && !isDraining.load(ordering: .acquiring)
         let waiter = mayWait ? Waiter(exchange: exchange, kind: .follow(request)) : nil
-        switch board.follow(request.query(since: since), as: waiter, client: exchange.client) {
+        if let waiter, let share = enlistIfSettling(waiter) {
+            return .now(respond(.tooManyWaiters(share), request.requestID))
+        }
+        let following = board.follow(request.query(since: since), as: waiter, client: exchange.client)
+        if case .nothing(_, .parked) = following {} else if let waiter, waiter.settles { board.dismiss(waiter) }
+        switch following {
         case .page(let page): return .now(contract.response(to: request, page))
         case .nothing(_, .parked):
             return .waiting(deadline: request.wait.map(deadline))
@@ -41,14 +46,10 @@ extension Desk {
         case .inJournal where request.form.isDifference: return initialDifference(request, exchange)
         case .inJournal(let head):
             return reading(exchange, request.requestID) { [self] in
-                let query = request.query(since: since)
-                let isFiltered = query.filter != ChangesFilter()
-                let commits =
-                    try journal?.commits(
-                        after: since, through: head.version, limit: isFiltered ? 10_000 : query.limit) ?? []
-                // What was there a moment ago may have been dropped since, and a damaged journal may lack a commit.
-                guard !commits.isEmpty else { return lost(.expired, request) }
-                return contract.response(to: request, ChangesPage(query, from: commits, head: head))
+                guard let page = try journal?.page(request.query(since: since), head: head) else {
+                    return lost(.expired, request)
+                }
+                return contract.response(to: request, page)
             }
         }
     }

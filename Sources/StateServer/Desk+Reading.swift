@@ -70,13 +70,14 @@ extension Desk {
     func parkOrAnswer(_ request: ReadRequest, _ exchange: Exchange) throws -> Response? {
         if let condition = request.condition, !isDraining.load(ordering: .acquiring) {
             let waiter = Waiter(exchange: exchange, kind: .read(request))
+            if let share = enlistIfSettling(waiter) { return respond(.tooManyWaiters(share), request.requestID) }
             switch try board.park(waiter, client: exchange.client, at: request.selection, until: condition) {
             case .parked:
                 // Off the loop, the client may have gone before it was parked: then nobody else takes it out.
-                if exchange.isOver { _ = board.leave(waiter) }
+                if exchange.isOver { board.dismiss(waiter) }
                 return nil
             case .refused(let share): return respond(.tooManyWaiters(share), request.requestID)
-            case .ready: break
+            case .ready: if waiter.settles { board.dismiss(waiter) }
             }
         }
         return contract.response(to: request, try board.read(request.selection))

@@ -41,11 +41,12 @@ extension Desk {
     func written(_ exchanges: [Exchange]) {
         var pieces = Pieces()
         for exchange in exchanges {
-            guard let stream = streams.withLock({ $0[exchange] }) else { continue }
+            guard let stream = streams.withLock({ $0.written(exchange) }) else { continue }
             if let settle = stream.request.settle, stream.next == .follow {
                 later(settle) { [self] in
                     var pieces = Pieces()
-                    advance(exchange, stream, &pieces)
+                    // It may have ended meanwhile.
+                    if let stream = streams.withLock({ $0[exchange] }) { advance(exchange, stream, &pieces) }
                     pieces.send()
                 }
             } else {
@@ -69,7 +70,7 @@ extension Desk {
             }
             // All up to the head was looked at while it was parked.
             let moved = head.version > stream.position ? head : nil
-            update(exchange) { $0.position = max($0.position, head.version) }
+            update(exchange) { $0.hasShownItself(at: head.version) }
             pieces.add(exchange, .heartbeat(stream.request.format, moved)) {
                 contract.heartbeat(of: stream.request, movedTo: moved)
             }
@@ -173,7 +174,8 @@ extension Desk {
         guard try board.readQuickly(selection) != nil else {
             return reading(exchange) { [self] in
                 switch try board.park(waiter, client: exchange.client, at: selection, until: stream.condition) {
-                case .parked, .refused: return nil
+                case .parked, .refused:
+                    return nil
                 case .ready:
                     let reading = try board.read(selection)
                     update(exchange) { $0.hasSent(reading) }
@@ -182,7 +184,7 @@ extension Desk {
             }
         }
         switch try board.park(waiter, client: exchange.client, at: selection, until: stream.condition) {
-        case .parked, .refused: return
+        case .parked, .refused: dismissIfOver(waiter)
         case .ready:
             let reading = try board.read(selection)
             update(exchange) { $0.hasSent(reading) }
@@ -206,19 +208,16 @@ extension Desk {
             pieces.add(exchange, .commits(query, page.next, follow.form, follow.scope.name, stream.request.format)) {
                 contract.piece(of: stream.request, page)
             }
-        case .nothing: update(exchange) { $0.isLive = true }
+        case .nothing:
+            update(exchange) { $0.isLive = true }
+            dismissIfOver(waiter)
         case .inJournal where stream.isSlow: try reset(exchange, stream, .slow, &pieces)
         case .inJournal(let head):
             reading(exchange) { [self] in
-                let isFiltered = query.filter != ChangesFilter()
-                let commits =
-                    try journal?.commits(
-                        after: query.since, through: head.version, limit: isFiltered ? 10_000 : query.limit) ?? []
-                guard !commits.isEmpty else {
+                guard let page = try journal?.page(query, head: head) else {
                     update(exchange) { $0.next = .reset(.expired) }
                     return contract.heartbeat(of: stream.request, movedTo: nil)
                 }
-                let page = ChangesPage(query, from: commits, head: head)
                 update(exchange) { $0.hasSent(page) }
                 return contract.piece(of: stream.request, page)
             }
@@ -233,14 +232,18 @@ extension Desk {
             do {
                 if let piece = try make() {
                     Exchange.send(piece, to: [exchange])
-                } else if exchange.isOver {
-                    // It has ended before it was parked: then nobody else takes it out.
-                    board.dismiss(Waiter(exchange: exchange))
+                } else {
+                    dismissIfOver(Waiter(exchange: exchange))
                 }
             } catch {
                 fail(exchange, error)
             }
         }
+    }
+
+    /// Takes out a stream that has ended before it was parked: nobody else does.
+    private func dismissIfOver(_ waiter: Waiter) {
+        if streams.withLock({ $0[waiter.exchange] }) == nil { board.dismiss(waiter) }
     }
 
     private func fail(_ exchange: Exchange, _ error: any Error) {
@@ -274,6 +277,8 @@ struct Stream: Sendable {
     /// Whether it has once been given everything that there was.
     var isLive = false
     private var sent = ContinuousClock.now
+    /// How long its client took for the last piece.
+    private var delay = Duration.zero
     /// How long a client may take for a piece before it counts as slow.
     private static let patience = Duration.seconds(5)
 
@@ -300,7 +305,13 @@ struct Stream: Sendable {
     var condition: WaitCondition { tag.map { .otherThan(.tags([$0])) } ?? .present }
 
     /// Whether it had everything, and then took so long for a piece that it does not have everything any more.
-    var isSlow: Bool { isLive && sent + Self.patience < .now }
+    var isSlow: Bool { isLive && delay > Self.patience }
+
+    /// Notes that the last piece is out.
+    mutating func wasWritten() { delay = .now - sent }
+
+    /// Notes a sign of life that says how far it has come.
+    mutating func hasShownItself(at version: Version) { (position, sent) = (max(position, version), .now) }
 
     mutating func hasSent(_ reading: Reading) {
         (position, tag, next, sent) = (reading.cursor.version, reading.encoded?.tag, .follow, .now)
@@ -309,6 +320,15 @@ struct Stream: Sendable {
     mutating func hasSent(_ page: ChangesPage) {
         (position, next, sent) = (page.next, .follow, .now)
         if !page.isMore { isLive = true }
+    }
+}
+
+extension [Exchange: Stream] {
+    /// Notes that a stream's last piece is out, and returns it.
+    fileprivate mutating func written(_ exchange: Exchange) -> Stream? {
+        guard let index = index(forKey: exchange) else { return nil }
+        values[index].wasWritten()
+        return values[index]
     }
 }
 

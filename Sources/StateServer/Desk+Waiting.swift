@@ -70,13 +70,17 @@ extension Desk {
             // Its value is still being put together; the time is up all the same.
             return timeout(Waiter(exchange: exchange, kind: .read(request)), head: position.head)
         }
-        if let burst = bursts.withLock({ $0.removeValue(forKey: exchange) }) { return response(to: burst) }
+        if let burst = bursts.withLock({ $0.removeValue(forKey: exchange) }) {
+            board.dismiss(burst.waiter)
+            return response(to: burst)
+        }
         if endStream(exchange) { return Response(status: .ok) }
         if let response = unsettled(exchange) { return response }
         guard let (waiter, head) = board.leave(Waiter(exchange: exchange)) else {
             // Work that has outlived the grace time, or a wait that is being answered at this moment.
             return respond(.draining, "r\(exchange.id)")
         }
+        if waiter.settles { board.dismiss(waiter) }
         return timeout(waiter, head: head)
     }
 
@@ -104,9 +108,18 @@ extension Desk {
             for burst in group {
                 let exchange = burst.waiter.exchange
                 guard let burst = bursts.withLock({ $0.removeValue(forKey: exchange) }) else { continue }
+                board.dismiss(burst.waiter)
                 exchange.answer(response(to: burst))
             }
         }
+    }
+
+    /// Counts a waiter whose answer will be put off, until it has been given; nil, or why it is not taken in.
+    func enlistIfSettling(_ waiter: Waiter) -> Parking.Share? {
+        guard waiter.settles, case .refused(let share) = board.enlist(waiter, client: waiter.exchange.client) else {
+            return nil
+        }
+        return share
     }
 
     func later(_ delay: Duration, _ work: @escaping @Sendable () -> Void) {
@@ -132,6 +145,15 @@ struct Burst: Sendable {
 }
 
 extension Waiter {
+    /// Whether its answer is put off until a burst of changes is over.
+    var settles: Bool {
+        switch kind {
+        case .read(let request): request.settle != nil
+        case .follow(let request): request.settle != nil
+        case .stream, .unknown: false
+        }
+    }
+
     /// What makes two answers of the same content differ: problems name their request, the rest only these.
     fileprivate struct Manner: Hashable {
         var style = Style.compact

@@ -75,22 +75,38 @@ package struct ChangesPage: Sendable {
     }
 
     /// Looks through commits that follow `query.since` without a gap.
-    ///
-    /// A page ends at the query's limits or after 10,000 commits looked at.
     package init(_ query: ChangesQuery, from commits: some Sequence<Commit>, head: Cursor) {
-        var page = ChangesPage(commits: [], next: query.since, isMore: false, head: head)
-        var bytes = 0
-        var lookedAt = 0
-        for commit in commits {
-            guard page.commits.count < query.limit, bytes < query.weightMax, lookedAt < 10_000 else { break }
-            lookedAt += 1
-            page.next = commit.version
-            guard query.filter.passes(commit) else { continue }
-            page.commits.append(commit)
-            bytes += commit.weight
-        }
-        page.isMore = page.next < head.version
-        self = page
+        var paging = ChangesPaging(query, head: head)
+        for commit in commits where !paging.take(commit) { break }
+        self = paging.page
+    }
+}
+
+/// A page in the making.
+///
+/// It is full at the query's limits, or after 10,000 commits looked at.
+package struct ChangesPaging {
+    package private(set) var page: ChangesPage
+    private let query: ChangesQuery
+    private var bytes = 0
+    private var lookedAt = 0
+
+    /// Begins behind the query's position.
+    package init(_ query: ChangesQuery, head: Cursor) {
+        self.query = query
+        page = ChangesPage(commits: [], next: query.since, isMore: query.since < head.version, head: head)
+    }
+
+    /// Looks at the next commit; false, and it is not looked at, when the page is full.
+    package mutating func take(_ commit: Commit) -> Bool {
+        guard page.commits.count < query.limit, bytes < query.weightMax, lookedAt < 10_000 else { return false }
+        lookedAt += 1
+        page.next = commit.version
+        page.isMore = page.next < page.head.version
+        guard query.filter.passes(commit) else { return true }
+        page.commits.append(commit)
+        bytes += commit.weight
+        return true
     }
 }
 
