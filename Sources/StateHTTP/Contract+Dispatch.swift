@@ -51,13 +51,13 @@ extension Contract {
         case .failure(let problem):
             return response(to: problem, head: head, requestID: requestID, style: request.style)
         }
-        var response = Response.json(.ok, body, style: request.style, head: head)
-        var isRepresented = false
+        var (instant, isRepresented, isReplay) = (head, false, false)
         if case .committed(let receipt) = outcome {
-            isRepresented = receipt.representation != nil
-            response.fields[.stateCursor] = Cursor(head.epoch, receipt.version).description
-            if receipt.isReplay { response.fields[.idempotencyReplayed] = "true" }
+            instant.version = receipt.version
+            (isRepresented, isReplay) = (receipt.representation != nil, receipt.isReplay)
         }
+        var response = Response.json(.ok, body, style: request.style, head: instant)
+        if isReplay { response.fields[.idempotencyReplayed] = "true" }
         switch request.manner.returning {
         case .minimal?:
             response.status = .noContent

@@ -4,13 +4,15 @@ internal import StateJSON
 package import StateStore
 
 extension Response {
+    private static let fieldsOfJSON: HTTPFields = [
+        .contentType: "application/json", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+    ]
+
     /// A JSON answer that is the state of an instant and must not be kept.
     static func json(
         _ status: HTTPResponse.Status, _ body: [UInt8], style: Style = .compact, head: Cursor? = nil
     ) -> Response {
-        var fields: HTTPFields = [
-            .contentType: "application/json", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
-        ]
+        var fields = Self.fieldsOfJSON
         if let head { fields[.stateCursor] = head.description }
         return Response(status: status, fields: fields, body: style == .pretty ? JSONText.indented(body) : body)
     }

@@ -44,6 +44,12 @@ package struct JSONPatch: Sendable {
     private mutating func push(_ token: String) {
         path.append(token)
         escapedLengths.append(escapedPath.count)
+        // Names are nearly always plain.
+        if token.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x2F && $0 != 0x5C && $0 != 0x7E }) {
+            escapedPath.append(UInt8(ascii: "/"))
+            escapedPath.append(contentsOf: token.utf8)
+            return
+        }
         // A token is escaped twice: for RFC 6901, then for the JSON string that holds the pointer.
         var writer = JSONWriter(capacity: token.utf8.count + 4)
         writer.string(JSONPointer([token]).description)

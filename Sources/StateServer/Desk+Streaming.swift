@@ -42,7 +42,7 @@ extension Desk {
         var pieces = Pieces()
         for exchange in exchanges {
             guard let stream = streams.withLock({ $0.written(exchange) }) else { continue }
-            if let settle = stream.request.settle, stream.next == .follow {
+            if let settle = stream.request.settle, stream.next == .follow, !stream.hasMore {
                 later(settle) { [self] in
                     var pieces = Pieces()
                     // It may have ended meanwhile.
@@ -276,6 +276,8 @@ struct Stream: Sendable {
     var tag: String?
     /// Whether it has once been given everything that there was.
     var isLive = false
+    /// Whether more than the last piece could hold is waiting for it.
+    private(set) var hasMore = false
     private var sent = ContinuousClock.now
     /// How long its client took for the last piece.
     private var delay = Duration.zero
@@ -314,11 +316,11 @@ struct Stream: Sendable {
     mutating func hasShownItself(at version: Version) { (position, sent) = (max(position, version), .now) }
 
     mutating func hasSent(_ reading: Reading) {
-        (position, tag, next, sent) = (reading.cursor.version, reading.encoded?.tag, .follow, .now)
+        (position, tag, next, sent, hasMore) = (reading.cursor.version, reading.encoded?.tag, .follow, .now, false)
     }
 
     mutating func hasSent(_ page: ChangesPage) {
-        (position, next, sent) = (page.next, .follow, .now)
+        (position, next, sent, hasMore) = (page.next, .follow, .now, page.isMore)
         if !page.isMore { isLive = true }
     }
 }
