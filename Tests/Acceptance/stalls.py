@@ -145,22 +145,33 @@ def bursts_after_silence(bench):
 
 
 def settles_for_long(bench):
-    """Streams that have been told a part of a burst, and wait for the rest until it has settled for 5.5 s."""
+    """Streams that are told a burst when it has settled for 5.5 s, each read by a thread of its own all the time."""
     server = bench.server(data="none")
     with server.client() as client:
         start = client.get("/v1/state")
         streams = [open_stream(server, "/v1/changes?since=now&settle=5500") for _ in range(3)]
-        bulk(client, [add(1)] * 2000)
-    return start, streams
+        resets = []
+        readers = [threading.Thread(target=lambda stream=stream: resets.append(resets_until(stream, start, 2000)),
+                                    daemon=True) for stream in streams]
+        for reader in readers:
+            reader.start()
+        client.commit(add(1))
+        bulk(client, [add(1)] * 1999)
+    return readers, resets
 
 
-def resets_of_patient(start, streams):
+def resets_until(stream, start, version):
+    """How often a stream is reset on its way to a version."""
+    events = stream.until(lambda event: event.id is not None and event.version == version, 20)
+    return len(StreamRecord(copy.deepcopy(start.json), start.cursor).take_all(events).resets)
+
+
+def resets_of_patient(readers, resets):
     """How often these were reset: the time that a stream lets pass itself is not its client's."""
-    count = 0
-    for stream in streams:
-        events = stream.until(lambda event: event.id is not None and event.version == 2000)
-        count += len(StreamRecord(copy.deepcopy(start.json), start.cursor).take_all(events).resets)
-    return count
+    for reader in readers:
+        reader.join(20)
+    expect_equal(len(resets), len(readers), "streams that settle and were told everything")
+    return sum(resets)
 
 
 def cost_of_catching_up(bench):
