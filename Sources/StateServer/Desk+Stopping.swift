@@ -46,6 +46,7 @@ extension Desk {
         let statistics = server.withLock { $0?.statistics }
         let text = Metrics.text(
             counters, statistics, head: position.head.version, waiters: board.waitersCount,
+            streams: streams.withLock(\.count),
             mailbox: door.waitingCount(), isDurable: journal?.failure == nil)
         return Response(status: .ok, fields: [.contentType: "text/plain; version=0.0.4"], body: Array(text.utf8))
     }

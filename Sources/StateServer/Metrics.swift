@@ -11,7 +11,8 @@ final class Counters: Sendable {
 /// The operator's figures in Prometheus' text format.
 enum Metrics {
     static func text(
-        _ counters: Counters, _ statistics: Statistics?, head: Version, waiters: Int, mailbox: Int, isDurable: Bool
+        _ counters: Counters, _ statistics: Statistics?, head: Version, waiters: Int, streams: Int, mailbox: Int,
+        isDurable: Bool
     ) -> String {
         var text = ""
         func figure(_ name: String, _ kind: String, _ help: String, _ value: some CustomStringConvertible) {
@@ -23,7 +24,8 @@ enum Metrics {
             "commits_total", "counter", "Commits answered since the start.", counters.commits.load(ordering: .relaxed))
         figure(
             "refusals_total", "counter", "Actions refused since the start.", counters.refusals.load(ordering: .relaxed))
-        figure("waiters", "gauge", "Requests that wait for a change.", waiters)
+        figure("waiters", "gauge", "Requests that wait for a change, streams included.", waiters)
+        figure("streams", "gauge", "Streams.", streams)
         figure("mailbox_actions", "gauge", "Actions that wait for a turn.", mailbox)
         figure("journal_up", "gauge", "1 while the journal takes commits.", isDurable ? 1 : 0)
         if let statistics {
