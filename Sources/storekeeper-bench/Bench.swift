@@ -1,0 +1,52 @@
+internal import Benchmarking
+
+/// How much is measured.
+struct Effort {
+    var runs: Int
+    var seconds: Int
+    var soakSeconds: Int
+    var isQuick: Bool
+    var hasPeers: Bool
+
+    /// A number of connections, objects or commits: as asked for, or few when it is only to be seen that it works.
+    func count(_ full: Int) -> Int { isQuick ? min(full, 200) : full }
+}
+
+/// What a scenario works with.
+struct Bench {
+    let workplace: Workplace
+    let effort: Effort
+}
+
+/// Something to be measured, by name.
+struct Scenario: Sendable {
+    let name: String
+    let summary: String
+    private let measure: @Sendable (Bench, inout Finding) throws -> Void
+
+    init(_ name: String, _ summary: String, _ measure: @escaping @Sendable (Bench, inout Finding) throws -> Void) {
+        self.name = name
+        self.summary = summary
+        self.measure = measure
+    }
+
+    func run(_ bench: Bench) throws -> Finding {
+        var finding = Finding(scenario: name, summary: summary)
+        try measure(bench, &finding)
+        return finding
+    }
+
+    static var all: [Scenario] {
+        Throughput.scenarios + [
+            WakeOneSelection.scenario, WakeOneOfMany.scenario, Streams.scenario, MoveObject.scenario,
+            GetObject.scenario, Start.scenario, Scaling.scenario, Soak.scenario,
+        ]
+    }
+}
+
+/// Ends the benchmarks with a sentence.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
