@@ -14,9 +14,12 @@ extension Double {
         return "\(sign)\(padded.dropLast(digits)).\(padded.suffix(digits))"
     }
 
-    /// The number with about three digits that mean something, and thousands as commas: `0.123`, `12.3`, `123`, `12,345`.
+    /// The number as a reader wants it, such as `0.123`, `12.3`, `12,345` and `2`.
+    ///
+    /// About three digits that mean something, commas at thousands, and whole numbers as such.
     package var readable: String {
         let size = abs(self)
+        if size == size.rounded(), isFinite { return fixed(0).grouped }
         if size < 1 { return fixed(3) }
         if size < 10 { return fixed(2) }
         if size < 100 { return fixed(1) }

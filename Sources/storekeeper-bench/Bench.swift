@@ -33,12 +33,13 @@ struct Scenario: Sendable {
     func run(_ bench: Bench) throws -> Finding {
         var finding = Finding(scenario: name, summary: summary)
         try measure(bench, &finding)
+        if bench.effort.isQuick { finding.remarks.append("quick: one short run with few connections and small states") }
         return finding
     }
 
     static var all: [Scenario] {
-        Throughput.scenarios + [
-            WakeOneSelection.scenario, WakeOneOfMany.scenario, Streams.scenario, MoveObject.scenario,
+        Throughput.scenarios + Wakes.scenarios + [
+            WakeOneOfMany.scenario, MoveObject.scenario,
             GetObject.scenario, Start.scenario, Scaling.scenario, Soak.scenario,
         ]
     }

@@ -22,7 +22,9 @@ enum Machine {
         {
             facts.append(Report.Fact("libraries", versions))
         }
-        for (name, arguments) in [("wrk", ["-v"]), ("nginx", ["-v"]), ("redis-server", ["-v"]), ("node", ["-v"])] {
+        for (name, arguments) in [
+            ("swift", ["--version"]), ("wrk", ["-v"]), ("nginx", ["-v"]), ("redis-server", ["-v"]), ("node", ["-v"]),
+        ] {
             if let version = output(workplace, name, arguments) { facts.append(Report.Fact(name, version)) }
         }
         return facts

@@ -43,16 +43,15 @@ enum Scaling {
             let server = try Contestant.startStorekeeper(bench.workplace, data: "none")
             defer { stop(server, &finding) }
             try Objects.fill(server, 100)
-            let party = try Party(server, count)
+            let party = try Party(server, .longPoll, count)
             var times: [Double] = []
             for run in 0..<bench.effort.runs + 1 {
-                try party.park()
-                if let time = try party.wake(.answer).lastMilliseconds, run > 0 { times.append(time) }
+                if let time = try party.round().lastMilliseconds, run > 0 { times.append(time) }
             }
             if let time = times.median { last.points.append(.init(Double(count), time)) }
-            try party.park()
+            let fleet = try party.assemble()
             if let cost = try cost(server, Objects.moves(among: 0..<100), bench) {
-                commit.points.append(.init(Double(count), cost))
+                commit.points.append(.init(Double(fleet.count), cost))
             }
         }
         return [

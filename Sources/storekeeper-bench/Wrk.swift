@@ -10,18 +10,15 @@ enum Wrk {
         _ server: Server, _ requests: [LoadRequest], connections: Int, seconds: Int, in workplace: Workplace
     ) throws -> Reading {
         guard let wrk = workplace.installed("wrk") else { throw Failure("wrk is not installed: apt-get install wrk") }
-        let process: ChildProcess
-        let before: Double
         var arguments = ["-t1", "-c\(connections)", "-d\(seconds)s", "--latency"]
         if requests.count == 1, requests[0].method == "GET", requests[0].fields.isEmpty {
             arguments.append("http://127.0.0.1:\(server.port)\(requests[0].path)")
         } else {
-            let script = try workplace.file("requests.lua", script(requests))
+            let script = try workplace.file("requests.lua", LoadRequest.wrkScript(requests))
             arguments += ["-s", script.path, "http://127.0.0.1:\(server.port)/"]
         }
-        before = server.cpuMicroseconds
-        process = try ChildProcess(wrk, arguments, in: workplace)
-        let text = try process.finish()
+        let before = server.cpuMicroseconds
+        let text = try ChildProcess(wrk, arguments, in: workplace).finish()
         let spent = server.cpuMicroseconds - before
         guard let report = WrkReport(text) else { throw Failure("wrk has said: \(text.suffix(500))") }
         guard report.complaints.isEmpty else {
@@ -34,9 +31,5 @@ enum Wrk {
         reading.p99Milliseconds = report.p99Milliseconds
         reading.residentKiB = server.residentKiB
         return reading
-    }
-
-    private static func script(_ requests: [LoadRequest]) -> String {
-        LoadRequest.wrkScript(requests)
     }
 }

@@ -24,7 +24,7 @@ struct FigureTests {
         "numbers are written with the digits that mean something",
         arguments: [
             (0.1234, "0.123"), (1.005, "1.00"), (9.996, "10.00"), (12.34, "12.3"), (123.4, "123"),
-            (1_234_567, "1,234,567"), (-0.5, "-0.500"), (.nan, "-"),
+            (1_234_567, "1,234,567"), (2, "2"), (-0.5, "-0.500"), (.nan, "-"),
         ])
     func readable(number: Double, text: String) {
         #expect(number.readable == text)

@@ -32,8 +32,8 @@ struct PrintingTests {
             finding.text == """
                 get: GET of a small state
                   who          CPU us/request  C's CPU / its
-                  C                      8.00           1.00
-                  storekeeper            10.0           0.80
+                  C                         8           1.00
+                  storekeeper              10           0.80
                   aim                        found          wanted
                   CPU of C / of storekeeper  0.800  at least 0.950  missed by 16 %
                 note: nobody else took part
