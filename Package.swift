@@ -143,6 +143,21 @@ for suite in [
 // Reads the source tree: the import table, reasons beside unchecked statements, what the Dockerfile copies.
 package.targets.append(.testTarget(name: "PackageTests"))
 
+// The micro-benchmarks see what adopters do not, so they are part of this package; but nobody else is to fetch what they
+// are written with. STOREKEEPER_MICRO_BENCHMARKS=1 swift package --scratch-path .build-micro benchmark
+if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []))
+    package.targets.append(
+        .executableTarget(
+            name: "MicroBenchmarks",
+            dependencies: [
+                "StateJSON", "StateStore",
+                .product(name: "Benchmark", package: "benchmark"),
+            ],
+            path: "Tests/Benchmarks/MicroBenchmarks",
+            plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]))
+}
+
 for target in package.targets
 where [.regular, .executable, .test].contains(target.type)
     && !["CSimdjson", "microhttpd-limit"].contains(target.name)
