@@ -44,7 +44,7 @@ struct ChildProcess {
         workplace.started(process.processIdentifier)
     }
 
-    /// What it has printed so far.
+    /// What it has printed so far; nothing if its file has gone, as the whole directory does at an interrupt.
     var text: String { (try? String(contentsOf: output, encoding: .utf8)) ?? "" }
 
     /// Waits until this has a value.

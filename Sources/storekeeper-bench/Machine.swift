@@ -17,6 +17,7 @@ enum Machine {
         if let commit = output(workplace, "git", ["-C", workplace.binaries.path, "describe", "--always", "--dirty"]) {
             facts.append(Report.Fact("commit", commit))
         }
+        // Should it not be built, the first scenario says so.
         if let limit = try? workplace.binary("microhttpd-limit"),
             let versions = output(workplace, limit, ["--version"])
         {
@@ -58,7 +59,9 @@ enum Machine {
         workplace.installed(program).flatMap { output(workplace, $0, arguments) }
     }
 
-    /// The first line that a program prints; some end with an error after telling their version.
+    /// The first line that a program prints; nil if it does not start, for a version is all that is lost.
+    ///
+    /// Some end with an error after telling their version.
     private static func output(_ workplace: Workplace, _ program: URL, _ arguments: [String]) -> String? {
         guard let process = try? ChildProcess(program, arguments, in: workplace) else { return nil }
         _ = try? process.finish()

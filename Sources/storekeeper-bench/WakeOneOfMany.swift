@@ -20,10 +20,10 @@ enum WakeOneOfMany {
         }
         let control = try Connection(busy.port)
         let tag = try control.ask(.get("/v1/state/canvas/objects/0")).frame.fields["etag"] ?? ""
-        let fleet = try Fleet(watchersCount, busy.port)
         finding.series = [Series(who: "none parked"), Series(who: "\(watchersCount) parked")]
         for _ in 0..<bench.effort.runs {
-            // The watchers' wait ends by itself after 50 seconds: it begins anew for each run.
+            // A wait ends by itself after 50 seconds: it begins anew for each run.
+            let fleet = try Fleet(watchersCount, busy.port)
             try fleet.send { index in
                 LoadRequest.get("/v1/state/canvas/objects/\(index)?wait=50", fields: [("If-None-Match", tag)]).bytes
             }
@@ -35,8 +35,7 @@ enum WakeOneOfMany {
             }
             let early = try fleet.receive(.answer, count: 1, seconds: 0.2)
             guard early.isEmpty else { throw Failure("\(early.count) were woken by moves of other objects") }
-            try wakeEach(of: [0, watchersCount / 2, watchersCount - 1], fleet, control, busy, &finding)
-            try release(fleet, control, busy, watchersCount)
+            try wakeEach(of: [0, watchersCount / 2, watchersCount - 1], fleet, control)
         }
         if let ratio = finding.series[1].ratio(of: \.cpuMicroseconds, to: finding.series[0]) {
             finding.judgements.append(Judgement("commit with all parked / with none", ratio, .atMost, 2))
@@ -45,7 +44,7 @@ enum WakeOneOfMany {
 
     /// Moves watched objects, one after the other: each time only its own watcher may have an answer.
     private static func wakeEach(
-        of ids: [Int], _ fleet: Fleet, _ control: Connection, _ server: Server, _ finding: inout Finding
+        of ids: [Int], _ fleet: Fleet, _ control: Connection
     ) throws {
         for id in ids {
             try control.ask(move(id, to: 5))
@@ -54,17 +53,6 @@ enum WakeOneOfMany {
         }
         // Back to where all are alike.
         for id in ids { try control.ask(move(id, to: 0)) }
-    }
-
-    /// Ends all waits by a move of every watched object there and back, so that the next run can begin.
-    private static func release(_ fleet: Fleet, _ control: Connection, _ server: Server, _ count: Int) throws {
-        let lines = { (x: Int) in
-            (0..<count).map { #"{"type":"canvas/moveObject","payload":{"id":\#($0),"x":\#(x),"y":0}}"# }
-        }
-        try control.load(lines(5))
-        _ = try fleet.receive(.answer, count: count - 3, seconds: 30)
-        try control.load(lines(0))
-        try fleet.drain(seconds: 0.2)
     }
 
     private static func move(_ id: Int, to x: Int) -> LoadRequest {

@@ -18,7 +18,9 @@ struct Places: Domain {
     struct State: StateType {
         var places = EntityTable<Int, Place>()
 
-        init(count: Int = 0) {
+        init() {}
+
+        init(count: Int) {
             for id in 0..<count { places[id] = Place(x: 0, y: 0, label: "place \(id)") }
         }
     }
