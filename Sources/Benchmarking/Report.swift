@@ -38,30 +38,13 @@ package struct Finding: Codable, Equatable, Sendable {
         var table = Table([
             "who", "CPU us/request", "requests/s", "p50 ms", "p99 ms", "last ms", "RSS", "C's CPU / its",
         ])
-        let yardstick = series(of: "C")
-        for one in series {
-            let median = one.median
-            let memory: String? =
-                median.residentEachKiB.map { "\($0.fixed(1)) KiB each" }
-                ?? median.residentKiB.map { "\(($0 / 1024).fixed(0)) MiB" }
-            let ratio = yardstick?.ratio(of: \.cpuMicroseconds, to: one)
-            table.add([
-                one.who, median.cpuMicroseconds?.readable, median.perSecond?.readable, median.p50Milliseconds?.readable,
-                median.p99Milliseconds?.readable, median.lastMilliseconds?.readable, memory, ratio?.fixed(2),
-            ])
-        }
+        for one in series { table.add([one.who] + cells(of: one)) }
         return table
     }
 
     private var judgementTable: Table {
         var table = Table(["aim", "found", "wanted", ""])
-        for judgement in judgements {
-            table.add([
-                judgement.subject, judgement.figure.readable,
-                "\(judgement.bound.rawValue) \(judgement.wanted.readable)",
-                judgement.verdict,
-            ])
-        }
+        for judgement in judgements { table.add(judgement.cells) }
         return table
     }
 }

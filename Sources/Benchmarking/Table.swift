@@ -13,11 +13,22 @@ package struct Table: Equatable, Sendable {
         rows.append(cells.map { $0 ?? "-" })
     }
 
-    /// The lines: the first column to the left, the others to the right.
-    package var text: String {
-        let columns = rows[0].indices.filter { column in
+    /// The same table in Markdown.
+    package var markdown: String {
+        let lines = rows.map { row in "| \(columns.map { row[$0] }.joined(separator: " | ")) |" }
+        let rule = "|" + columns.map { _ in " --- |" }.joined()
+        return ([lines[0], rule] + lines.dropFirst()).joined(separator: "\n")
+    }
+
+    private var columns: [Int] {
+        rows[0].indices.filter { column in
             rows.count == 1 || rows.dropFirst().contains { $0[column] != "-" }
         }
+    }
+
+    /// The lines: the first column to the left, the others to the right.
+    package var text: String {
+        let columns = columns
         let widths = columns.map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
             let cells = zip(columns, widths).enumerated().map { index, column in

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Benchmarking
 internal import Foundation
+internal import Glibc
 
 /// `storekeeper-bench`: measures the server against what the machine can do, and prints what it finds.
 @main
@@ -27,6 +28,12 @@ struct StorekeeperBench: ParsableCommand {
     @Option(help: "Write the report to this file as JSON.")
     var json: String?
 
+    @Option(help: "Write the medians and the aims to this file as Markdown.")
+    var markdown: String?
+
+    @Option(help: "Measure nothing: print, write and draw what was written to this file with --json.")
+    var from: String?
+
     @Option(help: "Draw the curves into this directory.")
     var svg: String?
 
@@ -45,6 +52,11 @@ struct StorekeeperBench: ParsableCommand {
     }
 
     func run() throws {
+        if let from {
+            let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: URL(fileURLWithPath: from)))
+            for finding in report.findings { print(finding.text) }
+            return try keep(report)
+        }
         let effort =
             quick
             ? Effort(runs: 1, seconds: 1, soakSeconds: 4, isQuick: true, hasPeers: !noPeers)
@@ -68,11 +80,20 @@ struct StorekeeperBench: ParsableCommand {
         for scenario in Scenario.all where scenarios.isEmpty || scenarios.contains(scenario.name) {
             let finding = try scenario.run(bench)
             print(finding.text)
+            // A pipe or a file is to have it now, too.
+            fflush(nil)
             report.findings.append(finding)
             // After each, so that what was found is kept if a later one fails.
-            if let json { try Self.encode(report).write(to: URL(fileURLWithPath: json), options: .atomic) }
-            if let svg { try Self.draw(finding.charts, into: URL(fileURLWithPath: svg)) }
+            try keep(report)
         }
+    }
+
+    private func keep(_ report: Report) throws {
+        if let json { try Self.encode(report).write(to: URL(fileURLWithPath: json), options: .atomic) }
+        if let markdown {
+            try Data(report.markdown.utf8).write(to: URL(fileURLWithPath: markdown), options: .atomic)
+        }
+        if let svg { try Self.draw(report.findings.flatMap(\.charts), into: URL(fileURLWithPath: svg)) }
     }
 
     private static func encode(_ report: Report) throws -> Data {

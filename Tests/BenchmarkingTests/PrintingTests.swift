@@ -41,6 +41,31 @@ struct PrintingTests {
                 """)
     }
 
+    @Test("a page of documentation has the facts, the medians and the aims")
+    func page() {
+        var reading = Reading()
+        reading.cpuMicroseconds = 8
+        var finding = Finding(scenario: "get", summary: "GET of a small state")
+        finding.series = [Series(who: "C", runs: [reading])]
+        finding.judgements = [Judgement("CPU of C / of storekeeper", 0.8, .atLeast, 0.95)]
+        var report = Report(facts: [.init("CPU", "a fast one"), .init("cores", "2")])
+        report.findings = [finding]
+
+        #expect(
+            report.markdown == """
+                CPU: a fast one; cores: 2.
+
+                | scenario | who | CPU us | C's CPU / its |
+                | --- | --- | --- | --- |
+                | get | C | 8 | 1.00 |
+
+                | scenario | aim | found | wanted |  |
+                | --- | --- | --- | --- | --- |
+                | get | CPU of C / of storekeeper | 0.800 | at least 0.950 | missed by 16 % |
+
+                """)
+    }
+
     @Test("a decade is as wide as the next, and a curve has a dot for each point")
     func drawing() {
         let chart = Chart(

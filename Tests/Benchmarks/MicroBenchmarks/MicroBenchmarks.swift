@@ -6,7 +6,7 @@ import StateStore
 
 let benchmarks: @Sendable () -> Void = {
     Benchmark.defaultConfiguration = .init(
-        metrics: [.cpuTotal, .wallClock, .throughput], timeUnits: .nanoseconds, scalingFactor: .kilo,
+        metrics: [.wallClock, .throughput], timeUnits: .nanoseconds, scalingFactor: .kilo,
         maxDuration: .seconds(2))
 
     turns()
