@@ -30,11 +30,18 @@ struct Scenario: Sendable {
         self.measure = measure
     }
 
-    func run(_ bench: Bench) throws -> Finding {
+    /// Measures it; what went wrong is among the remarks, with all that was found until then.
+    func run(_ bench: Bench) -> (finding: Finding, isComplete: Bool) {
         var finding = Finding(scenario: name, summary: summary)
-        try measure(bench, &finding)
+        var isComplete = true
+        do {
+            try measure(bench, &finding)
+        } catch {
+            isComplete = false
+            finding.remarks.append("not finished: \(error)")
+        }
         if bench.effort.isQuick { finding.remarks.append("quick: one short run with few connections and small states") }
-        return finding
+        return (finding, isComplete)
     }
 
     static var all: [Scenario] {

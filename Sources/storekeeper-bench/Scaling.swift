@@ -40,18 +40,13 @@ enum Scaling {
         var last = Chart.Curve("storekeeper")
         var commit = Chart.Curve("a commit elsewhere")
         for count in sizes([1, 10, 100, 1000, 10_000, 19_000], bench) {
-            let server = try Contestant.startStorekeeper(bench.workplace, data: "none")
-            defer { stop(server, &finding) }
-            try Objects.fill(server, 100)
-            let party = try Party(server, .longPoll, count)
-            var times: [Double] = []
-            for run in 0..<bench.effort.runs + 1 {
-                if let time = try party.round().lastMilliseconds, run > 0 { times.append(time) }
-            }
-            if let time = times.median { last.points.append(.init(Double(count), time)) }
-            let fleet = try party.assemble()
-            if let cost = try cost(server, Objects.moves(among: 0..<100), bench) {
-                commit.points.append(.init(Double(fleet.count), cost))
+            do {
+                let (time, cost) = try waiters(count, bench, &finding)
+                if let time { last.points.append(.init(Double(count), time)) }
+                if let cost { commit.points.append(.init(Double(count), cost)) }
+            } catch {
+                // The curves go on without this point; that it is missing has to be said.
+                finding.remarks.append("\(count) waiters: \(error)")
             }
         }
         return [
@@ -62,6 +57,21 @@ enum Scaling {
                 name: "scaling-elsewhere", title: "Cost of a commit that concerns none of those who wait",
                 sizes: "waiters", figures: "CPU us", curves: [commit]),
         ]
+    }
+
+    /// The same for one number of waiters.
+    private static func waiters(
+        _ count: Int, _ bench: Bench, _ finding: inout Finding
+    ) throws -> (last: Double?, commit: Double?) {
+        let server = try Contestant.startStorekeeper(bench.workplace, data: "none")
+        defer { stop(server, &finding) }
+        try Objects.fill(server, 100)
+        let party = try Party(server, .longPoll, count)
+        // The first is to be warm.
+        let times = try (0..<bench.effort.runs + 1).map { _ in try party.round().lastMilliseconds }.dropFirst()
+        let fleet = try party.assemble()
+        let commit = try withExtendedLifetime(fleet) { try cost(server, Objects.moves(among: 0..<100), bench) }
+        return (times.compactMap { $0 }.median, commit)
     }
 
     /// The time until a server is ready, by the length of its journal.

@@ -64,28 +64,26 @@ struct StorekeeperBench: ParsableCommand {
         _ = Fleet.raiseDescriptorLimit()
         let workplace = try Workplace()
         defer { workplace.close() }
-        do {
-            try measure(Bench(workplace: workplace, effort: effort))
-        } catch {
-            // The servers' logs are gone with the directory; what they said last is in the error.
-            print("storekeeper-bench: \(error)")
-            throw ExitCode.failure
-        }
+        guard try measure(Bench(workplace: workplace, effort: effort)) else { throw ExitCode.failure }
     }
 
-    private func measure(_ bench: Bench) throws {
+    /// Runs the scenarios; false if one of them could not be finished.
+    private func measure(_ bench: Bench) throws -> Bool {
+        var isComplete = true
         var report = Report(facts: Machine.facts(bench.workplace))
         for fact in report.facts { print("\(fact.name): \(fact.value)") }
         print("")
         for scenario in Scenario.all where scenarios.isEmpty || scenarios.contains(scenario.name) {
-            let finding = try scenario.run(bench)
-            print(finding.text)
+            let result = scenario.run(bench)
+            print(result.finding.text)
+            isComplete = isComplete && result.isComplete
             // A pipe or a file is to have it now, too.
             fflush(nil)
-            report.findings.append(finding)
+            report.findings.append(result.finding)
             // After each, so that what was found is kept if a later one fails.
             try keep(report)
         }
+        return isComplete
     }
 
     private func keep(_ report: Report) throws {
