@@ -3,7 +3,7 @@ extension Chart {
     package var svg: String {
         let width = 720.0
         let height = 400.0
-        let xs = LogScale(curves.flatMap { $0.points.map(\.size) }, from: 76, to: width - 24)
+        let xs = LogScale(curves.flatMap { $0.points.map(\.size) }, from: 76, to: width - 44)
         let ys = LogScale(curves.flatMap { $0.points.map(\.figure) }, from: height - 56, to: 76)
         var lines = [
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 \(width.fixed(0)) \(height.fixed(0))\" role=\"img\">",
@@ -15,7 +15,7 @@ extension Chart {
         lines.append(text((xs.start + xs.end) / 2, height - 12, sizes, "middle"))
         lines.append(text(24, 60, figures, "start"))
         for (index, curve) in curves.enumerated() { lines += draw(curve, colour: index % Self.coloursCount, xs, ys) }
-        lines += legend(endingAt: width - 24)
+        lines += legend(endingAt: width - 44)
         lines.append("</svg>")
         return lines.joined(separator: "\n") + "\n"
     }
@@ -63,7 +63,7 @@ extension Chart {
         for (index, curve) in curves.enumerated().reversed() {
             lines.append(text(x, 60, curve.name, "end"))
             // About the width of the name in this font.
-            x -= Double(curve.name.count) * 7 + 12
+            x -= Double(curve.name.count) * 7.5 + 12
             lines.append("<circle class=\"c\(index % Self.coloursCount)\" cx=\"\(x.fixed(1))\" cy=\"56\" r=\"4\"/>")
             x -= 16
         }

@@ -10,7 +10,8 @@ enum Wrk {
         _ server: Server, _ requests: [LoadRequest], connections: Int, seconds: Int, in workplace: Workplace
     ) throws -> Reading {
         guard let wrk = workplace.installed("wrk") else { throw Failure("wrk is not installed: apt-get install wrk") }
-        var arguments = ["-t1", "-c\(connections)", "-d\(seconds)s", "--latency"]
+        // An answer that is slow is a slow answer, not an error after two seconds.
+        var arguments = ["-t1", "-c\(connections)", "-d\(seconds)s", "--latency", "--timeout", "20s"]
         if requests.count == 1, requests[0].method == "GET", requests[0].fields.isEmpty {
             arguments.append("http://127.0.0.1:\(server.port)\(requests[0].path)")
         } else {

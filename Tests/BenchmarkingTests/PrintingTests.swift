@@ -75,8 +75,8 @@ struct PrintingTests {
         let svg = chart.svg
 
         #expect(svg.contains("Cost &lt; limit"))
-        // 76 to 696 for 100 to 10,000; 344 to 76 for 10 to 100.
-        #expect(svg.contains("points=\"76.0,344.0 386.0,263.3 696.0,76.0\""))
+        // 76 to 676 for 100 to 10,000; 344 to 76 for 10 to 100.
+        #expect(svg.contains("points=\"76.0,344.0 376.0,263.3 676.0,76.0\""))
         #expect(svg.split(separator: "<circle").count - 1 == 3 + 1)
         #expect(svg.contains(">10,000</text>"))
     }
