@@ -105,13 +105,30 @@ let package = Package(
             ],
             // Debian: libjemalloc-dev. A turn makes and drops many small things at once, on one thread: a tenth of a POST.
             linkerSettings: [.linkedLibrary("jemalloc")]),
+        // What the benchmarks compare with: the same conversations in C on libmicrohttpd, with the least work behind.
+        .executableTarget(
+            name: "microhttpd-limit",
+            cSettings: [.define("_GNU_SOURCE")],
+            linkerSettings: [.linkedLibrary("microhttpd"), .linkedLibrary("sqlite3")]),
+        // What the benchmarks know: readings, medians, aims, tables and drawings; pure.
+        .target(name: "Benchmarking"),
+        // epoll, for the benchmarks' own clients.
+        .systemLibrary(name: "CEpoll"),
+        // The benchmarks: start the servers, load them, measure them.
+        .executableTarget(
+            name: "storekeeper-bench",
+            dependencies: [
+                "Benchmarking", "CEpoll",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
     ],
+    cLanguageStandard: .c11,
     cxxLanguageStandard: .cxx17
 )
 
 for suite in [
     "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
-    "StateServerTesting", "Showcase",
+    "StateServerTesting", "Showcase", "Benchmarking",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(
@@ -126,7 +143,25 @@ for suite in [
 // Reads the source tree: the import table, reasons beside unchecked statements, what the Dockerfile copies.
 package.targets.append(.testTarget(name: "PackageTests"))
 
-for target in package.targets where [.regular, .executable, .test].contains(target.type) && target.name != "CSimdjson" {
+// The micro-benchmarks see what adopters do not, so they are part of this package; but nobody else is to fetch what they
+// are written with. STOREKEEPER_MICRO_BENCHMARKS=1 swift package --scratch-path .build-micro benchmark
+if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []))
+    package.targets.append(
+        .executableTarget(
+            name: "MicroBenchmarks",
+            dependencies: [
+                "StateJSON", "StateStore",
+                .product(name: "Benchmark", package: "benchmark"),
+            ],
+            path: "Tests/Benchmarks/MicroBenchmarks",
+            plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]))
+}
+
+for target in package.targets
+where [.regular, .executable, .test].contains(target.type)
+    && !["CSimdjson", "microhttpd-limit"].contains(target.name)
+{
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),

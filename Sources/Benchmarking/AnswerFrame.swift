@@ -1,0 +1,49 @@
+/// Where an HTTP/1.1 answer with a `Content-Length` begins and ends among the bytes that have come.
+package struct AnswerFrame: Equatable, Sendable {
+    /// The status, such as 200.
+    package var status: Int
+    /// Bytes of the head, the empty line included.
+    package var headCount: Int
+    /// Bytes of the body, as the head promises it; nil where it promises none, as for a stream.
+    package var bodyCount: Int?
+    /// The fields, with names in lower case.
+    package var fields: [String: String]
+
+    /// Bytes of the whole answer; nil for a stream, which ends with its connection.
+    package var count: Int? { bodyCount.map { headCount + $0 } }
+
+    /// Reads the head; nil while it is not complete, or when it is none.
+    package init?(_ bytes: some RandomAccessCollection<UInt8>) {
+        guard let headCount = Self.headCount(of: bytes) else { return nil }
+        let lines = String(decoding: bytes.prefix(headCount - 4), as: UTF8.self).split(
+            separator: "\r\n", omittingEmptySubsequences: false)
+        let words = lines[0].split(separator: " ", maxSplits: 2)
+        guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else { return nil }
+        self.headCount = headCount
+        self.status = status
+        var fields: [String: String] = [:]
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            fields[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
+        }
+        self.fields = fields
+        bodyCount = status == 304 || status == 204 ? 0 : fields["content-length"].flatMap { Int($0) }
+    }
+
+    /// Bytes up to the end of the first empty line; nil while there is none.
+    package static func headCount(of bytes: some RandomAccessCollection<UInt8>) -> Int? {
+        var lineIsEmpty = false
+        var count = 0
+        for byte in bytes {
+            count += 1
+            switch byte {
+            case UInt8(ascii: "\n"):
+                if lineIsEmpty { return count }
+                lineIsEmpty = true
+            case UInt8(ascii: "\r"): break
+            default: lineIsEmpty = false
+            }
+        }
+        return nil
+    }
+}

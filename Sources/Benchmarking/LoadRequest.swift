@@ -1,0 +1,78 @@
+/// A request that is sent again and again, for wrk and for raw sockets alike.
+package struct LoadRequest: Equatable, Sendable {
+    /// Such as `GET`.
+    package var method: String
+    /// The target, with its query.
+    package var path: String
+    /// Fields beside `Host` and `Content-Length`.
+    package var fields: [(name: String, value: String)]
+    /// Nothing for a GET.
+    package var body: String
+
+    /// A request of this method.
+    package init(_ method: String, _ path: String, fields: [(name: String, value: String)] = [], body: String = "") {
+        self.method = method
+        self.path = path
+        self.fields = fields
+        self.body = body
+    }
+
+    /// A GET with these fields.
+    package static func get(_ path: String, fields: [(name: String, value: String)] = []) -> LoadRequest {
+        LoadRequest("GET", path, fields: fields)
+    }
+
+    /// A POST with a JSON body.
+    package static func post(_ path: String, json: String) -> LoadRequest {
+        LoadRequest("POST", path, fields: [("Content-Type", "application/json")], body: json)
+    }
+
+    /// The request as it goes over the wire.
+    package var bytes: [UInt8] {
+        var text = "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        for field in fields { text += "\(field.name): \(field.value)\r\n" }
+        if method != "GET" { text += "Content-Length: \(body.utf8.count)\r\n" }
+        return Array((text + "\r\n" + body).utf8)
+    }
+
+    /// Compares what is sent.
+    package static func == (one: LoadRequest, other: LoadRequest) -> Bool { one.bytes == other.bytes }
+
+    /// A script that makes wrk send these requests in turn.
+    ///
+    /// All are written out before the load begins, so that wrk's own work stays the same however many there are.
+    package static func wrkScript(_ requests: [LoadRequest]) -> String {
+        let texts = requests.map { request in
+            let fields = request.fields.map { "[\(quoted($0.name))] = \(quoted($0.value))" }.joined(separator: ", ")
+            let body = request.method == "GET" ? "nil" : quoted(request.body)
+            return "        wrk.format(\(quoted(request.method)), \(quoted(request.path)), {\(fields)}, \(body)),"
+        }
+        return """
+            local requests, turn = {}, 0
+            function init(args)
+                requests = {
+            \(texts.joined(separator: "\n"))
+                }
+            end
+            function request()
+                turn = turn % #requests + 1
+                return requests[turn]
+            end
+
+            """
+    }
+
+    /// A Lua string in double quotes.
+    private static func quoted(_ text: String) -> String {
+        var result = "\""
+        for character in text {
+            switch character {
+            case "\"", "\\": result += "\\\(character)"
+            case "\n": result += "\\n"
+            case "\r": result += "\\r"
+            default: result.append(character)
+            }
+        }
+        return result + "\""
+    }
+}

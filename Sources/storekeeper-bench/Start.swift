@@ -1,0 +1,61 @@
+internal import Benchmarking
+internal import Foundation
+
+/// How long a start takes when the journal is long.
+enum Start {
+    static let scenario = Scenario(
+        "start", "start with a journal of 1,000,000 commits: after an orderly stop, and after the process was killed"
+    ) { bench, finding in
+        let count = bench.effort.isQuick ? 10_000 : 1_000_000
+        let data = bench.workplace.path("data").path
+        try fill(data, to: count, bench)
+        finding.series = [Series(who: "after SIGTERM"), Series(who: "after SIGKILL")]
+        for _ in 0..<min(3, bench.effort.runs) {
+            finding.series[0].runs.append(
+                try start(data, bench) { server in
+                    // So much after the newest snapshot, as a crash leaves it.
+                    let lines = Array(repeating: Conversation.action, count: bench.effort.count(5000))
+                    try Connection(server.port).load(lines)
+                    for process in server.processes { process.kill() }
+                })
+            finding.series[1].runs.append(try start(data, bench) { try $0.stop() })
+        }
+        for series in finding.series {
+            guard let last = series.median.lastMilliseconds else { continue }
+            finding.judgements.append(Judgement("seconds until ready \(series.who)", last / 1000, .atMost, 5))
+        }
+    }
+
+    /// Makes a journal of so many commits, as a server has written it that was stopped in good order.
+    static func fill(_ data: String, to count: Int, _ bench: Bench) throws {
+        let server = try Contestant.startStorekeeper(bench.workplace, data: data)
+        let connection = try Connection(server.port)
+        let version = try Int(connection.version())
+        for start in stride(from: version, to: count, by: 50_000) {
+            try connection.load(Array(repeating: Conversation.action, count: min(50_000, count - start)))
+        }
+        try server.stop()
+    }
+
+    /// Starts on a journal, measures, and ends it in this way.
+    static func start(_ data: String, _ bench: Bench, ending: (Server) throws -> Void) throws -> Reading {
+        let begun = ContinuousClock.now
+        let server = try Contestant.startStorekeeper(bench.workplace, data: data)
+        var reading = Reading()
+        reading.lastMilliseconds = begun.duration(to: .now) / .milliseconds(1)
+        reading.residentKiB = server.residentKiB
+        try ending(server)
+        return reading
+    }
+}
+
+extension Connection {
+    /// How many commits the state has behind it.
+    func version() throws -> UInt64 {
+        let cursor = try ask(.get("/v1")).frame.fields["state-cursor"] ?? ""
+        guard let version = cursor.split(separator: ".").last.flatMap({ UInt64($0) }) else {
+            throw Failure("\(cursor) is not a cursor")
+        }
+        return version
+    }
+}

@@ -1,0 +1,109 @@
+internal import ArgumentParser
+internal import Benchmarking
+internal import Foundation
+internal import Glibc
+
+/// `storekeeper-bench`: measures the server against what the machine can do, and prints what it finds.
+@main
+struct StorekeeperBench: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "storekeeper-bench",
+        abstract:
+            "Measure the server beside a minimal C program on the same library, and beside others that are installed.",
+        discussion: "Scenarios, all of them by default:\n"
+            + Scenario.all.map { "  \($0.name): \($0.summary)" }.joined(separator: "\n"))
+
+    @Argument(help: "Which scenarios to run.")
+    var scenarios: [String] = []
+
+    @Option(help: "How often each server is measured in each scenario, in turn with the others.")
+    var runs = 5
+
+    @Option(help: "How many seconds one load lasts.")
+    var seconds = 3
+
+    @Option(help: "How many seconds of actions the soak scenario lasts.")
+    var soakSeconds = 60
+
+    @Option(help: "Write the report to this file as JSON.")
+    var json: String?
+
+    @Option(help: "Write the medians and the aims to this file as Markdown.")
+    var markdown: String?
+
+    @Option(help: "Measure nothing: print, write and draw what was written to this file with --json.")
+    var from: String?
+
+    @Option(help: "Draw the curves into this directory.")
+    var svg: String?
+
+    @Flag(help: "One run of a second, with few connections and small states: to see that it works.")
+    var quick = false
+
+    @Flag(help: "Only the server and the C program, no others.")
+    var noPeers = false
+
+    mutating func validate() throws {
+        let known = Set(Scenario.all.map(\.name))
+        if let stranger = scenarios.first(where: { !known.contains($0) }) {
+            throw ValidationError("there is no scenario \(stranger)")
+        }
+        guard runs > 0, seconds > 0, soakSeconds > 0 else { throw ValidationError("numbers must be above 0") }
+    }
+
+    func run() throws {
+        if let from {
+            let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: URL(fileURLWithPath: from)))
+            for finding in report.findings { print(finding.text) }
+            return try keep(report)
+        }
+        let effort =
+            quick
+            ? Effort(runs: 1, seconds: 1, soakSeconds: 4, isQuick: true, hasPeers: !noPeers)
+            : Effort(runs: runs, seconds: seconds, soakSeconds: soakSeconds, isQuick: false, hasPeers: !noPeers)
+        _ = Fleet.raiseDescriptorLimit()
+        let workplace = try Workplace()
+        defer { workplace.close() }
+        guard try measure(Bench(workplace: workplace, effort: effort)) else { throw ExitCode.failure }
+    }
+
+    /// Runs the scenarios; false if one of them could not be finished.
+    private func measure(_ bench: Bench) throws -> Bool {
+        var isComplete = true
+        var report = Report(facts: Machine.facts(bench.workplace))
+        for fact in report.facts { print("\(fact.name): \(fact.value)") }
+        print("")
+        for scenario in Scenario.all where scenarios.isEmpty || scenarios.contains(scenario.name) {
+            let result = scenario.run(bench)
+            print(result.finding.text)
+            isComplete = isComplete && result.isComplete
+            // A pipe or a file is to have it now, too.
+            fflush(nil)
+            report.findings.append(result.finding)
+            // After each, so that what was found is kept if a later one fails.
+            try keep(report)
+        }
+        return isComplete
+    }
+
+    private func keep(_ report: Report) throws {
+        if let json { try Self.encode(report).write(to: URL(fileURLWithPath: json), options: .atomic) }
+        if let markdown {
+            try Data(report.markdown.utf8).write(to: URL(fileURLWithPath: markdown), options: .atomic)
+        }
+        if let svg { try Self.draw(report.findings.flatMap(\.charts), into: URL(fileURLWithPath: svg)) }
+    }
+
+    private static func encode(_ report: Report) throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return try encoder.encode(report)
+    }
+
+    private static func draw(_ charts: [Chart], into directory: URL) throws {
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        for chart in charts {
+            try Data(chart.svg.utf8).write(to: directory.appending(path: chart.name + ".svg"), options: .atomic)
+        }
+    }
+}

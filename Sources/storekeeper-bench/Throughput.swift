@@ -1,0 +1,95 @@
+internal import Benchmarking
+
+/// The same request from many connections at once, to all servers in turn.
+struct Throughput {
+    let name: String
+    let summary: String
+    let request: any KeyPath<Conversation, LoadRequest?> & Sendable
+    let storage: Contestant.Storage
+    let connections: Int
+    /// What the C program's CPU time divided by ours is to be at least.
+    let wanted: Double?
+    /// Whom to be ahead of.
+    var rival: String?
+
+    static let table: [Throughput] = [
+        Throughput(
+            name: "get", summary: "GET of an unchanged small state, 64 connections", request: \.getAsOptional,
+            storage: .memory, connections: 64, wanted: 0.95),
+        Throughput(
+            name: "post", summary: "POST of an action of 99 bytes, in memory, 64 connections", request: \.post,
+            storage: .memory, connections: 64, wanted: 0.70),
+        Throughput(
+            name: "post-durable-1", summary: "POST of an action, synced to disk, 1 connection", request: \.post,
+            storage: .disk, connections: 1, wanted: nil),
+        Throughput(
+            name: "post-durable-64", summary: "POST of an action, synced to disk, 64 connections", request: \.post,
+            storage: .disk, connections: 64, wanted: 0.80, rival: "webdis + Redis"),
+        Throughput(
+            name: "post-durable-250", summary: "POST of an action, synced to disk, 250 connections", request: \.post,
+            storage: .disk, connections: 250, wanted: 0.80, rival: "webdis + Redis"),
+    ]
+
+    static var scenarios: [Scenario] {
+        table.map { row in Scenario(row.name, row.summary) { try row.measure($0, &$1) } }
+    }
+
+    private func measure(_ bench: Bench, _ finding: inout Finding) throws {
+        var servers: [(server: Server, request: LoadRequest)] = []
+        defer { for entry in servers { stop(entry.server, &finding) } }
+        for contestant in Contestant.all(bench.effort) {
+            guard let server = try contestant.start(bench.workplace, storage) else { continue }
+            guard let request = server.conversation[keyPath: request], server.who != "nginx + nchan" || name == "get"
+            else {
+                try server.stop()
+                continue
+            }
+            servers.append((server, request))
+            // Once for nothing: caches, allocators and branch predictors are warm when it counts.
+            _ = try load(server, request, 1, bench)
+            finding.series.append(Series(who: server.who))
+        }
+        // In turn, so that what disturbs the machine disturbs all alike.
+        for _ in 0..<bench.effort.runs {
+            for (index, entry) in servers.enumerated() {
+                finding.series[index].runs.append(try load(entry.server, entry.request, bench.effort.seconds, bench))
+            }
+        }
+        judge(&finding)
+    }
+
+    private func load(_ server: Server, _ request: LoadRequest, _ seconds: Int, _ bench: Bench) throws -> Reading {
+        try Wrk.load(server, [request], connections: connections, seconds: seconds, in: bench.workplace)
+    }
+
+    private func judge(_ finding: inout Finding) {
+        guard let limit = finding.series(of: "C"), let ours = finding.series(of: "storekeeper") else { return }
+        if let wanted, let ratio = limit.ratio(of: \.cpuMicroseconds, to: ours) {
+            finding.judgements.append(Judgement("CPU of C / CPU of storekeeper", ratio, .atLeast, wanted))
+        }
+        if let rate = ours.ratio(of: \.perSecond, to: limit) {
+            finding.remarks.append("requests/s of storekeeper / of C: \(rate.fixed(2))")
+        }
+        if let rival, let theirs = finding.series(of: rival) {
+            if let ratio = theirs.ratio(of: \.cpuMicroseconds, to: ours) {
+                finding.judgements.append(Judgement("CPU of \(rival) / CPU of storekeeper", ratio, .atLeast, 1))
+            }
+            if let ratio = ours.ratio(of: \.perSecond, to: theirs) {
+                finding.judgements.append(Judgement("requests/s of storekeeper / of \(rival)", ratio, .atLeast, 1))
+            }
+        }
+    }
+}
+
+extension Conversation {
+    fileprivate var getAsOptional: LoadRequest? { self.get }
+}
+
+/// Ends a server whose figures are already there: what goes wrong is told beside them.
+func stop(_ server: Server, _ finding: inout Finding) {
+    do {
+        try server.stop()
+    } catch {
+        finding.remarks.append("\(error)")
+    }
+}

@@ -1,0 +1,101 @@
+import Benchmarking
+import Testing
+
+@Suite("What is printed and drawn")
+struct PrintingTests {
+    @Test("columns are as wide as they need to be, and those without values are left out")
+    func table() {
+        var table = Table(["who", "CPU", "last", "RSS"])
+        table.add(["C", "8.10", nil, "4 MiB"])
+        table.add(["storekeeper", "10.2", nil, nil])
+
+        #expect(
+            table.text == """
+                  who           CPU    RSS
+                  C            8.10  4 MiB
+                  storekeeper  10.2      -
+                """)
+    }
+
+    @Test("a finding shows each server beside the yardstick, then the aims, then the notes")
+    func finding() {
+        var reading = Reading()
+        reading.cpuMicroseconds = 8
+        var finding = Finding(scenario: "get", summary: "GET of a small state")
+        finding.series = [Series(who: "C", runs: [reading])]
+        reading.cpuMicroseconds = 10
+        finding.series.append(Series(who: "storekeeper", runs: [reading]))
+        finding.judgements = [Judgement("CPU of C / of storekeeper", 0.8, .atLeast, 0.95)]
+        finding.remarks = ["nobody else took part"]
+
+        #expect(
+            finding.text == """
+                get: GET of a small state
+                  who          CPU us/request  C's CPU / its
+                  C                         8           1.00
+                  storekeeper              10           0.80
+                  aim                        found          wanted
+                  CPU of C / of storekeeper  0.800  at least 0.950  missed by 16 %
+                note: nobody else took part
+
+                """)
+    }
+
+    @Test("a page of documentation has the facts, the medians and the aims")
+    func page() {
+        var reading = Reading()
+        reading.cpuMicroseconds = 8
+        var finding = Finding(scenario: "get", summary: "GET of a small state")
+        finding.series = [Series(who: "C", runs: [reading])]
+        finding.judgements = [Judgement("CPU of C / of storekeeper", 0.8, .atLeast, 0.95)]
+        var report = Report(facts: [.init("CPU", "a fast one"), .init("cores", "2")])
+        report.findings = [finding]
+
+        #expect(
+            report.markdown == """
+                CPU: a fast one; cores: 2.
+
+                | scenario | who | CPU us | C's CPU / its |
+                | --- | --- | --- | --- |
+                | get | C | 8 | 1.00 |
+
+                | scenario | aim | found | wanted |  |
+                | --- | --- | --- | --- | --- |
+                | get | CPU of C / of storekeeper | 0.800 | at least 0.950 | missed by 16 % |
+
+                """)
+    }
+
+    @Test("a decade is as wide as the next, and a curve has a dot for each point")
+    func drawing() {
+        let chart = Chart(
+            name: "x", title: "Cost < limit", sizes: "objects", figures: "us",
+            curves: [.init("a commit", points: [.init(100, 10), .init(1000, 20), .init(10_000, 100)])])
+
+        let svg = chart.svg
+
+        #expect(svg.contains("Cost &lt; limit"))
+        // 76 to 676 for 100 to 10,000; 344 to 76 for 10 to 100.
+        #expect(svg.contains("points=\"76.0,344.0 376.0,263.3 676.0,76.0\""))
+        #expect(svg.split(separator: "<circle").count - 1 == 3 + 1)
+        #expect(svg.contains(">10,000</text>"))
+    }
+
+    @Test("a chart without points is an empty one")
+    func empty() {
+        let chart = Chart(name: "x", title: "Nothing", sizes: "objects", figures: "us", curves: [.init("none")])
+
+        #expect(chart.svg.contains("points=\"\""))
+        #expect(!chart.svg.contains("nan"))
+    }
+
+    @Test("facts are found in what Linux tells")
+    func facts() {
+        #expect(Facts.kibibytes("VmRSS", in: "VmHWM:\t  9000 kB\nVmRSS:\t   1234 kB\n") == 1234)
+        #expect(Facts.value("PRETTY_NAME", in: "ID=debian\nPRETTY_NAME=\"Debian 12\"\n") == "Debian 12")
+        #expect(Facts.value("model name", in: "model name\t: Some CPU @ 2.5GHz\n") == "Some CPU @ 2.5GHz")
+        #expect(
+            Facts.metric("storekeeper_waiters", in: "# TYPE storekeeper_waiters gauge\nstorekeeper_waiters 12\n") == 12)
+        #expect(Facts.kibibytes("VmSwap", in: "") == nil)
+    }
+}

@@ -1,0 +1,65 @@
+import Benchmarking
+import Testing
+
+@Suite("What goes over the wire")
+struct TrafficTests {
+    @Test("a request has the length of its body in bytes")
+    func request() {
+        let request = LoadRequest.post("/v1/actions", json: #"{"type":"é"}"#)
+
+        #expect(
+            String(decoding: request.bytes, as: UTF8.self)
+                == "POST /v1/actions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                + "Content-Length: 13\r\n\r\n{\"type\":\"é\"}")
+    }
+
+    @Test("quotes in a body are quoted in wrk's script")
+    func script() {
+        let script = LoadRequest.wrkScript([.post("/v1/actions", json: #"{"a":1}"#), .get("/v1/state")])
+
+        #expect(
+            script.contains(
+                #"wrk.format("POST", "/v1/actions", {["Content-Type"] = "application/json"}, "{\"a\":1}"),"#))
+        #expect(script.contains(#"wrk.format("GET", "/v1/state", {}, nil),"#))
+    }
+
+    @Test("an answer ends where its length says")
+    func answer() throws {
+        let bytes = Array("HTTP/1.1 200 OK\r\nETag: \"x\"\r\ncontent-length: 2\r\n\r\n{}HTTP".utf8)
+        let frame = try #require(AnswerFrame(bytes))
+
+        #expect(frame.status == 200)
+        #expect(frame.fields["etag"] == "\"x\"")
+        #expect(frame.count == bytes.count - 4)
+        #expect(Awaited.answer.end(in: bytes) == bytes.count - 4)
+        #expect(Awaited.answer.end(in: bytes.dropLast(5)) == nil)
+    }
+
+    @Test("a 304 has no body, whatever length it states")
+    func notModified() throws {
+        let bytes = Array("HTTP/1.1 304 Not Modified\r\nContent-Length: 12\r\n\r\n".utf8)
+
+        #expect(Awaited.answer.end(in: bytes) == bytes.count)
+    }
+
+    @Test("half a head is none")
+    func halfHead() {
+        #expect(AnswerFrame(Array("HTTP/1.1 200 OK\r\nETag: 1\r\n".utf8)) == nil)
+        #expect(AnswerFrame(Array("nonsense\r\n\r\n".utf8)) == nil)
+    }
+
+    @Test("an event ends with an empty line, also inside a chunk")
+    func event() {
+        let plain = Array("id: 1\ndata: {}\n\n".utf8)
+        let chunked = Array("1b\r\nid: 1\ndata: {}\n\n\r\n".utf8)
+
+        #expect(Awaited.event.end(in: plain) == plain.count)
+        #expect(Awaited.event.end(in: chunked) == chunked.count - 2)
+        #expect(Awaited.event.end(in: plain.dropLast()) == nil)
+    }
+
+    @Test("a comment is no event")
+    func comment() {
+        #expect(Awaited.event.end(in: Array(": still here\n\nretry: 1000\n\n".utf8)) == nil)
+    }
+}
