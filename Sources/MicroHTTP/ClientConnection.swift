@@ -44,6 +44,8 @@ final class ClientConnection {
     var request: Request?
     /// What has come of its body.
     var body: [UInt8] = []
+    /// How the present request wants its answer, if it waits and could not be parked yet.
+    var parksLater: RequestManner?
     /// Whether the request came by HTTP/1.0.
     var isVersion10 = false
     /// How many bytes its requests have taken up so far, nil when that cannot be told.

@@ -11,8 +11,9 @@ import HTTPTypes
 /// it does so without shutting the socket down. The answer is written here, and when the client's next request comes
 /// the socket is handed back with `MHD_add_connection`.
 extension EventLoop {
-    /// Takes the connection of a request that waits from libmicrohttpd; always false, which is what libmicrohttpd needs
-    /// to be told, unless there is no descriptor left and the request is refused.
+    /// Takes the connection of a request that waits from libmicrohttpd; false, which is what libmicrohttpd needs to be
+    /// told, or true if that has to wait for a later pass: libmicrohttpd closes its descriptors at the end of each, so
+    /// that thousands who come at once may need more of them for a moment than there are.
     func park(
         _ connection: ClientConnection, _ exchange: Exchange, _ request: RequestManner,
         deadline: ContinuousClock.Instant?
@@ -20,14 +21,33 @@ extension EventLoop {
         if stage.refusesWaiting, exchange.fire() {
             return send(handlers.expire(exchange, .stopping), on: connection)
         }
-        guard
-            let parked = take(
-                connection, number: exchange.id, request,
-                closesAfterAnswer: request.endsConnection || hasMoreInput(connection), phase: .waiting(exchange))
-        else { return refuseForWantOfDescriptors(connection, exchange) }
-        statistics.waiting += 1
-        if let deadline { alarms.set(.exchange(parked.number), at: deadline) }
+        if let deadline { alarms.set(.exchange(exchange.id), at: deadline) }
+        guard takeWaiting(connection, exchange, request) else {
+            connection.parksLater = request
+            return hold(connection, exchange, deadline: nil)
+        }
         return false
+    }
+
+    /// Parks a connection that has been held for want of a descriptor; false if there is still none.
+    func parkHeld(_ connection: ClientConnection, _ exchange: Exchange) -> Bool {
+        guard let request = connection.parksLater else { return false }
+        let phase = connection.phase
+        guard takeWaiting(connection, exchange, request) else { return false }
+        // The books know it by the phase that it was in.
+        connection.phase = phase
+        release(connection)
+        connection.phase = .parked
+        return true
+    }
+
+    private func takeWaiting(_ connection: ClientConnection, _ exchange: Exchange, _ request: RequestManner) -> Bool {
+        let closes = request.endsConnection || hasMoreInput(connection)
+        guard
+            take(connection, number: exchange.id, request, closesAfterAnswer: closes, phase: .waiting(exchange)) != nil
+        else { return false }
+        statistics.waiting += 1
+        return true
     }
 
     /// Begins a stream; the result is ``park(_:_:_:deadline:)``'s.

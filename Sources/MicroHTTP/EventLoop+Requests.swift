@@ -53,6 +53,7 @@ extension EventLoop {
             connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
             return piece.count <= bytesLeft
         case .held(let exchange, let until):
+            if parkHeld(connection, exchange) { return false }
             if until > timeOfRound() { return true }
             suspend(connection, exchange)
             return true
@@ -68,6 +69,7 @@ extension EventLoop {
         passMoved = true
         inFlightCount -= 1
         connection.request = nil
+        connection.parksLater = nil
         connection.head = nil
         connection.body = []
         switch connection.phase {
@@ -149,8 +151,8 @@ extension EventLoop {
         switch handlers.receive(request, exchange) {
         case .reusable(let response):
             guard exchange.fire(), let prepared = prepare(response) else { return false }
-            if response.body.count <= HeadCache.bodyBytesMax, response.connection == .keep, !stage.isStopping {
-                connection.head?.keep(prepared, of: generation)
+            if let head = connection.head, response.connection == .keep, !stage.isStopping {
+                heads.keep(prepared, response.body.count, of: generation, for: head)
             }
             return queue(prepared, on: connection)
         case .now(let response):

@@ -41,16 +41,17 @@ final class HeadCache {
             return answer.prepared
         }
 
-        /// Keeps an answer.
-        func keep(_ prepared: PreparedResponse, of generation: UInt64) { answer = (prepared, generation) }
     }
 
-    private var entries = [Entry?](repeating: nil, count: 512)
+    private var entries = [Entry?](repeating: nil, count: 8192)
+    /// About how many bytes they hold.
+    private var keptCount = 0
+    private static let keptMax = 32 << 20
     private var key: [UInt8] = []
     /// Longer heads are read each time.
     private static let bytesMax = 1024
     /// Answers with longer bodies are not kept: together they could be many megabytes.
-    static let bodyBytesMax = 16 << 10
+    private static let bodyBytesMax = 16 << 10
 
     /// The head that has these bytes, if it was kept.
     ///
@@ -71,8 +72,24 @@ final class HeadCache {
     func keep(_ request: Request, _ framing: BodyFraming) -> Entry? {
         guard !key.isEmpty else { return nil }
         let entry = Entry(key: key, request: request, framing: framing)
+        count(key.count + 1024)
         entries[slot] = entry
         return entry
+    }
+
+    /// Keeps the answer to a head, unless it is long.
+    func keep(_ prepared: PreparedResponse, _ bodyCount: Int, of generation: UInt64, for entry: Entry) {
+        guard bodyCount <= Self.bodyBytesMax else { return }
+        count(bodyCount)
+        entry.answer = (prepared, generation)
+    }
+
+    /// Begins anew when there is too much: what is asked for again comes back by itself.
+    private func count(_ bytes: Int) {
+        keptCount += bytes
+        guard keptCount > Self.keptMax else { return }
+        entries = [Entry?](repeating: nil, count: entries.count)
+        keptCount = bytes
     }
 
     private var slot: Int {

@@ -158,7 +158,9 @@ package struct FollowRequest: Sendable {
 }
 
 /// A GET that is answered without end.
-package struct StreamRequest: Sendable {
+///
+/// An object: it is handed from place to place as long as the stream lives.
+package final class StreamRequest: Sendable {
     /// How events are written.
     package enum Format: Sendable, Hashable {
         /// `text/event-stream`, as the HTML standard has it.
@@ -175,23 +177,24 @@ package struct StreamRequest: Sendable {
         case changes(FollowRequest)
     }
 
-    package var source: Source
-    package var format: Format
+    package let source: Source
+    package let format: Format
     /// The history that the client says it stands in, where it says so.
-    package var lastEpoch: Epoch?
+    package let lastEpoch: Epoch?
     /// Whether the position that the client names is not even a cursor.
-    package var isLost: Bool
+    package let isLost: Bool
     /// How long changes are collected before they are sent.
-    package var settle: Duration?
+    package let settle: Duration?
 
-    /// The store that the client sees.
-    package var scope: Scope {
-        switch source {
-        case .value(let read): read.scope
-        case .changes(let follow): follow.scope
-        }
+    init(source: Source, format: Format, lastEpoch: Epoch?, isLost: Bool, settle: Duration?) {
+        self.source = source
+        self.format = format
+        self.lastEpoch = lastEpoch
+        self.isLost = isLost
+        self.settle = settle
     }
 
+    /// The name of the request in problems and logs.
     package var requestID: String {
         switch source {
         case .value(let read): read.requestID

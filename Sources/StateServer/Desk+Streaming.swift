@@ -40,8 +40,11 @@ extension Desk {
     /// What was sent to these streams is out: they go on.
     func written(_ exchanges: [Exchange]) {
         var pieces = Pieces()
-        for exchange in exchanges {
-            guard let stream = streams.withLock({ $0.written(exchange) }) else { continue }
+        var abreast: [Position: [Exchange]] = [:]
+        let present = streams.withLock { streams in
+            exchanges.compactMap { exchange in streams.written(exchange).map { (exchange, $0) } }
+        }
+        for (exchange, stream) in present {
             if let settle = stream.request.settle, stream.next == .follow, !stream.hasMore {
                 later(settle) { [self] in
                     var pieces = Pieces()
@@ -49,11 +52,38 @@ extension Desk {
                     if let stream = streams.withLock({ $0[exchange] }) { advance(exchange, stream, &pieces) }
                     pieces.send()
                 }
+            } else if let position = stream.positionAbreast, !mustEnd(stream) {
+                abreast[position, default: []].append(exchange)
             } else {
                 advance(exchange, stream, &pieces)
             }
         }
+        for (position, exchanges) in abreast { advance(exchanges, from: position, &pieces) }
         pieces.send()
+    }
+
+    private func mustEnd(_ stream: Stream) -> Bool {
+        stream.ends <= .now || isDraining.load(ordering: .acquiring)
+    }
+
+    /// Streams that stand at one position and want the same go on together: one look for all.
+    private func advance(_ exchanges: [Exchange], from position: Position, _ pieces: inout Pieces) {
+        guard let query = position.request.query(since: position.since) else { return }
+        switch board.follow(query, asEnlisted: exchanges.map { Waiter(exchange: $0) }) {
+        case .nothing:
+            streams.withLock { streams in
+                for exchange in exchanges { streams.update(exchange) { $0.isLive = true } }
+            }
+        case .page(let page):
+            streams.withLock { streams in
+                for exchange in exchanges { streams.update(exchange) { $0.hasSent(page) } }
+            }
+            pieces.add(exchanges, .commits(position, page.next)) { contract.piece(of: position.request, page) }
+        case .inJournal, .expired, .aboveHead:
+            for exchange in exchanges {
+                if let stream = streams.withLock({ $0[exchange] }) { advance(exchange, stream, &pieces) }
+            }
+        }
     }
 
     /// These streams have been silent: a sign of life, or the end.
@@ -71,7 +101,7 @@ extension Desk {
             // All up to the head was looked at while it was parked.
             let moved = head.version > stream.position ? head : nil
             update(exchange) { $0.hasShownItself(at: head.version) }
-            pieces.add(exchange, .heartbeat(stream.request.format, moved)) {
+            pieces.add([exchange], .heartbeat(stream.request.format, moved)) {
                 contract.heartbeat(of: stream.request, movedTo: moved)
             }
         }
@@ -114,7 +144,7 @@ extension Desk {
     // MARK: From the last piece
 
     private func advance(_ exchange: Exchange, _ stream: Stream, _ pieces: inout Pieces) {
-        guard stream.ends > .now, !isDraining.load(ordering: .acquiring) else { return end(exchange) }
+        guard !mustEnd(stream) else { return end(exchange) }
         do {
             switch (stream.next, stream.request.source) {
             case (.reset(let reason), _): try reset(exchange, stream, reason, &pieces)
@@ -139,7 +169,7 @@ extension Desk {
             }
         }
         update(exchange) { $0.hasSent(reading) }
-        pieces.add(exchange, .value(selection, reading.cursor, isFirst: true)) {
+        pieces.add([exchange], .value(selection, reading.cursor, isFirst: true)) {
             contract.piece(of: stream.request, reading, isFirst: true)
         }
     }
@@ -160,7 +190,7 @@ extension Desk {
             }
         }
         update(exchange) { $0.hasSent(reading) }
-        pieces.add(exchange, .reset(selection, reading.cursor, reason, stream.request.format)) {
+        pieces.add([exchange], .reset(selection, reading.cursor, reason, stream.request.format)) {
             contract.piece(of: stream.request, reset: reason, reading)
         }
     }
@@ -188,7 +218,7 @@ extension Desk {
         case .ready:
             let reading = try board.read(selection)
             update(exchange) { $0.hasSent(reading) }
-            pieces.add(exchange, .value(selection, reading.cursor, isFirst: false)) {
+            pieces.add([exchange], .value(selection, reading.cursor, isFirst: false)) {
                 contract.piece(of: stream.request, reading, isFirst: false)
             }
         }
@@ -198,14 +228,14 @@ extension Desk {
     private func follow(
         _ exchange: Exchange, _ stream: Stream, _ follow: FollowRequest, _ pieces: inout Pieces
     ) throws {
-        let query = follow.streamQuery(since: stream.position)
+        guard let query = stream.request.query(since: stream.position) else { return }
         let waiter = Waiter(exchange: exchange, kind: .stream(stream.request))
         switch board.follow(query, as: waiter, client: exchange.client) {
         case .page(let page):
             // One that is only catching up is given the time that it needs.
             if page.isMore, stream.isSlow { return try reset(exchange, stream, .slow, &pieces) }
             update(exchange) { $0.hasSent(page) }
-            pieces.add(exchange, .commits(query, page.next, follow.form, follow.scope.name, stream.request.format)) {
+            pieces.add([exchange], .commits(Position(request: stream.request, since: query.since), page.next)) {
                 contract.piece(of: stream.request, page)
             }
         case .nothing:
@@ -252,10 +282,7 @@ extension Desk {
     }
 
     private func update(_ exchange: Exchange, _ change: (inout Stream) -> Void) {
-        streams.withLock { streams in
-            guard let index = streams.index(forKey: exchange) else { return }
-            change(&streams.values[index])
-        }
+        streams.withLock { $0.update(exchange, change) }
     }
 }
 
@@ -325,7 +352,56 @@ struct Stream: Sendable {
     }
 }
 
+/// Where streams of commits stand that are told the same from here on.
+private struct Position: Hashable {
+    /// One of theirs.
+    let request: StreamRequest
+    let since: Version
+
+    static func == (left: Position, right: Position) -> Bool {
+        left.since == right.since && (left.request === right.request || left.request.tellsSame(as: right.request))
+    }
+
+    func hash(into hasher: inout Hasher) {
+        // The rest rarely differs where this does not.
+        hasher.combine(since)
+    }
+}
+
+extension StreamRequest {
+    /// Whether streams that stand at one position are sent the same for both.
+    fileprivate func tellsSame(as other: StreamRequest) -> Bool {
+        guard case .changes(let mine) = source, case .changes(let others) = other.source else { return false }
+        return format == other.format && mine.form == others.form && mine.limit == others.limit
+            && mine.filter == others.filter && mine.scope.name == others.scope.name
+    }
+
+    /// The query of a stream of commits.
+    fileprivate func query(since version: Version) -> ChangesQuery? {
+        guard case .changes(let follow) = source else { return nil }
+        // A client that does not read keeps no more than this.
+        return ChangesQuery(since: version, limit: follow.limit, weightMax: 256 << 10, filter: follow.filter)
+    }
+}
+
+extension Stream {
+    /// The position of a stream of commits that simply goes on; nil where there is more to it.
+    fileprivate var positionAbreast: Position? {
+        guard case .changes = request.source, !isSlow else { return nil }
+        switch next {
+        case .begin, .follow: return Position(request: request, since: position)
+        case .reset: return nil
+        }
+    }
+}
+
 extension [Exchange: Stream] {
+    /// Changes a stream, if it still is one.
+    fileprivate mutating func update(_ exchange: Exchange, _ change: (inout Stream) -> Void) {
+        guard let index = index(forKey: exchange) else { return }
+        change(&values[index])
+    }
+
     /// Notes that a stream's last piece is out, and returns it.
     fileprivate mutating func written(_ exchange: Exchange) -> Stream? {
         guard let index = index(forKey: exchange) else { return nil }
@@ -339,24 +415,17 @@ private struct Pieces {
     enum Key: Hashable {
         case value(Selection, Cursor, isFirst: Bool)
         case reset(Selection, Cursor, ResetReason, StreamRequest.Format)
-        case commits(ChangesQuery, Version, FollowRequest.Form, String, StreamRequest.Format)
+        case commits(Position, Version)
         case heartbeat(StreamRequest.Format, Cursor?)
     }
 
     private var groups: [Key: (bytes: [UInt8], exchanges: [Exchange])] = [:]
 
-    mutating func add(_ exchange: Exchange, _ key: Key, _ make: () -> [UInt8]) {
-        groups[key, default: (make(), [])].exchanges.append(exchange)
+    mutating func add(_ exchanges: [Exchange], _ key: Key, _ make: () -> [UInt8]) {
+        groups[key, default: (make(), [])].exchanges += exchanges
     }
 
     func send() {
         for (bytes, exchanges) in groups.values { Exchange.send(bytes, to: exchanges) }
-    }
-}
-
-extension FollowRequest {
-    /// A client that does not read keeps no more than this.
-    fileprivate func streamQuery(since version: Version) -> ChangesQuery {
-        ChangesQuery(since: version, limit: limit, weightMax: 256 << 10, filter: filter)
     }
 }

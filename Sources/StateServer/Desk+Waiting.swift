@@ -3,7 +3,6 @@ internal import HTTPMessages
 internal import HTTPTypes
 internal import MicroHTTP
 internal import StateHTTP
-internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
@@ -33,7 +32,11 @@ extension Desk {
 
     /// Those who get the same bytes.
     private func groups(_ waiters: [Waiter]) -> [[Waiter]] {
-        Array(Dictionary(grouping: waiters, by: \.manner).values)
+        // Mostly they are all of one kind.
+        guard let manner = waiters.first?.manner, waiters.contains(where: { $0.manner != manner }) else {
+            return [waiters]
+        }
+        return Array(Dictionary(grouping: waiters, by: \.manner).values)
     }
 
     private func answer(_ group: [Waiter], _ reading: Reading) {
@@ -152,40 +155,5 @@ extension Waiter {
         case .follow(let request): request.settle != nil
         case .stream, .unknown: false
         }
-    }
-
-    /// What makes two answers of the same content differ: problems name their request, the rest only these.
-    fileprivate struct Manner: Hashable {
-        var style = Style.compact
-        var applied: Int?
-        var settle: Duration?
-        var scope = ""
-        var form = FollowRequest.Form.patches
-        var stream: StreamRequest.Format?
-        var until: [UInt8]?
-    }
-
-    fileprivate var manner: Manner {
-        switch kind {
-        case .read(let request):
-            Manner(
-                style: request.style, applied: request.wait?.applied, settle: request.settle,
-                scope: request.scope.name, until: request.until?.text)
-        case .follow(let request): Manner(request)
-        case .stream(let request):
-            switch request.source {
-            case .value: Manner(stream: request.format)
-            case .changes(let follow): Manner(follow, stream: request.format)
-            }
-        case .unknown: Manner()
-        }
-    }
-}
-
-extension Waiter.Manner {
-    fileprivate init(_ request: FollowRequest, stream: StreamRequest.Format? = nil) {
-        self.init(
-            style: request.style, applied: request.wait?.applied, settle: request.settle, scope: request.scope.name,
-            form: request.form, stream: stream)
     }
 }

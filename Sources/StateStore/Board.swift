@@ -113,12 +113,8 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     /// The commits after a position; where there are none and a token is given, it waits for the first.
     package func follow(_ query: ChangesQuery, as token: Token? = nil, client: String = "") -> Following {
         standing.withLock { standing in
-            let head = standing.head.cursor
-            guard query.since <= head.version else { return .aboveHead(head: head) }
-            guard query.since >= standing.oldest else { return .expired(oldest: standing.oldest, head: head) }
-            guard let commits = standing.history.commits(after: query.since) else { return .inJournal(head: head) }
-            let page = ChangesPage(query, from: commits, head: head)
-            guard page.commits.isEmpty, !page.isMore else { return .page(page) }
+            let found = standing.following(query)
+            guard case .nothing(let head, _) = found else { return found }
             guard let token else { return .nothing(head: head, .ready) }
             var query = query
             // Everything up to the head has been looked at: followers that stand anywhere before it wait together.
@@ -127,6 +123,20 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
                 $0.followers[query, default: []].insert(token)
             }
             return .nothing(head: head, parking)
+        }
+    }
+
+    /// The commits after a position; where there are none, these waiters wait for the first.
+    ///
+    /// - Parameter tokens: waiters that are enlisted; one that has been dismissed meanwhile is left out.
+    package func follow(_ query: ChangesQuery, asEnlisted tokens: [Token]) -> Following {
+        standing.withLock { standing in
+            let found = standing.following(query)
+            guard case .nothing(let head, _) = found else { return found }
+            var query = query
+            query.since = head.version
+            for token in tokens { standing.parkEnlisted(token, query) }
+            return .nothing(head: head, .parked)
         }
     }
 

@@ -49,6 +49,14 @@ extension Standing {
         count(token, Place(spot: nil, client: client, isEnlisted: true), caps).map(Parking.refused) ?? .parked
     }
 
+    /// Has an enlisted waiter follow; one that is not enlisted any more is left out.
+    mutating func parkEnlisted(_ token: Token, _ query: ChangesQuery) {
+        guard let position = spots.index(forKey: token), spots[position].value.isEnlisted else { return }
+        spots.values[position].spot = .changes(query)
+        // As it was enlisted: the equal one that was named may know less.
+        followers[query, default: []].insert(spots[position].key)
+    }
+
     private mutating func count(_ token: Token, _ place: Place, _ caps: WaiterCaps) -> Parking.Share? {
         guard spots.count < caps.waitersMax else { return .all }
         guard byClient[place.client, default: 0] < caps.waitersPerClientMax else { return .client }
@@ -91,6 +99,16 @@ extension Standing {
         }
         release(token)
         return parked
+    }
+
+    /// What there is after a position now.
+    func following(_ query: ChangesQuery) -> Following {
+        let head = head.cursor
+        guard query.since <= head.version else { return .aboveHead(head: head) }
+        guard query.since >= oldest else { return .expired(oldest: oldest, head: head) }
+        guard let commits = history.commits(after: query.since) else { return .inJournal(head: head) }
+        let page = ChangesPage(query, from: commits, head: head)
+        return page.commits.isEmpty && !page.isMore ? .nothing(head: head, .ready) : .page(page)
     }
 
     mutating func wakeFollowers(_ commits: [Commit], into wakes: inout [Wake<Token>]) {
