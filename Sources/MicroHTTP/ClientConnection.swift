@@ -42,8 +42,9 @@ final class ClientConnection {
     var head: HeadCache.Entry?
     /// The request being read, unless its head is of those seen before.
     var request: Request?
-    /// What has come of its body.
+    /// What has come of its body, and how long its head says that it will be; 0 if it does not say.
     var body: [UInt8] = []
+    var bodyCountDeclared = 0
     /// How the present request wants its answer, if it waits and could not be parked yet.
     var parksLater: RequestManner?
     /// Whether the request came by HTTP/1.0.

@@ -127,9 +127,9 @@ extension EventLoop {
             connection.phase = .draining(bytesLeft: configuration.drainBytesMax)
             return
         }
-        if connection.body.isEmpty, case .declared(let bytes)? = connection.head?.framing {
+        if connection.body.isEmpty, connection.bodyCountDeclared > 0 {
             // Not all of what the client promises: a promise costs it nothing.
-            connection.body.reserveCapacity(min(bytes, 64 << 10))
+            connection.body.reserveCapacity(min(connection.bodyCountDeclared, 64 << 10))
         }
         connection.body.append(contentsOf: piece)
     }
@@ -202,9 +202,12 @@ extension EventLoop {
 extension ClientConnection {
     /// Counts what a request takes up.
     fileprivate func consumed(_ headCount: Int, _ framing: BodyFraming) {
+        bodyCountDeclared = 0
         switch framing {
         case .none: consumedCount = consumedCount.map { $0 + headCount }
-        case .declared(let bytes): consumedCount = consumedCount.map { $0 + headCount + bytes }
+        case .declared(let bytes):
+            bodyCountDeclared = bytes
+            consumedCount = consumedCount.map { $0 + headCount + bytes }
         case .chunked: consumedCount = nil
         }
     }

@@ -47,7 +47,10 @@ final class HeadCache {
     /// About how many bytes they hold.
     private var keptCount = 0
     private static let keptMax = 32 << 20
+    /// Heads that have been seen at least once, by their hashes: what is asked for only once is not worth keeping.
+    private var seen = [UInt64](repeating: 0, count: 8192)
     private var key: [UInt8] = []
+    private var hash: UInt64 = 0
     /// Longer heads are read each time.
     private static let bytesMax = 1024
     /// Answers with longer bodies are not kept: together they could be many megabytes.
@@ -68,9 +71,13 @@ final class HeadCache {
         return entry
     }
 
-    /// Keeps what has been read out of the head that was last asked for.
+    /// Keeps what has been read out of the head that was last asked for, if it was asked for before.
     func keep(_ request: Request, _ framing: BodyFraming) -> Entry? {
         guard !key.isEmpty else { return nil }
+        guard seen[slot] == hash else {
+            seen[slot] = hash
+            return nil
+        }
         let entry = Entry(key: key, request: request, framing: framing)
         count(key.count + 1024)
         entries[slot] = entry
@@ -92,10 +99,7 @@ final class HeadCache {
         keptCount = bytes
     }
 
-    private var slot: Int {
-        let hash = key.withUnsafeBytes { storekeeper_short_hash($0.baseAddress, $0.count) }
-        return Int(truncatingIfNeeded: hash) & (entries.count - 1)
-    }
+    private var slot: Int { Int(truncatingIfNeeded: hash) & (entries.count - 1) }
 
     /// Puts together what tells one head from another: its bytes as libmicrohttpd leaves them, with the ends of names
     /// and values marked in the same way for the same head, and the target.
@@ -110,6 +114,7 @@ final class HeadCache {
         key.append(contentsOf: UnsafeRawBufferPointer(start: method, count: strlen(method) + 1))
         key.append(contentsOf: target)
         key.append(contentsOf: UnsafeRawBufferPointer(start: version, count: end - version))
+        hash = key.withUnsafeBytes { storekeeper_short_hash($0.baseAddress, $0.count) }
         return true
     }
 }

@@ -194,14 +194,19 @@ package struct Contract: Sendable {
         return .outcome(id: path.joined(separator: "/"), scope, try parameters.style())
     }
 
+    private static let parametersOfViews: Set = ["wait", "until", "settle", "at-least", "version", "pretty"]
+    private static let parametersOfState = parametersOfViews.union(["as", "since"])
+
     private func read(
         _ selection: Selection, _ scope: Scope, _ request: Request, _ target: RequestTarget, _ position: HeadPosition,
         _ requestID: String
     ) throws(Problem) -> Answer {
         if let options = try onlyReads(request) { return .respond(options) }
-        var known: Set = ["wait", "until", "settle", "at-least", "version", "pretty"]
-        if case .pointer = selection { known.formUnion(["as", "since"]) }
-        let parameters = try Parameters(target, known: known)
+        let parameters: Parameters
+        switch selection {
+        case .pointer: parameters = try Parameters(target, known: Self.parametersOfState)
+        case .view: parameters = try Parameters(target, known: Self.parametersOfViews)
+        }
         if case .pointer(let pointer) = selection, try isKeyed(parameters) {
             return .follow(try difference(at: pointer, scope, request, parameters, requestID))
         }

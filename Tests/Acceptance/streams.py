@@ -104,7 +104,8 @@ def tell_crowd(server, count):
             def reach(version):
                 return crowd.read_until(f"id: {epoch}.{version}\n".encode(), 20)
 
-            # Those who came last are only told of what comes from now on.
+            # Those who came last are only told of what comes once they are in: another loop may be behind.
+            crowd.read_until(b"retry: ", 20)
             client.commit(add(1))
             reach(11)
             each = (memory_bytes(server) - before) / count
