@@ -35,10 +35,12 @@ package struct JSONPatch: Sendable {
     }
 
     /// Compares below a member or element of the present place.
-    package mutating func descend(_ token: String, _ compare: (inout JSONPatch) -> Void) {
+    package mutating func descend<Failure: Error>(
+        _ token: String, _ compare: (inout JSONPatch) throws(Failure) -> Void
+    ) throws(Failure) {
         push(token)
-        compare(&self)
-        pop()
+        defer { pop() }
+        try compare(&self)
     }
 
     private mutating func push(_ token: String) {

@@ -63,9 +63,7 @@ extension Desk {
 
     func lostReply(_ code: LostCursor, _ request: FollowRequest, _ exchange: Exchange) -> Reply {
         if request.form.isDifference { return initialDifference(request, exchange) }
-        guard request.onLost == .snapshot, board.head.weight(of: .pointer(request.scope.place)) > 1000 else {
-            return .now(lost(code, request))
-        }
+        guard request.onLost == .snapshot else { return .now(lost(code, request)) }
         return reading(exchange, request.requestID) { [self] in lost(code, request) }
     }
 

@@ -48,7 +48,7 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     package func read(_ selection: Selection) throws -> Reading {
         let (head, known) = standing.withLock { ($0.head, $0.index.encoded(selection)) }
         if let known { return Reading(cursor: head.cursor, encoded: known) }
-        return try read(selection, in: head, weight: head.weight(of: selection))
+        return Reading(cursor: head.cursor, encoded: keep(try head.selected(selection, countMax: .max), selection, head))
     }
 
     /// The value of a selection, if it is known or soon made; nil where ``read(_:)`` takes so long that a thread which
@@ -56,20 +56,21 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     package func readQuickly(_ selection: Selection) throws -> Reading? {
         let (head, known) = standing.withLock { ($0.head, $0.index.encoded(selection)) }
         if let known { return Reading(cursor: head.cursor, encoded: known) }
-        let weight = head.weight(of: selection)
-        return weight > 1000 ? nil : try read(selection, in: head, weight: weight)
+        let selected = try head.selected(selection, countMax: 1000)
+        if case .tooMuch = selected { return nil }
+        return Reading(cursor: head.cursor, encoded: keep(selected, selection, head))
     }
 
-    private func read(_ selection: Selection, in head: Snapshot, weight: Int) throws -> Reading {
-        let encoded = try head.encoded(selection)
-        // What is at hand in the state would only push out what is not.
-        if let encoded, weight > 0 {
+    /// Notes what had to be put together; what the state keeps anyway would only push that out.
+    private func keep(_ selected: Selected, _ selection: Selection, _ head: Snapshot) -> Encoded? {
+        guard let encoded = selected.text.map(Encoded.init) else { return nil }
+        if case .made = selected {
             standing.withLock {
                 guard $0.head.cursor == head.cursor else { return }
                 $0.index.note(encoded, for: selection)
             }
         }
-        return Reading(cursor: head.cursor, encoded: encoded)
+        return encoded
     }
 
     /// Counts a waiter that will wait again and again, until it is dismissed; its places on the board come and go.

@@ -1,42 +1,6 @@
 internal import StateJSON
 internal import Synchronization
 
-/// What names an entity: it has one spelling as a key of a JSON object.
-public protocol EntityID: Comparable, Codable, Sendable {
-    /// The spelling as a JSON key.
-    var token: String { get }
-    /// Reads a spelling; nil when no ID is spelled so.
-    init?(token: String)
-    /// Whether one ID stands before another in the table. IDs of which neither does are the same.
-    static func precedes(_ left: Self, _ right: Self) -> Bool
-}
-
-extension EntityID {
-    /// As `<` has it.
-    public static func precedes(_ left: Self, _ right: Self) -> Bool { left < right }
-}
-
-extension Int: EntityID {
-    /// The digits.
-    public var token: String { String(self) }
-    /// Reads digits as ``token`` writes them: without a plus sign or leading zeros.
-    public init?(token: String) {
-        self.init(token)
-        guard self.token == token else { return nil }
-    }
-}
-
-extension String: EntityID {
-    /// The string itself.
-    public var token: String { self }
-    /// Takes any string.
-    public init?(token: String) { self = token }
-    /// By bytes: Swift takes two spellings of one accented letter for the same string, which are two keys in JSON.
-    public static func precedes(_ left: String, _ right: String) -> Bool {
-        left.utf8.lexicographicallyPrecedes(right.utf8)
-    }
-}
-
 /// Entities by ID, with the IDs in an order of their own: the normalised table of the Redux family.
 ///
 /// Copies share what they have in common, so the state before a change is kept for nothing, and comparing the two costs
@@ -86,18 +50,22 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     private static var firstRank: Rank { 1 << 127 }
     private static var step: Rank { 1 << 64 }
 
-    /// An ID as the table sorts it.
-    struct Key: Comparable, Sendable {
-        let id: ID
+    /// The entries by key.
+    ///
+    /// Kept as plain objects: a map whose types are the same for every table is compiled once and for them alone.
+    private(set) var entries = PersistentMap<EntityKey, any AnyObject & Sendable>()
+    private(set) var order = PersistentMap<Rank, EntityKey>()
 
-        init(_ id: ID) { self.id = id }
+    /// An entry that this table has put into its map.
+    static func entry(_ object: any AnyObject) -> Entry { unsafeDowncast(object, to: Entry.self) }
 
-        static func < (left: Key, right: Key) -> Bool { ID.precedes(left.id, right.id) }
-        static func == (left: Key, right: Key) -> Bool { !(left < right) && !(right < left) }
+    func entry(_ key: EntityKey) -> Entry? { entries[key].map(Self.entry) }
+
+    /// The ID of a key in this table.
+    static func id(_ key: EntityKey) -> ID {
+        guard let id = ID(key: key) else { preconditionFailure("\(ID.self) does not know its own key \(key)") }
+        return id
     }
-
-    private(set) var entries = PersistentMap<Key, Entry>()
-    private(set) var order = PersistentMap<Rank, ID>()
 
     /// Makes an empty table.
     public init() {}
@@ -112,13 +80,13 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     ///
     /// Setting a new ID appends it to the order; setting nil removes it.
     public subscript(id: ID) -> Entity? {
-        get { entries[Key(id)]?.entity }
+        get { entry(id.key)?.entity }
         set {
-            switch (entries[Key(id)], newValue) {
-            case (let entry?, let entity?): entries.set(Key(id), Entry(entity, entry.rank))
+            switch (entry(id.key), newValue) {
+            case (let entry?, let entity?): entries.set(id.key, Entry(entity, entry.rank))
             case (nil, let entity?): place(Entry(entity, rank(before: count)), id)
             case (let entry?, nil):
-                entries.remove(Key(id))
+                entries.remove(id.key)
                 order.remove(entry.rank)
             case (nil, nil): break
             }
@@ -131,22 +99,22 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     public var ids: [ID] {
         var ids: [ID] = []
         ids.reserveCapacity(count)
-        order.visit { ids.append($1) }
+        order.visit { ids.append(Self.id($1)) }
         return ids
     }
 
     /// The ID at a position.
     ///
     /// - Precondition: `0 <= position < count`.
-    public func id(at position: Int) -> ID { order[at: position].value }
+    public func id(at position: Int) -> ID { Self.id(order[at: position].value) }
 
     /// The position of an ID in the order, or nil when it is not there.
     public func position(of id: ID) -> Int? {
-        entries[Key(id)].map { order.position(of: $0.rank) }
+        entry(id.key).map { order.position(of: $0.rank) }
     }
 
     /// Whether there is an entity with this ID.
-    public func contains(_ id: ID) -> Bool { entries[Key(id)] != nil }
+    public func contains(_ id: ID) -> Bool { entries[id.key] != nil }
 
     /// Inserts an entity before a position; positions outside the table mean its ends.
     ///
@@ -161,7 +129,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// - Returns: false when there is no such entity.
     @discardableResult
     public mutating func move(_ id: ID, to position: Int) -> Bool {
-        guard let entry = entries[Key(id)] else { return false }
+        guard let entry = entry(id.key) else { return false }
         guard order.position(of: entry.rank) != Swift.min(Swift.max(position, 0), count - 1) else { return true }
         order.remove(entry.rank)
         place(Entry(entry, rank(before: position)), id)
@@ -182,8 +150,8 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     }
 
     private mutating func place(_ entry: Entry, _ id: ID) {
-        entries.set(Key(id), entry)
-        order.set(entry.rank, id)
+        entries.set(id.key, entry)
+        order.set(entry.rank, id.key)
     }
 
     /// A free rank between the neighbours of a position.
@@ -204,7 +172,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// Whether these are the table's IDs, each once.
     ///
     /// O(n log n).
-    func areOwn(_ ids: [ID]) -> Bool { ids.map(Key.init).sorted() == entries.keys }
+    func areOwn(_ ids: [ID]) -> Bool { ids.map(\.key).sorted() == entries.keys }
 
     /// Gives the entities an order.
     ///
@@ -212,13 +180,13 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     ///
     /// - Precondition: `ids` are the table's own, each once.
     mutating func reorder(_ ids: [ID]) {
-        var ranked: [(Rank, ID)] = []
+        var ranked: [(Rank, EntityKey)] = []
         ranked.reserveCapacity(ids.count)
-        for (position, id) in ids.enumerated() { ranked.append((Self.firstRank + Rank(position) * Self.step, id)) }
+        for (position, id) in ids.enumerated() { ranked.append((Self.firstRank + Rank(position) * Self.step, id.key)) }
         order = PersistentMap(sorted: ranked)
         entries = PersistentMap(
-            sorted: ranked.sorted { ID.precedes($0.1, $1.1) }.compactMap { rank, id in
-                entries[Key(id)].map { (Key(id), Entry($0, rank)) }
+            sorted: ranked.sorted { $0.1 < $1.1 }.compactMap { rank, key in
+                entry(key).map { (key, Entry($0, rank)) }
             })
     }
 
@@ -226,9 +194,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     ///
     /// O(n).
     init(sorted entities: [(ID, Entity)]) {
-        let ranked = entities.enumerated().map { (Self.firstRank + Rank($0) * Self.step, $1.0, $1.1) }
+        let ranked = entities.enumerated().map { (Self.firstRank + Rank($0) * Self.step, $1.0.key, $1.1) }
         order = PersistentMap(sorted: ranked.map { ($0.0, $0.1) })
-        entries = PersistentMap(sorted: ranked.map { (Key($0.1), Entry($0.2, $0.0)) })
+        entries = PersistentMap(sorted: ranked.map { ($0.1, Entry($0.2, $0.0)) })
     }
 }
 
@@ -237,8 +205,8 @@ extension EntityTable: Sequence {
     public func makeIterator() -> some IteratorProtocol<(id: ID, entity: Entity)> {
         var elements: [(id: ID, entity: Entity)] = []
         elements.reserveCapacity(count)
-        order.visit { _, id in
-            if let entry = entries[Key(id)] { elements.append((id, entry.entity)) }
+        order.visit { _, key in
+            if let entry = entry(key) { elements.append((Self.id(key), entry.entity)) }
         }
         return elements.makeIterator()
     }
@@ -251,7 +219,7 @@ extension EntityTable: Equatable where Entity: Equatable {
     public static func == (left: EntityTable, right: EntityTable) -> Bool {
         guard left.count == right.count else { return false }
         if left.entries.root === right.entries.root, left.order.root === right.order.root { return true }
-        return left.ids == right.ids && left.allSatisfy { right[$0.id] == $0.entity }
+        return left.ids.map(\.key) == right.ids.map(\.key) && left.allSatisfy { right[$0.id] == $0.entity }
     }
 }
 
@@ -270,7 +238,7 @@ extension EntityTable: Codable {
         var parts = encoder.container(keyedBy: Part.self)
         var members = parts.nestedContainer(keyedBy: MemberKey.self, forKey: .entities)
         try entries.visit { (key, entry) throws in
-            try members.encode(entry.entity, forKey: MemberKey(stringValue: key.id.token))
+            try members.encode(Self.entry(entry).entity, forKey: MemberKey(stringValue: key.token))
         }
         try parts.encode(ids, forKey: .ids)
     }

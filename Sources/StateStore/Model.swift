@@ -184,13 +184,17 @@ package final class Model<State: StateType>: Sendable {
         return patch
     }
 
-    /// The JSON of a selection, or nil where there is nothing.
+    /// What stands at a selection, unless it is put together of more than `countMax` things.
     ///
     /// - Parameter stamps: when what each view reads last changed; nil where that is not known.
-    func select(_ selection: Selection, in state: State, stamps: ViewStamps? = nil) throws -> [UInt8]? {
+    func select(_ selection: Selection, in state: State, stamps: ViewStamps?, countMax: Int) throws -> Selected {
         switch selection {
-        case .pointer(let pointer): try place.select(state, pointer.tokens[...])
-        case .view(let name): try views[name]?.text(in: state, stamp: stamps.map { $0[name] ?? 0 })
+        case .pointer(let pointer): return try place.select(state, pointer.tokens[...], countMax: countMax)
+        case .view(let name):
+            guard let view = views[name] else { return .nothing }
+            // A view may look at everything.
+            guard countMax == .max || place.count(state) <= countMax else { return .tooMuch }
+            return .made(try view.text(in: state, stamp: stamps.map { $0[name] ?? 0 }))
         }
     }
 
@@ -203,14 +207,6 @@ package final class Model<State: StateType>: Sendable {
     func stamp(_ stamps: inout ViewStamps, touched: [JSONPointer], at version: Version) {
         for (name, memo) in views where memo.view.reads.contains(where: { touched.contains(where: $0.overlaps) }) {
             stamps[name] = version
-        }
-    }
-
-    /// About how many things a selection's JSON is put together from; a view may look at everything.
-    func count(_ selection: Selection, in state: State) -> Int {
-        switch selection {
-        case .pointer(let pointer): place.count(state, pointer.tokens[...])
-        case .view: place.count(state, [])
         }
     }
 

@@ -9,13 +9,11 @@ protocol Place<Root>: Sendable {
     /// Appends the JSON of this part.
     func write(_ root: Root, to writer: inout JSONWriter) throws
 
-    /// The JSON at some tokens below this part, or nil where there is nothing.
-    func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]?
+    /// What stands at some tokens below this part, unless it is more than `countMax` things.
+    func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected
 
-    /// About how many things have to be written for ``select(_:_:)``: the entities of tables count each, all else as one.
-    ///
-    /// 0 where nothing has to be written: an entity keeps its text.
-    func count(_ root: Root, _ tokens: ArraySlice<String>) -> Int
+    /// About how many things this part holds: the entities of tables count each, all else as one.
+    func count(_ root: Root) -> Int
 
     /// Adds the operations that make the new part of the old one. `scope` narrows it to one slice below this place.
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws
@@ -24,13 +22,42 @@ protocol Place<Root>: Sendable {
     func read(_ node: JSONNode, into root: inout Root) throws(JSONFault)
 }
 
+/// What was found at a place.
+enum Selected {
+    case nothing
+    /// JSON that the state keeps anyway.
+    case kept([UInt8])
+    /// JSON that was put together.
+    case made([UInt8])
+    /// More than was wanted at once.
+    case tooMuch
+
+    /// The JSON, if there is any.
+    var text: [UInt8]? {
+        switch self {
+        case .kept(let text), .made(let text): text
+        case .nothing, .tooMuch: nil
+        }
+    }
+}
+
 extension Place {
-    func count(_ root: Root, _ tokens: ArraySlice<String>) -> Int { 1 }
+    func count(_ root: Root) -> Int { 1 }
 
     func text(_ root: Root) throws -> [UInt8] {
         var writer = JSONWriter()
         try write(root, to: &writer)
         return writer.bytes
+    }
+
+    /// The JSON at some tokens below this part, or nil where there is nothing.
+    func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
+        try select(root, tokens, countMax: .max).text
+    }
+
+    /// All of this part, unless it is too much.
+    func whole(_ root: Root, countMax: Int) throws -> Selected {
+        count(root) > countMax ? .tooMuch : .made(try text(root))
     }
 }
 
@@ -42,8 +69,8 @@ struct ValuePlace<Root: Codable & Sendable>: Place {
         try JSON.write(root, to: &writer)
     }
 
-    func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
-        JSONText.select(tokens, in: try JSON.encode(root))
+    func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
+        JSONText.select(tokens, in: try JSON.encode(root)).map(Selected.made) ?? .nothing
     }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
@@ -57,39 +84,30 @@ struct ValuePlace<Root: Codable & Sendable>: Place {
 
 /// A state made of named members, each compared for itself.
 struct ObjectPlace<Root: Sendable>: Place {
-    let members: [(name: String, place: any Place<Root>)]
+    let members: [Member<Root>]
 
     func write(_ root: Root, to writer: inout JSONWriter) throws {
         writer.byte(UInt8(ascii: "{"))
         var isFirst = true
-        for (name, place) in members {
+        for member in members {
             writer.separator(&isFirst)
-            writer.string(name)
+            writer.string(member.name)
             writer.byte(UInt8(ascii: ":"))
-            try place.write(root, to: &writer)
+            try member.write(root, &writer)
         }
         writer.byte(UInt8(ascii: "}"))
     }
 
-    func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
-        guard let token = tokens.first else { return try text(root) }
-        return try member(token)?.select(root, tokens.dropFirst())
+    func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
+        guard let token = tokens.first else { return try whole(root, countMax: countMax) }
+        return try member(token)?.select(root, tokens.dropFirst(), countMax) ?? .nothing
     }
 
-    func count(_ root: Root, _ tokens: ArraySlice<String>) -> Int {
-        guard let token = tokens.first else { return members.reduce(1) { $0 + $1.place.count(root, []) } }
-        return member(token)?.count(root, tokens.dropFirst()) ?? 1
-    }
+    func count(_ root: Root) -> Int { members.reduce(1) { $0 + $1.count(root) } }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
-        for (name, place) in members where scope.isEmpty || scope.first == name {
-            var failure: (any Error)?
-            patch.descend(name) { patch in
-                do {
-                    try place.compare(old, new, scope: scope.dropFirst(), into: &patch)
-                } catch { failure = error }
-            }
-            if let failure { throw failure }
+        for member in members where scope.isEmpty || scope.first == member.name {
+            try patch.descend(member.name) { patch throws in try member.compare(old, new, scope.dropFirst(), &patch) }
         }
     }
 
@@ -102,53 +120,56 @@ struct ObjectPlace<Root: Sendable>: Place {
         }
         // In the order of the declaration, which a table relies on. What is not there keeps its initial value, so that
         // a domain can grow.
-        for (name, place) in members {
-            guard let value = found.first(where: { $0.key.utf8.elementsEqual(name.utf8) })?.value else { continue }
-            try place.read(value, into: &root)
+        for member in members {
+            guard let value = found.first(where: { JSONPointer.sameBytes($0.key, member.name) })?.value else { continue }
+            try member.read(value, &root)
         }
     }
 
-    private func member(_ token: String) -> (any Place<Root>)? {
-        // By index: taking out each pair would count the references of each place.
-        for index in members.indices where JSONPointer.sameBytes(members[index].name, token) {
-            return members[index].place
-        }
-        return nil
+    private func member(_ token: String) -> Member<Root>? {
+        members.first { JSONPointer.sameBytes($0.name, token) }
     }
 }
 
-/// A part of a larger state, reached by key path.
-struct MemberPlace<Root, Part: Sendable>: Place {
-    let path: any WritableKeyPath<Root, Part> & Sendable
-    let part: any Place<Part>
-    /// Where the part lies in the root's memory; nil where it is computed.
+/// A named part of a larger state, reached by key path.
+///
+/// An object that holds what is to be done with the part, and no generic value: lists of those Swift looks up by type
+/// at each call, which costs more than the comparison of a small part.
+final class Member<Root: Sendable>: Sendable {
+    let name: String
+    let write: @Sendable (Root, inout JSONWriter) throws -> Void
+    let select: @Sendable (Root, ArraySlice<String>, Int) throws -> Selected
+    let count: @Sendable (Root) -> Int
+    let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
+    let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void
+
+    /// Makes a member of the part at a key path.
+    init<Part: Sendable>(
+        _ name: String, _ path: any WritableKeyPath<Root, Part> & Sendable, _ place: some Place<Part>
+    ) {
+        self.name = name
+        let part = PartReader(path)
+        write = { try place.write(part.of($0), to: &$1) }
+        select = { try place.select(part.of($0), $1, countMax: $2) }
+        count = { place.count(part.of($0)) }
+        compare = { try place.compare(part.of($0), part.of($1), scope: $2, into: &$3) }
+        read = { (node, root) throws(JSONFault) in try place.read(node, into: &root[keyPath: path]) }
+    }
+}
+
+/// Reads a part where it lies in the root's memory: a key path followed at run time costs more than a small part.
+private struct PartReader<Root: Sendable, Part: Sendable>: Sendable {
+    private let path: any WritableKeyPath<Root, Part> & Sendable
+    /// Nil where the part is computed.
     private let offset: Int?
 
-    init(path: any WritableKeyPath<Root, Part> & Sendable, part: any Place<Part>) {
+    init(_ path: any WritableKeyPath<Root, Part> & Sendable) {
         self.path = path
-        self.part = part
         offset = MemoryLayout<Root>.offset(of: path)
     }
 
-    /// The part, read where it lies: a key path followed at run time costs more than the comparison of a small part.
-    private func part(of root: Root) -> Part {
+    func of(_ root: Root) -> Part {
         guard let offset else { return root[keyPath: path] }
         return withUnsafePointer(to: root) { UnsafeRawPointer($0).load(fromByteOffset: offset, as: Part.self) }
-    }
-
-    func write(_ root: Root, to writer: inout JSONWriter) throws { try part.write(root[keyPath: path], to: &writer) }
-
-    func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
-        try part.select(root[keyPath: path], tokens)
-    }
-
-    func count(_ root: Root, _ tokens: ArraySlice<String>) -> Int { part.count(root[keyPath: path], tokens) }
-
-    func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
-        try part.compare(part(of: old), part(of: new), scope: scope, into: &patch)
-    }
-
-    func read(_ node: JSONNode, into root: inout Root) throws(JSONFault) {
-        try part.read(node, into: &root[keyPath: path])
     }
 }

@@ -44,7 +44,7 @@ public struct Declaration<State: Sendable>: Sendable {
     var slices: [[String]] = []
     /// The tables.
     var collections: [Collection] = []
-    var members: [(name: String, place: any Place<State>)] = []
+    var members: [Member<State>] = []
     /// Where the declared parts lie in the state's memory, to find those that were forgotten.
     var offsets: Set<Int> = []
     /// Faults of the declaration itself, found at start.
@@ -53,14 +53,12 @@ public struct Declaration<State: Sendable>: Sendable {
     init() {}
 
     mutating func add<Part: Sendable>(
-        _ names: [String], _ places: [any Place<Part>], at path: any WritableKeyPath<State, Part> & Sendable
+        _ name: String, _ place: some Place<Part>, at path: any WritableKeyPath<State, Part> & Sendable
     ) {
-        for (name, place) in zip(names, places) {
-            if members.contains(where: { $0.name == name }) {
-                faults.append("\(State.self) declares \"\(name)\" twice")
-            }
-            members.append((name, MemberPlace(path: path, part: place)))
+        if members.contains(where: { $0.name == name }) {
+            faults.append("\(State.self) declares \"\(name)\" twice")
         }
+        members.append(Member(name, path, place))
         if let offset = MemoryLayout<State>.offset(of: path) { offsets.insert(offset) }
     }
 }
@@ -118,7 +116,7 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
     public func declare(in outer: inout Declaration<State>) {
         let (place, faults) = declaration.place()
         outer.faults += faults
-        outer.add([name], [place], at: path)
+        outer.add(name, place, at: path)
         outer.slices += [[name]] + declaration.slices.map { [name] + $0 }
         outer.collections += declaration.collections.map { $0.lifted(into: name) }
         for handler in declaration.handlers {
@@ -163,7 +161,8 @@ public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable
 
     /// Enters the two places.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.add(names, [EntitiesPlace<ID, Entity>(), OrderPlace<ID, Entity>()], at: path)
+        declaration.add(names[0], EntitiesPlace<ID, Entity>(), at: path)
+        declaration.add(names[1], OrderPlace<ID, Entity>(), at: path)
         declaration.collections.append(
             Collection(entities: JSONPointer([names[0]]), ids: JSONPointer([names[1]])) { token in
                 // A token that is no ID cannot be in the table; an ID always has a text.
@@ -185,7 +184,7 @@ public struct Field<State: Sendable, Part: Codable & Sendable>: Reducer {
 
     /// Enters the place.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.add([name], [ValuePlace<Part>()], at: path)
+        declaration.add(name, ValuePlace<Part>(), at: path)
     }
 }
 

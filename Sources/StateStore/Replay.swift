@@ -35,7 +35,7 @@ package struct Replay<State: StateType>: HistoryFollower {
 
     /// The value at a place, or nil where there is nothing.
     func value(at pointer: JSONPointer) throws -> JSONValue? {
-        try model.select(.pointer(pointer), in: state).map { try JSONValue(parsing: $0, depthMax: 1000) }
+        try model.place.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
     }
 
     private mutating func reduce(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {

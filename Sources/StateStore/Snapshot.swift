@@ -4,11 +4,7 @@ internal import StateJSON
 package struct Snapshot: Sendable {
     /// Which instant it is.
     package let cursor: Cursor
-    private let select: @Sendable (Selection) throws -> [UInt8]?
-    private let count: @Sendable (Selection) -> Int
-
-    /// About how many things a selection's value is put together from; 0 where it is at hand.
-    package func weight(of selection: Selection) -> Int { count(selection) }
+    private let select: @Sendable (Selection, Int) throws -> Selected
 
     /// The value of a selection, or nil where there is nothing.
     ///
@@ -16,12 +12,15 @@ package struct Snapshot: Sendable {
     ///
     /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state always can.
     package func encoded(_ selection: Selection) throws -> Encoded? {
-        try select(selection).map(Encoded.init)
+        try select(selection, .max).text.map(Encoded.init)
     }
+
+    /// What stands at a selection, unless it is put together of more than `countMax` things.
+    func selected(_ selection: Selection, countMax: Int) throws -> Selected { try select(selection, countMax) }
 
     /// The whole state as JSON, from which ``Model/state(from:)`` makes it again.
     package func whole() throws -> [UInt8] {
-        try select(.pointer(.root)) ?? []
+        try select(.pointer(.root), .max).text ?? []
     }
 }
 
@@ -29,15 +28,13 @@ extension Snapshot {
     /// A snapshot of a state that a model describes.
     package init<State>(_ state: State, of model: Model<State>, at cursor: Cursor) {
         self.cursor = cursor
-        select = { try model.select($0, in: state, stamps: nil) }
-        count = { model.count($0, in: state) }
+        select = { try model.select($0, in: state, stamps: nil, countMax: $1) }
     }
 
     /// A snapshot of a state whose views may be known already.
     init<State>(_ moment: Moment<State>, of model: Model<State>, epoch: Epoch) {
         cursor = Cursor(epoch, moment.version)
-        select = { try model.select($0, in: moment.state, stamps: moment.stamps) }
-        count = { model.count($0, in: moment.state) }
+        select = { try model.select($0, in: moment.state, stamps: moment.stamps, countMax: $1) }
     }
 }
 

@@ -9,31 +9,30 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
         var isFirst = true
         try table.entries.visit { (key, entry) throws in
             writer.separator(&isFirst)
-            writer.string(key.id.token)
+            writer.string(key.token)
             writer.byte(UInt8(ascii: ":"))
-            writer.raw(try entry.text())
+            writer.raw(try Table.entry(entry).text())
         }
         writer.byte(UInt8(ascii: "}"))
     }
 
-    func select(_ table: Table, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
-        guard let token = tokens.first else { return try text(table) }
-        guard let id = ID(token: token), let entry = table.entries[.init(id)] else { return nil }
-        return JSONText.select(tokens.dropFirst(), in: try entry.text())
+    func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
+        guard let token = tokens.first else { return try whole(table, countMax: countMax) }
+        guard let id = ID(token: token), let entry = table.entry(id.key) else { return .nothing }
+        return JSONText.select(tokens.dropFirst(), in: try entry.text()).map(Selected.kept) ?? .nothing
     }
 
-    func count(_ table: Table, _ tokens: ArraySlice<String>) -> Int { tokens.isEmpty ? table.count : 0 }
+    func count(_ table: Table) -> Int { table.count }
 
     func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
         try PersistentMap.visitDifferences(old.entries, new.entries) { (key, before, after) throws in
-            let id = key.id
             switch (before, after) {
             case (let before?, let after?) where before !== after:
-                let (before, after) = (try before.text(), try after.text())
+                let (before, after) = (try Table.entry(before).text(), try Table.entry(after).text())
                 guard before != after else { return }
-                patch.descend(id.token) { $0.compare(before, after) }
-            case (nil, let after?): patch.add(member: id.token, value: try after.text())
-            case (_?, nil): patch.remove(member: id.token)
+                patch.descend(key.token) { $0.compare(before, after) }
+            case (nil, let after?): patch.add(member: key.token, value: try Table.entry(after).text())
+            case (_?, nil): patch.remove(member: key.token)
             default: break
             }
         }
@@ -49,7 +48,7 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
             }
             entities.append((id, try value.decode(Entity.self)))
         }
-        table = EntityTable(sorted: entities.sorted { ID.precedes($0.0, $1.0) })
+        table = EntityTable(sorted: entities.sorted { $0.0.key < $1.0.key })
     }
 }
 
@@ -62,26 +61,27 @@ struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
     func write(_ table: Table, to writer: inout JSONWriter) throws {
         writer.byte(UInt8(ascii: "["))
         var isFirst = true
-        try table.order.visit { (_, id) throws in
+        try table.order.visit { (_, key) throws in
             writer.separator(&isFirst)
-            try JSON.write(id, to: &writer)
+            try JSON.write(Table.id(key), to: &writer)
         }
         writer.byte(UInt8(ascii: "]"))
     }
 
-    func select(_ table: Table, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
-        guard let token = tokens.first else { return try text(table) }
-        guard let index = JSONPointer.index(token), index < table.count else { return nil }
-        return JSONText.select(tokens.dropFirst(), in: try JSON.encode(table.id(at: index)))
+    func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
+        guard let token = tokens.first else { return try whole(table, countMax: countMax) }
+        guard let index = JSONPointer.index(token), index < table.count else { return .nothing }
+        return JSONText.select(tokens.dropFirst(), in: try JSON.encode(table.id(at: index))).map(Selected.made)
+            ?? .nothing
     }
 
-    func count(_ table: Table, _ tokens: ArraySlice<String>) -> Int { tokens.isEmpty ? table.count : 1 }
+    func count(_ table: Table) -> Int { table.count }
 
     func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
         var removed: [Int] = []
-        var inserted: [(Int, ID)] = []
+        var inserted: [(Int, EntityKey)] = []
         PersistentMap.visitDifferences(old.order, new.order) { rank, before, after in
-            guard before.map(Table.Key.init) != after.map(Table.Key.init) else { return }
+            guard before != after else { return }
             if before != nil { removed.append(old.order.position(of: rank)) }
             if let after { inserted.append((new.order.position(of: rank), after)) }
         }
@@ -93,7 +93,7 @@ struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
         }
         // What stays keeps its order: taking out from the end and then putting in from the start needs no other index.
         for position in removed.reversed() { patch.remove(at: position) }
-        for (position, id) in inserted { patch.insert(at: position, value: try JSON.encode(id)) }
+        for (position, key) in inserted { patch.insert(at: position, value: try JSON.encode(Table.id(key))) }
     }
 
     func read(_ node: JSONNode, into table: inout Table) throws(JSONFault) {

@@ -93,7 +93,7 @@ extension Core where State == Sample.State {
     mutating func run(_ actions: any Action...) -> Turn { run(actions.map { .of($0) }) }
 
     func json(_ pointer: JSONPointer = .root) throws -> String? {
-        text(try model.select(.pointer(pointer), in: state))
+        text(try model.place.select(state, pointer.tokens[...]))
     }
 }
 
