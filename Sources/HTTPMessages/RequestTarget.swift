@@ -27,7 +27,7 @@ public struct RequestTarget: Sendable, Equatable {
     ///
     /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
     public init(_ target: String) throws(Fault) {
-        let parts = Self.originForm(target).utf8.split(
+        let parts = Array(Self.originForm(target).utf8).split(
             separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         guard let path = parts.first, path.first == UInt8(ascii: "/") else {
             throw Fault(detail: "the request target must be a path that begins with /")
@@ -51,12 +51,17 @@ public struct RequestTarget: Sendable, Equatable {
 
     /// A target without the scheme and authority that a client of a proxy sends (RFC 9112, section 3.2.2).
     private static func originForm(_ target: String) -> Substring {
+        if target.utf8.first == UInt8(ascii: "/") { return target[...] }
         guard target.hasPrefix("http://") || target.hasPrefix("https://") else { return target[...] }
         let rest = target[target.index(target.firstIndex(of: ":") ?? target.startIndex, offsetBy: 3)...]
         return rest.firstIndex(of: "/").map { rest[$0...] } ?? "/"
     }
 
-    private static func decoded(_ text: Substring.UTF8View, plusIsSpace: Bool) throws(Fault) -> String {
+    private static func decoded(_ text: ArraySlice<UInt8>, plusIsSpace: Bool) throws(Fault) -> String {
+        // Nearly all are plain; cut at ASCII out of a string, they are UTF-8.
+        if !text.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }) {
+            return String(decoding: text, as: UTF8.self)
+        }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count)
         var rest = text
