@@ -48,7 +48,8 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     package func read(_ selection: Selection) throws -> Reading {
         let (head, known) = standing.withLock { ($0.head, $0.index.encoded(selection)) }
         if let known { return Reading(cursor: head.cursor, encoded: known) }
-        return Reading(cursor: head.cursor, encoded: keep(try head.selected(selection, countMax: .max), selection, head))
+        return Reading(
+            cursor: head.cursor, encoded: keep(try head.selected(selection, countMax: .max), selection, head))
     }
 
     /// The value of a selection, if it is known or soon made; nil where ``read(_:)`` takes so long that a thread which

@@ -127,7 +127,9 @@ struct ObjectPlace<Root: Sendable>: Place {
         // In the order of the declaration, which a table relies on. What is not there keeps its initial value, so that
         // a domain can grow.
         for member in members {
-            guard let value = found.first(where: { JSONPointer.sameBytes($0.key, member.name) })?.value else { continue }
+            guard let value = found.first(where: { JSONPointer.sameBytes($0.key, member.name) })?.value else {
+                continue
+            }
             try member.read(value, &root)
         }
     }
