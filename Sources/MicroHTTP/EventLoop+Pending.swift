@@ -39,13 +39,17 @@ extension EventLoop {
     func deliver(_ delivery: Delivery) {
         switch delivery {
         case .answer(let exchanges, let response):
-            let prepared = PreparedOnce(response)
-            let wire = WireResponse(response, closing: false)
+            // Made when somebody needs it in this form, and then for all.
+            var (prepared, wire): (PreparedResponse??, WireResponse?)
             for exchange in exchanges {
-                if let connection = parked[exchange.id] {
-                    answer(connection, wire)
-                } else if let connection = pending[exchange.id] {
-                    settle(connection, prepared.value { prepare($0) })
+                if let connection = pending[exchange.id] {
+                    let form = prepared ?? prepare(response)
+                    prepared = .some(form)
+                    settle(connection, form)
+                } else if let connection = parked[exchange.id] {
+                    let form = wire ?? WireResponse(response, closing: false)
+                    wire = form
+                    answer(connection, form)
                 }
             }
         case .piece(let exchanges, let bytes, let isLast):
@@ -83,21 +87,6 @@ extension EventLoop {
         case .idle, .lineReceived, .reading, .draining, .answered, .queued, .parked:
             preconditionFailure("only held and suspended connections are pending")
         }
-    }
-}
-
-/// libmicrohttpd's form of a response that perhaps nobody needs in it.
-private final class PreparedOnce {
-    private let response: Response
-    private var prepared: PreparedResponse??
-
-    init(_ response: Response) { self.response = response }
-
-    func value(_ prepare: (Response) -> PreparedResponse?) -> PreparedResponse? {
-        if let prepared { return prepared }
-        let made = prepare(response)
-        prepared = .some(made)
-        return made
     }
 }
 

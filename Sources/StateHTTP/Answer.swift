@@ -55,7 +55,7 @@ package struct DispatchRequest: Sendable {
     let manner: DispatchManner
     package var lines: [Line]
 
-    var form: Form { manner.form }
+    package var form: Form { manner.form }
     /// The store that the client sees.
     var scope: Scope { manner.scope }
     var style: Style { manner.style }

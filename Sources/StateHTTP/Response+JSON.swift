@@ -13,7 +13,7 @@ extension Response {
         _ status: HTTPResponse.Status, _ body: [UInt8], style: Style = .compact, head: Cursor? = nil
     ) -> Response {
         var fields = Self.fieldsOfJSON
-        if let head { fields[.stateCursor] = head.description }
+        if let head { fields.append(HTTPField(name: .stateCursor, value: head.description)) }
         return Response(status: status, fields: fields, body: style == .pretty ? JSONText.indented(body) : body)
     }
 }

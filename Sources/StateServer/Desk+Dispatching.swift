@@ -10,14 +10,16 @@ internal import Synchronization
 extension Desk {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ requestID: String) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID)) }
-        let submissions = request.lines.compactMap { line in try? line.content.get() }
-        if let wait = request.wait, let submission = submissions.first {
-            return settle(request, submission, wait, exchange, requestID)
-        }
-        submit(submissions[...], outcomes: []) { [self] outcomes in
+        let answer = { @Sendable [self] (outcomes: [Outcome]) in
             note(outcomes)
             exchange.answer(
                 contract.response(to: request, outcomes: outcomes, head: position.head, requestID: requestID))
+        }
+        if request.form == .one, case .success(let submission)? = request.lines.first?.content {
+            if let wait = request.wait { return settle(request, submission, wait, exchange, requestID) }
+            door.enqueue(Envelope(submission) { answer([$0]) })
+        } else {
+            submit(request.lines.compactMap { line in try? line.content.get() }[...], outcomes: [], done: answer)
         }
         return .working()
     }

@@ -22,19 +22,8 @@ struct Core<State: StateType>: Sendable {
         self.epoch = epoch
         self.middleware = middleware
         self.limits = limits
-        moment = Moment(state: state, version: version, stamps: [:])
+        moment = Moment(state: state, version: version, stamps: model.initialStamps)
         ledger = IdempotencyLedger(keys)
-    }
-
-    /// A commit with what follows from it.
-    struct Step: Sendable {
-        let commit: Commit
-        /// The state that it made.
-        let moment: Moment<State>
-        /// What middleware has dispatched beside it.
-        let followUps: [any Action]
-        /// The effects that it starts and ends, with the actions that they are about.
-        let effects: [(handler: Declaration<State>.EffectHandler, action: any Action)]
     }
 
     /// What a turn has made of what was waiting.
@@ -133,10 +122,9 @@ struct Core<State: StateType>: Sendable {
             if route.isCommand { return try create(from: action, route, passage) }
             // On a copy: a middleware may catch the rejection of a reducer that had begun, and go on.
             var state = passage.state
-            try route.reduce(&state, action)
+            try model.reduce(&state, action, by: route)
             passage.state = state
             passage.applied.append(action)
-            passage.types.append(route.type)
             passage.routes.append(route)
             return
         }
@@ -147,9 +135,9 @@ struct Core<State: StateType>: Sendable {
 
     /// Dispatches what a command makes.
     private func create(
-        from command: any Action, _ route: Route<State>, _ passage: Passage<State>
+        from command: any Action, _ route: Route, _ passage: Passage<State>
     ) throws(Rejection) {
-        guard let action = try route.create(command, in: passage.state) else { return }
+        guard let action = try model.create(command, by: route, in: passage.state) else { return }
         // A command that makes a command is fine; one that makes itself would never end.
         guard passage.creationDepth < 16 else {
             throw Rejection(
@@ -173,32 +161,30 @@ struct Core<State: StateType>: Sendable {
                 key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: !patch.isEmpty,
                 expiry: time.advanced(by: limits.idempotencyLifetime))
         }
+        // Nearly always one: its route knows the array.
+        let types = passage.routes.count == 1 ? passage.routes[0].types : passage.routes.map(\.type)
         let commit = Commit(
             version: version, time: time, id: id, cause: submission.lineage?.cause, root: submission.lineage?.root,
-            types: passage.types,
+            types: types,
             action: try text(of: passage.applied, submission), patch: patch.text, touched: patch.touched,
             clientIDs: submission.items.compactMap(\.id), idempotency: record)
-        var receipt = Receipt(
-            version: version, id: id, isChange: !patch.isEmpty, isReplay: false, types: passage.types)
-        if submission.wantsRepresentation {
-            receipt.representation = try Self.represented(patch.touched).map {
-                ($0, try model.place.select(passage.state, $0.tokens[...]))
-            }
-        }
+        let representation =
+            try submission.wantsRepresentation
+            ? Self.represented(patch.touched).map { ($0, try model.place.select(passage.state, $0.tokens[...])) } : nil
         var stamps = turn.moment.stamps
-        model.stamp(&stamps, touched: patch.touched, at: version)
+        model.stamp(&stamps, touched: patch.touched, by: passage.routes, at: version)
         turn.moment = Moment(state: passage.state, version: version, stamps: stamps)
-        // Spelled out: what the standard library does with types that depend on the state's it looks up at each call.
-        var effects: [(handler: Declaration<State>.EffectHandler, action: any Action)] = []
+        var effects: [Step.Effect] = []
         for (index, route) in passage.routes.enumerated() where route.hasEffects {
-            for handler in route.effects { effects.append((handler, passage.applied[index])) }
+            effects.append(Step.Effect(route: route, action: passage.applied[index]))
         }
         turn.commits.append(commit)
-        turn.steps.append(
-            Step(commit: commit, moment: turn.moment, followUps: passage.followUps, effects: effects))
+        turn.steps.append(Step(commit: commit, moment: turn.moment, followUps: passage.followUps, effects: effects))
         if !effects.isEmpty || !passage.followUps.isEmpty { turn.hasConsequences = true }
         if let record { turn.keys[record.key] = record }
-        return receipt
+        return Receipt(
+            version: version, id: id, isChange: !patch.isEmpty, isReplay: false, types: types,
+            representation: representation)
     }
 
     /// The places that a representation tells: where very many were touched, what they have in common.
@@ -236,7 +222,8 @@ struct Core<State: StateType>: Sendable {
         writer.key("payload", &isFirst)
         let start = writer.bytes.count
         try JSON.write(action, to: &writer)
-        if writer.bytes[start...].elementsEqual([UInt8(ascii: "{"), UInt8(ascii: "}")]) {
+        // Nothing in it: `{}`.
+        if writer.bytes.count == start + 2, writer.bytes[start] == UInt8(ascii: "{") {
             writer.bytes.removeSubrange(before...)
         }
         if let meta = item?.meta {
@@ -271,6 +258,23 @@ struct Core<State: StateType>: Sendable {
         }
         return nil
     }
+}
+
+/// A commit with what follows from it.
+struct Step: Sendable {
+    /// An action whose effects start or end.
+    struct Effect: Sendable {
+        let route: Route
+        let action: any Action
+    }
+
+    let commit: Commit
+    /// The ``Moment`` that it made, as the store knows its type: lists of values whose type depends on the state's
+    /// Swift looks up by that type at each step.
+    let moment: any AnyObject & Sendable
+    /// What middleware has dispatched beside it.
+    let followUps: [any Action]
+    let effects: [Effect]
 }
 
 /// How much a store takes on.

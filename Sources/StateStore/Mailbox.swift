@@ -1,5 +1,5 @@
 /// A submission with the one who waits for its outcome.
-package struct Envelope: Sendable {
+package final class Envelope: Sendable {
     package let submission: Submission
     /// Called once, on the store's queue, after the turn.
     package let complete: @Sendable (Outcome) -> Void

@@ -30,8 +30,7 @@ public final class Passage<State: Sendable> {
     public let isDryRun: Bool
     /// The actions that have reached the reducers, and what is done with each.
     var applied: [any Action] = []
-    var types: [String] = []
-    var routes: [Route<State>] = []
+    var routes: [Route] = []
     /// What is dispatched once this is committed.
     private(set) var followUps: [any Action] = []
     /// How many creators have made the action that is on its way now.

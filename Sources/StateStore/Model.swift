@@ -6,59 +6,17 @@ public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
     public var description: String
 }
 
-/// What a domain does with one type of action.
-final class Route<State: Sendable>: Sendable {
-    let type: String
-    let actionType: any Action.Type
-    let handlers: [Declaration<State>.Handler]
-    /// Creators of other actions; the first that makes one speaks for all.
-    let commands: [Declaration<State>.CommandHandler]
-    let effects: [Declaration<State>.EffectHandler]
-    let hasEffects: Bool
-    /// Whether the action only makes other actions.
-    let isCommand: Bool
-    /// The slices in which anything handles it.
-    let homes: Set<[String]>
-    /// The slices that the handlers can change, none inside another.
-    let scopes: [[String]]
-
-    fileprivate init(_ type: String, _ draft: RouteDraft<State>) {
-        self.type = type
-        actionType = draft.actionType
-        handlers = draft.handlers
-        commands = draft.commands
-        effects = draft.effects
-        hasEffects = !effects.isEmpty
-        isCommand = !commands.isEmpty
-        homes = draft.homes
-        scopes = Route.outermost(draft.handlers.map(\.scope))
-    }
-
-    /// Without repetitions, and without what lies inside another.
-    static func outermost(_ scopes: [[String]]) -> [[String]] {
-        var found: [[String]] = []
-        for scope in scopes where !found.contains(scope) {
-            if !scopes.contains(where: { $0.count < scope.count && scope.starts(with: $0) }) { found.append(scope) }
-        }
-        return found
-    }
-}
-
-private struct RouteDraft<State: Sendable> {
-    let actionType: any Action.Type
-    var handlers: [Declaration<State>.Handler] = []
-    var commands: [Declaration<State>.CommandHandler] = []
-    var effects: [Declaration<State>.EffectHandler] = []
-    var homes: Set<[String]> = []
-}
-
 /// A domain made ready: which action goes to which reducers, and where each part of the state stands.
 package final class Model<State: StateType>: Sendable {
     let place: any Place<State>
-    private let routes: [String: Route<State>]
+    private let routes: [String: Route]
     /// The same, as every action that comes looks for its own.
-    private let routesByType: [ObjectIdentifier: Route<State>]
+    private let routesByType: [ObjectIdentifier: Route]
+    /// What is done with the actions of a route, by its number.
+    private let handlings: [Handling<State>]
     private let views: [String: ViewMemo<State>]
+    /// The stamps of a state whose views nobody has asked for yet.
+    let initialStamps: ViewStamps
     package let catalogue: Catalogue
     /// The state that a new history begins with.
     package let initial: State
@@ -117,13 +75,17 @@ package final class Model<State: StateType>: Sendable {
         if let fault = Self.encodingFault(place, initial) { faults.append(fault) }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
         self.place = place
-        let routes = Dictionary(uniqueKeysWithValues: drafts.map { ($0, Route($0, $1)) })
-        self.routes = routes
-        routesByType = Dictionary(uniqueKeysWithValues: routes.values.map { (ObjectIdentifier($0.actionType), $0) })
-        self.views = views.mapValues(ViewMemo.init)
+        let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { ViewMemo($1, number: $0) }
+        self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
+        initialStamps = Array(repeating: 0, count: memos.count)
+        let ordered = drafts.sorted { $0.key < $1.key }
+        let reads = memos.map { Route.Reads(view: $0.number, places: $0.view.reads) }
+        let routes = ordered.enumerated().map { Route($1.key, $1.value, number: $0, reads: reads) }
+        handlings = ordered.map { Handling($0.value) }
+        self.routes = Dictionary(uniqueKeysWithValues: routes.map { ($0.type, $0) })
+        routesByType = Dictionary(uniqueKeysWithValues: routes.map { (ObjectIdentifier($0.actionType), $0) })
         self.initial = initial
-        let open = routes.filter { !OwnTypes.handled.contains($0.key) }
-        let reads = views.mapValues(\.reads)
+        let open = self.routes.filter { !OwnTypes.handled.contains($0.key) }
         let whole = Scope(
             name: "", place: .root, actions: open.mapValues(\.actionType),
             views: Dictionary(uniqueKeysWithValues: views.keys.map { ($0, $0) }))
@@ -135,7 +97,8 @@ package final class Model<State: StateType>: Sendable {
                 name: name, place: JSONPointer(slice), actions: own.mapValues(\.actionType),
                 views: Dictionary(uniqueKeysWithValues: inside.map { (String($0.dropFirst(name.count + 1)), $0) }))
         }
-        catalogue = Catalogue(whole: whole, stores: parts, viewReads: reads, collections: declaration.collections)
+        catalogue = Catalogue(
+            whole: whole, stores: parts, viewReads: views.mapValues(\.reads), collections: declaration.collections)
     }
 
     private static func encodingFault(_ place: any Place<State>, _ initial: State) -> String? {
@@ -146,10 +109,10 @@ package final class Model<State: StateType>: Sendable {
     }
 
     /// What is done with an action; nil when nothing handles it.
-    func route(of action: any Action) -> Route<State>? { routesByType[ObjectIdentifier(type(of: action))] }
+    func route(of action: any Action) -> Route? { routesByType[ObjectIdentifier(type(of: action))] }
 
     /// What is done with actions of a type; nil when nothing handles them.
-    func route(ofType type: String) -> Route<State>? { routes[type] }
+    func route(ofType type: String) -> Route? { routes[type] }
 
     /// The Swift type of an action type, the store's own included; nil when nothing handles it.
     func actionType(of type: String) -> (any Action.Type)? { routes[type]?.actionType }
@@ -158,13 +121,25 @@ package final class Model<State: StateType>: Sendable {
     package func handles(_ type: String) -> Bool { routes[type] != nil }
 
     /// Whether a commit of this type sets effects off.
-    package func startsEffects(_ type: String) -> Bool { routes[type]?.effects.contains { $0.start != nil } == true }
+    package func startsEffects(_ type: String) -> Bool {
+        route(ofType: type).map { handlings[$0.number].effects.contains { $0.start != nil } } ?? false
+    }
 
     /// Runs an action's reducers, in the order of their declaration.
-    func reduce(_ state: inout State, _ action: any Action) throws(Rejection) {
-        guard let route = route(of: action) else { throw Self.unknown(action) }
-        try route.reduce(&state, action)
+    func reduce(_ state: inout State, _ action: any Action, by route: Route) throws(Rejection) {
+        for reduce in handlings[route.number].reducers { try reduce(&state, action) }
     }
+
+    /// The action that a command makes of the state, if any.
+    func create(_ command: any Action, by route: Route, in state: State) throws(Rejection) -> (any Action)? {
+        for create in handlings[route.number].creators {
+            if let action = try create(state, command) { return action }
+        }
+        return nil
+    }
+
+    /// The effects that an action starts and ends.
+    func effects(of route: Route) -> [Declaration<State>.EffectHandler] { handlings[route.number].effects }
 
     static func unknown(_ action: any Action) -> Rejection {
         Rejection("unknown-action", "no reducer handles \"\(type(of: action).type)\"", kind: .invalid)
@@ -175,10 +150,10 @@ package final class Model<State: StateType>: Sendable {
     /// - Parameter texts: the encodings that are known of the old state; afterwards, of the new one.
     /// - Throws: `EncodingError` for values that JSON has no number for.
     func patch(
-        from old: State, to new: State, by routes: [Route<State>], knowing texts: inout KnownTexts
+        from old: State, to new: State, by routes: [Route], knowing texts: inout KnownTexts
     ) throws -> JSONPatch {
         var patch = JSONPatch(knowing: texts)
-        let scopes = routes.count == 1 ? routes[0].scopes : Route<State>.outermost(routes.flatMap(\.scopes))
+        let scopes = routes.count == 1 ? routes[0].scopes : Route.outermost(routes.flatMap(\.scopes))
         for scope in scopes { try place.compare(old, new, scope: scope[...], into: &patch) }
         texts = patch.takeTexts()
         return patch
@@ -194,19 +169,22 @@ package final class Model<State: StateType>: Sendable {
             guard let view = views[name] else { return .nothing }
             // A view may look at everything.
             guard countMax == .max || place.count(state) <= countMax else { return .tooMuch }
-            return .made(try view.text(in: state, stamp: stamps.map { $0[name] ?? 0 }))
+            return .made(try view.text(in: state, stamp: stamps?[view.number]))
         }
     }
 
     /// The value of a view, or nil when there is none of this name.
     func view(_ name: String, in state: State, stamps: ViewStamps) -> (any Sendable)? {
-        views[name]?.value(in: state, stamp: stamps[name] ?? 0).value
+        views[name].map { $0.value(in: state, stamp: stamps[$0.number]).value }
     }
 
+    /// The number of a view among the stamps, or nil when there is none of this name.
+    func number(ofView name: String) -> Int? { views[name]?.number }
+
     /// Notes which views read something that a commit has touched.
-    func stamp(_ stamps: inout ViewStamps, touched: [JSONPointer], at version: Version) {
-        for (name, memo) in views where memo.view.reads.contains(where: { touched.contains(where: $0.overlaps) }) {
-            stamps[name] = version
+    func stamp(_ stamps: inout ViewStamps, touched: [JSONPointer], by routes: [Route], at version: Version) {
+        for route in routes {
+            for reads in route.reads where touched.contains(where: reads.overlap) { stamps[reads.view] = version }
         }
     }
 
@@ -247,20 +225,5 @@ extension Model {
         return Commit(
             version: version, time: time, id: Cursor(epoch, version).description, types: [Commit.upgradeType],
             action: Array(#"{"type":"\#(Commit.upgradeType)"}"#.utf8), patch: patch.text, touched: patch.touched)
-    }
-}
-
-extension Route {
-    /// Runs an action's reducers, in the order of their declaration.
-    func reduce(_ state: inout State, _ action: any Action) throws(Rejection) {
-        for handler in handlers { try handler.apply(&state, action) }
-    }
-
-    /// The action that a command makes of the state, if any.
-    func create(_ command: any Action, in state: State) throws(Rejection) -> (any Action)? {
-        for handler in commands {
-            if let action = try handler.create(state, command) { return action }
-        }
-        return nil
     }
 }

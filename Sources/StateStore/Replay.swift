@@ -41,21 +41,23 @@ package struct Replay<State: StateType>: HistoryFollower {
     private mutating func reduce(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
         let actions = try actions(of: recorded)
         var next = state
-        var routes: [Route<State>] = []
+        var routes: [Route] = []
         for action in actions {
             let type = type(of: action).type
-            let route = model.route(of: action)
-            guard route?.isCommand != true else {
+            guard let route = model.route(of: action) else {
+                throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
+            }
+            guard !route.isCommand else {
                 throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
             }
             do throws(Rejection) {
-                try model.reduce(&next, action)
+                try model.reduce(&next, action, by: route)
             } catch {
                 throw HistoryFault(
                     recorded, type: type,
                     "today's domain rejects the action with \(error.code): \(error.detail)")
             }
-            if let route { routes.append(route) }
+            routes.append(route)
         }
         do {
             return (next, try model.patch(from: state, to: next, by: routes, knowing: &texts))

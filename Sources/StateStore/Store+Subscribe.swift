@@ -74,11 +74,11 @@ extension Store {
     public func subscribe<Value: Equatable & Sendable>(
         view name: String, as type: Value.Type = Value.self, newState tell: @escaping @Sendable (Value) -> Void
     ) -> SubscriptionToken? {
-        guard view(name, as: type) != nil else { return nil }
+        guard view(name, as: type) != nil, let number = model.number(ofView: name) else { return nil }
         let value: @Sendable (Moment<State>) -> Value? = { [model] moment in
             model.view(name, in: moment.state, stamps: moment.stamps) as? Value
         }
-        let isChanged: @Sendable (Moment<State>, Moment<State>) -> Bool = { $0.stamps[name] != $1.stamps[name] }
+        let isChanged: @Sendable (Moment<State>, Moment<State>) -> Bool = { $0.stamps[number] != $1.stamps[number] }
         // The value before is kept, not evaluated: the memo has the newest only.
         let last = Mutex<Value?>(nil)
         return subscribe(Subscription(value: value, tells: isChanged)) { change in

@@ -193,9 +193,12 @@ public final class Store<State: StateType>: Sendable {
                 cause: commit.id, root: origin?.root ?? commit.id, rootVersion: origin?.rootVersion ?? commit.version,
                 depth: (origin?.depth ?? 0) + 1)
             for action in step.followUps { follow([.init(action)], .single, lineage) }
-            tell(commit, from: before, to: step.moment, lineage)
-            for (handler, action) in step.effects { run(handler, action, step.moment.state, lineage) }
-            before = step.moment
+            let moment = unsafeDowncast(step.moment, to: Moment<State>.self)
+            tell(commit, from: before, to: moment, lineage)
+            for effect in step.effects {
+                for handler in model.effects(of: effect.route) { run(handler, effect.action, moment.state, lineage) }
+            }
+            before = moment
         }
         for (index, actions) in result.strays {
             for action in actions { dispatchLater(Submission([.init(action)]), envelopes[index].submission.lineage) }

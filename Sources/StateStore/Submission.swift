@@ -130,19 +130,31 @@ package enum Outcome: Sendable {
 }
 
 /// The proof of a commit.
-public struct Receipt: Sendable {
+public final class Receipt: Sendable {
     /// The version that it made.
-    public var version: Version
+    public let version: Version
     /// The commit's ID: the client's own, or else the commit's cursor.
-    public var id: String
+    public let id: String
     /// Whether the state differs from the version before.
-    public var isChange: Bool
+    public let isChange: Bool
     /// Whether this is the answer to an earlier request with the same key.
-    package var isReplay: Bool
+    package let isReplay: Bool
     /// The types of the actions that were committed, in order; of a replay they are not known any more.
-    package var types: [String] = []
+    package let types: [String]
     /// The changed parts of the new state with their JSON, nil for what is gone; nil where it was not asked for.
-    package var representation: [(pointer: JSONPointer, value: [UInt8]?)]?
+    package let representation: [(pointer: JSONPointer, value: [UInt8]?)]?
+
+    init(
+        version: Version, id: String, isChange: Bool, isReplay: Bool, types: [String] = [],
+        representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil
+    ) {
+        self.version = version
+        self.id = id
+        self.isChange = isChange
+        self.isReplay = isReplay
+        self.types = types
+        self.representation = representation
+    }
 }
 
 /// A condition that did not hold.

@@ -78,8 +78,8 @@ struct ViewValue: Sendable {
     }
 }
 
-/// When what each view reads last changed, by the view's name; a view that is not there has not changed since the start.
-typealias ViewStamps = [String: Version]
+/// When what each view reads last changed, by the view's number; 0 where it has not changed since the start.
+typealias ViewStamps = [Version]
 
 /// The newest value of a view, for all who ask.
 final class ViewMemo<State: Sendable>: Sendable {
@@ -90,10 +90,13 @@ final class ViewMemo<State: Sendable>: Sendable {
     }
 
     let view: View<State>
+    /// Its place among the model's views.
+    let number: Int
     private let known = Mutex<Known?>(nil)
 
-    init(_ view: View<State>) {
+    init(_ view: View<State>, number: Int) {
         self.view = view
+        self.number = number
     }
 
     /// The view's value.
