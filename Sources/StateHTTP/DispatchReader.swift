@@ -196,7 +196,7 @@ extension Contract {
                 id = text
             case "meta":
                 guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
-                meta = value.value.text
+                meta = value.text
             case "expect": try expect(value, &expectations, scope)
             default:
                 throw invalid(value.pointer, "there is no such field; known are type, payload, id, meta, expect")
@@ -233,8 +233,7 @@ extension Contract {
             throw invalid(node.pointer, "expected at most \(limits.expectationsMax) tests in a commit")
         }
         for element in elements {
-            let members = element.members ?? []
-            guard members.count == 2, let path = members.first(where: { $0.key == "path" })?.value,
+            guard let members = element.members, members.count(where: { _ in true }) == 2, let path = members.first(where: { $0.key == "path" })?.value,
                 let value = members.first(where: { $0.key == "value" })?.value
             else { throw invalid(element.pointer, "expected an object with \"path\" and \"value\"") }
             guard let pointer = path.string.flatMap(JSONPointer.init(text:)) else {

@@ -53,15 +53,15 @@ package struct JSONNode {
     }
 
     /// The members in the order of the text, when this is an object.
-    package var members: [(key: String, value: JSONNode)]? {
-        guard document.kind(index) == UInt8(ascii: "{") else { return nil }
-        var found: [(key: String, value: JSONNode)] = []
-        var key = document.firstChild(index)
-        while !document.isEnd(key) {
-            found.append((document.string(key), JSONNode(document, key + 1)))
-            key = document.after(key + 1)
-        }
-        return found
+    package var members: JSONMembers? {
+        document.kind(index) == UInt8(ascii: "{") ? JSONMembers(document, index) : nil
+    }
+
+    /// The compact text.
+    package var text: [UInt8] {
+        var writer = JSONWriter()
+        document.write(index, to: &writer)
+        return writer.bytes
     }
 
     /// Decodes this value.
@@ -86,7 +86,7 @@ package struct JSONNode {
                 .mismatch, at: document.pointer(to: unknown),
                 "there is no such field; known are \(fieldNames(of: object, in: type).joined(separator: ", "))")
         }
-        if !session.isRead, let key = members?.first?.key {
+        if !session.isRead, let key = members?.first(where: { _ in true })?.key {
             throw JSONFault(.mismatch, at: pointer.appending(key), "there is no such field: none is expected here")
         }
         return value
@@ -101,6 +101,33 @@ package struct JSONNode {
         // It has decoded before; only the notes are of interest.
         _ = try? JSONValueDecoder(session: session, index: index).decode(type)
         return session.asked?.fields ?? []
+    }
+}
+
+/// The members of an object in the order of its text, read as they are asked for.
+package struct JSONMembers: Sequence {
+    private let document: JSONDocument
+    private let object: Int
+
+    fileprivate init(_ document: JSONDocument, _ object: Int) {
+        self.document = document
+        self.object = object
+    }
+
+    /// Reads the members from the first one on.
+    package func makeIterator() -> Iterator { Iterator(document: document, key: document.firstChild(object)) }
+
+    /// Where the reading stands.
+    package struct Iterator: IteratorProtocol {
+        fileprivate let document: JSONDocument
+        fileprivate var key: Int
+
+        /// The next member, or nil at the end.
+        package mutating func next() -> (key: String, value: JSONNode)? {
+            guard !document.isEnd(key) else { return nil }
+            defer { key = document.after(key + 1) }
+            return (document.string(key), JSONNode(document, key + 1))
+        }
     }
 }
 

@@ -174,7 +174,7 @@ private struct JSONKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol
     var codingPath: [any CodingKey] { JSONValueDecoder(session: session, index: object).codingPath }
 
     var allKeys: [Key] {
-        (JSONNode(document, object).members ?? []).compactMap { Key(stringValue: $0.key) }
+        JSONNode(document, object).members?.compactMap { Key(stringValue: $0.key) } ?? []
     }
 
     func contains(_ key: Key) -> Bool { find(key) != nil }

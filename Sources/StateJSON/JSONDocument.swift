@@ -113,6 +113,42 @@ package final class JSONDocument {
         }
     }
 
+    /// Appends a value's compact text.
+    func write(_ index: Int, to writer: inout JSONWriter) {
+        switch kind(index) {
+        case UInt8(ascii: "{"):
+            writer.byte(UInt8(ascii: "{"))
+            var isFirst = true
+            var key = firstChild(index)
+            while !isEnd(key) {
+                writer.separator(&isFirst)
+                writer.string(utf8(key))
+                writer.byte(UInt8(ascii: ":"))
+                write(key + 1, to: &writer)
+                key = after(key + 1)
+            }
+            writer.byte(UInt8(ascii: "}"))
+        case UInt8(ascii: "["):
+            writer.byte(UInt8(ascii: "["))
+            var isFirst = true
+            var element = firstChild(index)
+            while !isEnd(element) {
+                writer.separator(&isFirst)
+                write(element, to: &writer)
+                element = after(element)
+            }
+            writer.byte(UInt8(ascii: "]"))
+        case UInt8(ascii: "\""): writer.string(utf8(index))
+        case UInt8(ascii: "l"): writer.integer(Int64(bitPattern: bits(index)))
+        case UInt8(ascii: "u"): writer.integer(bits(index))
+        // A parsed number is finite.
+        case UInt8(ascii: "d"): _ = writer.number(Double(bitPattern: bits(index)))
+        case UInt8(ascii: "t"): writer.bool(true)
+        case UInt8(ascii: "f"): writer.bool(false)
+        default: writer.raw("null")
+        }
+    }
+
     /// The pointer to the value, or to the member with the key, at an index.
     ///
     /// O(n); for faults.

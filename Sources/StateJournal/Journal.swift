@@ -150,7 +150,7 @@ package final class Journal: Sendable {
             arguments: [
                 version, commit.time.milliseconds, commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause,
                 commit.root,
-                commit.types.joined(separator: ","), Data(commit.action), Data(commit.patch),
+                commit.types.count == 1 ? commit.types[0] : commit.types.joined(separator: ","), Data(commit.action), Data(commit.patch),
                 Data(text(of: commit.touched)),
             ])
         for id in commit.clientIDs {
@@ -166,7 +166,9 @@ package final class Journal: Sendable {
     }
 
     private static func text(of pointers: [JSONPointer]) -> [UInt8] {
-        JSONValue.array(pointers.map { .string($0.description) }).text
+        var writer = JSONWriter()
+        writer.array(pointers) { $1.string($0.description) }
+        return writer.bytes
     }
 
     /// Tries to write, so that a journal that has failed is found to work again without an action to try it on.

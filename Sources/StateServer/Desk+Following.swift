@@ -27,8 +27,8 @@ extension Desk {
         if let waiter, let share = enlistIfSettling(waiter) {
             return .now(respond(.tooManyWaiters(share), request.requestID))
         }
-        let following = board.follow(request.query(since: since), as: waiter, client: exchange.client)
-        if case .nothing(_, .parked) = following {} else if let waiter, waiter.settles { board.dismiss(waiter) }
+        let following = board.follow(request.query(since: since), as: waiter?.token, client: exchange.client)
+        if case .nothing(_, .parked) = following {} else if let waiter, waiter.settles { board.dismiss(waiter.token) }
         switch following {
         case .page(let page): return .now(contract.response(to: request, page))
         case .nothing(_, .parked):

@@ -24,7 +24,7 @@ extension Desk {
         let isDraining = isDraining.load(ordering: .acquiring)
         if let version = request.atLeast, let wait = request.wait, !isDraining {
             let parking = board.park(
-                Waiter(exchange: exchange, kind: .read(request)), client: exchange.client, until: version)
+                Waiter(exchange: exchange, kind: .read(request)).token, client: exchange.client, until: version)
             switch parking {
             case .parked: return .waiting(deadline: deadline(of: wait))
             case .refused(let share): return .now(respond(.tooManyWaiters(share), request.requestID))
@@ -71,13 +71,13 @@ extension Desk {
         if let condition = request.condition, !isDraining.load(ordering: .acquiring) {
             let waiter = Waiter(exchange: exchange, kind: .read(request))
             if let share = enlistIfSettling(waiter) { return respond(.tooManyWaiters(share), request.requestID) }
-            switch try board.park(waiter, client: exchange.client, at: request.selection, until: condition) {
+            switch try board.park(waiter.token, client: exchange.client, at: request.selection, until: condition) {
             case .parked:
                 // Off the loop, the client may have gone before it was parked: then nobody else takes it out.
-                if exchange.isOver { board.dismiss(waiter) }
+                if exchange.isOver { board.dismiss(waiter.token) }
                 return nil
             case .refused(let share): return respond(.tooManyWaiters(share), request.requestID)
-            case .ready: if waiter.settles { board.dismiss(waiter) }
+            case .ready: if waiter.settles { board.dismiss(waiter.token) }
             }
         }
         return contract.response(to: request, try board.read(request.selection))

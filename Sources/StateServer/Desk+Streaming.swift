@@ -28,7 +28,7 @@ extension Desk {
             }
         }
         let waiter = Waiter(exchange: exchange, kind: .stream(request))
-        if case .refused(let share) = board.enlist(waiter, client: exchange.client) {
+        if case .refused(let share) = board.enlist(waiter.token, client: exchange.client) {
             return .now(respond(.tooManyWaiters(share), request.requestID))
         }
         streams.withLock { $0[exchange] = Stream(request, position, endsIn: streamLifetime) }
@@ -69,7 +69,7 @@ extension Desk {
     /// Streams that stand at one position and want the same go on together: one look for all.
     private func advance(_ exchanges: [Exchange], from position: Position, _ pieces: inout Pieces) {
         guard let query = position.request.query(since: position.since) else { return }
-        switch board.follow(query, asEnlisted: exchanges.map { Waiter(exchange: $0) }) {
+        switch board.follow(query, asEnlisted: exchanges.map(\.token)) {
         case .nothing:
             streams.withLock { streams in
                 for exchange in exchanges { streams.update(exchange) { $0.isLive = true } }
@@ -91,7 +91,7 @@ extension Desk {
         var pieces = Pieces()
         for exchange in exchanges {
             // Whoever is not parked has something coming.
-            guard let (_, head) = board.leave(Waiter(exchange: exchange)),
+            guard let (_, head) = board.leave(exchange.token),
                 let stream = streams.withLock({ $0[exchange] })
             else { continue }
             if stream.ends <= .now {
@@ -117,7 +117,7 @@ extension Desk {
     /// Forgets a stream; false if it is none.
     func endStream(_ exchange: Exchange) -> Bool {
         guard streams.withLock({ $0.removeValue(forKey: exchange) }) != nil else { return false }
-        board.dismiss(Waiter(exchange: exchange))
+        board.dismiss(exchange.token)
         return true
     }
 
@@ -203,7 +203,7 @@ extension Desk {
         let waiter = Waiter(exchange: exchange, kind: .stream(stream.request))
         guard try board.readQuickly(selection) != nil else {
             return reading(exchange) { [self] in
-                switch try board.park(waiter, client: exchange.client, at: selection, until: stream.condition) {
+                switch try board.park(waiter.token, client: exchange.client, at: selection, until: stream.condition) {
                 case .parked, .refused:
                     return nil
                 case .ready:
@@ -213,8 +213,8 @@ extension Desk {
                 }
             }
         }
-        switch try board.park(waiter, client: exchange.client, at: selection, until: stream.condition) {
-        case .parked, .refused: dismissIfOver(waiter)
+        switch try board.park(waiter.token, client: exchange.client, at: selection, until: stream.condition) {
+        case .parked, .refused: dismissIfOver(exchange)
         case .ready:
             let reading = try board.read(selection)
             update(exchange) { $0.hasSent(reading) }
@@ -230,7 +230,7 @@ extension Desk {
     ) throws {
         guard let query = stream.request.query(since: stream.position) else { return }
         let waiter = Waiter(exchange: exchange, kind: .stream(stream.request))
-        switch board.follow(query, as: waiter, client: exchange.client) {
+        switch board.follow(query, as: waiter.token, client: exchange.client) {
         case .page(let page):
             // One that is only catching up is given the time that it needs.
             if page.isMore, stream.isSlow { return try reset(exchange, stream, .slow, &pieces) }
@@ -240,7 +240,7 @@ extension Desk {
             }
         case .nothing:
             update(exchange) { $0.isLive = true }
-            dismissIfOver(waiter)
+            dismissIfOver(exchange)
         case .inJournal where stream.isSlow: try reset(exchange, stream, .slow, &pieces)
         case .inJournal(let head):
             reading(exchange) { [self] in
@@ -263,7 +263,7 @@ extension Desk {
                 if let piece = try make() {
                     Exchange.send(piece, to: [exchange])
                 } else {
-                    dismissIfOver(Waiter(exchange: exchange))
+                    dismissIfOver(exchange)
                 }
             } catch {
                 fail(exchange, error)
@@ -272,8 +272,8 @@ extension Desk {
     }
 
     /// Takes out a stream that has ended before it was parked: nobody else does.
-    private func dismissIfOver(_ waiter: Waiter) {
-        if streams.withLock({ $0[waiter.exchange] }) == nil { board.dismiss(waiter) }
+    private func dismissIfOver(_ exchange: Exchange) {
+        if streams.withLock({ $0[exchange] }) == nil { board.dismiss(exchange.token) }
     }
 
     private func fail(_ exchange: Exchange, _ error: any Error) {

@@ -17,12 +17,12 @@ extension Desk {
         freshness.end()
         for wake in wakes {
             switch wake {
-            case .selection(_, let reading, let waiters):
-                for group in groups(waiters) { answer(group, reading) }
-            case .changes(let query, let page, let waiters):
-                for group in groups(waiters) { answer(group, page, query) }
-            case .version(_, let waiters):
-                for waiter in waiters {
+            case .selection(_, let reading, let tokens):
+                for group in groups(tokens.map(\.parked)) { answer(group, reading) }
+            case .changes(let query, let page, let tokens):
+                for group in groups(tokens.map(\.parked)) { answer(group, page, query) }
+            case .version(_, let tokens):
+                for waiter in tokens.map(\.parked) {
                     guard case .read(let request) = waiter.kind else { continue }
                     waiter.exchange.answer(answerNow(request))
                 }
@@ -52,7 +52,7 @@ extension Desk {
                 waiter.exchange.answer(contract.response(to: request, reading))
             }
         case .stream(let request): goOn(group.map(\.exchange), request, reading)
-        case .follow, .unknown, nil: break
+        case .follow, nil: break
         }
     }
 
@@ -64,7 +64,7 @@ extension Desk {
             }
             Exchange.answer(group.map(\.exchange), with: contract.response(to: request, page))
         case .stream(let request): goOn(group.map(\.exchange), request, page)
-        case .read, .unknown, nil: break
+        case .read, nil: break
         }
     }
 
@@ -74,16 +74,17 @@ extension Desk {
             return timeout(Waiter(exchange: exchange, kind: .read(request)), head: position.head)
         }
         if let burst = bursts.withLock({ $0.removeValue(forKey: exchange) }) {
-            board.dismiss(burst.waiter)
+            board.dismiss(burst.waiter.token)
             return response(to: burst)
         }
         if endStream(exchange) { return Response(status: .ok) }
         if let response = unsettled(exchange) { return response }
-        guard let (waiter, head) = board.leave(Waiter(exchange: exchange)) else {
+        guard let (token, head) = board.leave(exchange.token) else {
             // Work that has outlived the grace time, or a wait that is being answered at this moment.
             return respond(.draining, "r\(exchange.id)")
         }
-        if waiter.settles { board.dismiss(waiter) }
+        let waiter = token.parked
+        if waiter.settles { board.dismiss(token) }
         return timeout(waiter, head: head)
     }
 
@@ -95,7 +96,7 @@ extension Desk {
             case .follow(let request):
                 contract.response(
                     to: request, ChangesPage(commits: [], next: head.version, isMore: false, head: head))
-            case .stream, .unknown: respond(.draining, "-")
+            case .stream: respond(.draining, "-")
             }
         if isDraining.load(ordering: .relaxed) { response.connection = .close }
         return response
@@ -111,7 +112,7 @@ extension Desk {
             for burst in group {
                 let exchange = burst.waiter.exchange
                 guard let burst = bursts.withLock({ $0.removeValue(forKey: exchange) }) else { continue }
-                board.dismiss(burst.waiter)
+                board.dismiss(burst.waiter.token)
                 exchange.answer(response(to: burst))
             }
         }
@@ -119,7 +120,7 @@ extension Desk {
 
     /// Counts a waiter whose answer will be put off, until it has been given; nil, or why it is not taken in.
     func enlistIfSettling(_ waiter: Waiter) -> Parking.Share? {
-        guard waiter.settles, case .refused(let share) = board.enlist(waiter, client: waiter.exchange.client) else {
+        guard waiter.settles, case .refused(let share) = board.enlist(waiter.token, client: waiter.exchange.client) else {
             return nil
         }
         return share
@@ -153,7 +154,7 @@ extension Waiter {
         switch kind {
         case .read(let request): request.settle != nil
         case .follow(let request): request.settle != nil
-        case .stream, .unknown: false
+        case .stream: false
         }
     }
 }

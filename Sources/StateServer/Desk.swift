@@ -14,7 +14,7 @@ internal import Synchronization
 /// what has to be read from the disk on a queue of its own.
 final class Desk: Sendable {
     let contract: Contract
-    let board: Board<Waiter>
+    let board: Board
     let journal: Journal?
     let logger: Logger
     let door: StoreDoor
@@ -39,7 +39,7 @@ final class Desk: Sendable {
     let counters = Counters()
 
     init(
-        contract: Contract, board: Board<Waiter>, journal: Journal?, door: StoreDoor, heartbeat: Duration,
+        contract: Contract, board: Board, journal: Journal?, door: StoreDoor, heartbeat: Duration,
         streamLifetime: Duration, logger: Logger
     ) {
         self.contract = contract

@@ -28,12 +28,12 @@ final class PublicationRelay: Sendable {
 /// Saves a snapshot in the journal now and then, off the store's queue.
 final class SnapshotSaver: Sendable {
     private let journal: Journal
-    private let board: Board<Waiter>
+    private let board: Board
     private let freshness: Freshness
     private let logger: Logger
     private let queue = DispatchQueue(label: "storekeeper.snapshots", qos: .utility)
 
-    init(journal: Journal, board: Board<Waiter>, freshness: Freshness, logger: Logger) {
+    init(journal: Journal, board: Board, freshness: Freshness, logger: Logger) {
         self.journal = journal
         self.board = board
         self.freshness = freshness

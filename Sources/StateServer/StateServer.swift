@@ -53,7 +53,7 @@ public struct StateServer: Service, Sendable {
         self.journal = journal
         let (origin, oldest) = try Self.origin(model, journal, logger, .now())
 
-        let board = Board<Waiter>(
+        let board = Board(
             Snapshot(origin.state, of: model, at: origin.cursor), catalogue: model.catalogue, limits: limits,
             caps: settings.waiterCaps, journalOldest: oldest)
         // The store publishes to the service, which reaches the store through the door: one of them comes first.

@@ -6,15 +6,12 @@ internal import StateStore
 
 /// A request that waits on the board: who it is, and what it asked for.
 ///
-/// Equal when the exchange is: the transport, which knows only that, can take a waiter out. An object, because thousands
-/// are handed about at once.
-final class Waiter: Hashable, Sendable {
+/// An object, because thousands are handed about at once.
+final class Waiter: Sendable {
     enum Kind: Sendable {
         case read(ReadRequest)
         case follow(FollowRequest)
         case stream(StreamRequest)
-        /// Only to find the one that is parked.
-        case unknown
     }
 
     /// What makes two answers of the same content differ: problems name their request, the rest only these.
@@ -32,15 +29,27 @@ final class Waiter: Hashable, Sendable {
     let kind: Kind
     let manner: Manner
 
-    init(exchange: Exchange, kind: Kind = .unknown) {
+    init(exchange: Exchange, kind: Kind) {
         self.exchange = exchange
         self.kind = kind
         manner = Manner(kind)
     }
 
-    static func == (left: Waiter, right: Waiter) -> Bool { left.exchange == right.exchange }
+    /// As the board files it.
+    var token: WaiterToken { WaiterToken(exchange.id, self) }
+}
 
-    func hash(into hasher: inout Hasher) { hasher.combine(exchange) }
+extension Exchange {
+    /// What finds its waiter on the board: the transport knows only the exchange.
+    var token: WaiterToken { WaiterToken(id) }
+}
+
+extension WaiterToken {
+    /// Who has been filed under this token.
+    var parked: Waiter {
+        guard let waiter = waiter as? Waiter else { preconditionFailure("the desk files waiters, and nobody else files") }
+        return waiter
+    }
 }
 
 extension Waiter.Manner {
@@ -56,7 +65,6 @@ extension Waiter.Manner {
             case .value: self.init(stream: request.format)
             case .changes(let follow): self.init(follow, stream: request.format)
             }
-        case .unknown: self.init()
         }
     }
 

@@ -1,11 +1,13 @@
+internal import StateJSON
 internal import Synchronization
 
 /// What the store has published, and who waits for what comes next.
 ///
 /// Readers and waiters are served here, on whatever thread they come, without waiting for a turn. Looking and parking are
-/// one step: no commit slips between. `Token` stands for a waiter; the board hands tokens back and does not look inside.
-package final class Board<Token: Hashable & Sendable>: Sendable {
-    private let standing: Mutex<Standing<Token>>
+/// one step: no commit slips between. A ``WaiterToken`` stands for a waiter; the board hands tokens back and
+/// does not look inside.
+package final class Board: Sendable {
+    private let standing: Mutex<Standing>
     private let caps: WaiterCaps
     /// Whether commits older than those in memory can be read elsewhere.
     private let hasJournal: Bool
@@ -75,18 +77,18 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     }
 
     /// Counts a waiter that will wait again and again, until it is dismissed; its places on the board come and go.
-    package func enlist(_ token: Token, client: String) -> Parking {
+    package func enlist(_ token: WaiterToken, client: String) -> Parking {
         standing.withLock { $0.enlist(token, client, caps) }
     }
 
     /// Takes out a waiter that was enlisted.
-    package func dismiss(_ token: Token) {
+    package func dismiss(_ token: WaiterToken) {
         standing.withLock { $0.dismiss(token) }
     }
 
     /// Waits until a selection is as the condition says, unless it is already.
     package func park(
-        _ token: Token, client: String, at selection: Selection, until condition: WaitCondition
+        _ token: WaiterToken, client: String, at selection: Selection, until condition: WaitCondition
     ) throws -> Parking {
         let seen = try read(selection)
         guard !condition.isMet(by: seen.encoded) else { return .ready }
@@ -103,7 +105,7 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     }
 
     /// Waits until the head has reached a version, unless it has already.
-    package func park(_ token: Token, client: String, until version: Version) -> Parking {
+    package func park(_ token: WaiterToken, client: String, until version: Version) -> Parking {
         standing.withLock { standing in
             guard standing.head.cursor.version < version else { return .ready }
             return standing.admit(token, client, .version(version), caps) {
@@ -113,7 +115,7 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     }
 
     /// The commits after a position; where there are none and a token is given, it waits for the first.
-    package func follow(_ query: ChangesQuery, as token: Token? = nil, client: String = "") -> Following {
+    package func follow(_ query: ChangesQuery, as token: WaiterToken? = nil, client: String = "") -> Following {
         standing.withLock { standing in
             let found = standing.following(query)
             guard case .nothing(let head, _) = found else { return found }
@@ -131,7 +133,7 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     /// The commits after a position; where there are none, these waiters wait for the first.
     ///
     /// - Parameter tokens: waiters that are enlisted; one that has been dismissed meanwhile is left out.
-    package func follow(_ query: ChangesQuery, asEnlisted tokens: [Token]) -> Following {
+    package func follow(_ query: ChangesQuery, asEnlisted tokens: [WaiterToken]) -> Following {
         standing.withLock { standing in
             let found = standing.following(query)
             guard case .nothing(let head, _) = found else { return found }
@@ -146,12 +148,12 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     ///
     /// - Returns: the token as it was parked and the head at that moment, or nil when the waiter was not here: somebody
     ///   is answering it already.
-    package func leave(_ token: Token) -> (token: Token, head: Cursor)? {
+    package func leave(_ token: WaiterToken) -> (token: WaiterToken, head: Cursor)? {
         standing.withLock { standing in standing.leave(token).map { ($0, standing.head.cursor) } }
     }
 
     /// Takes everybody out, with the head at that moment.
-    package func leaveAll() -> (tokens: [Token], head: Cursor) {
+    package func leaveAll() -> (tokens: [WaiterToken], head: Cursor) {
         standing.withLock { standing in
             // Those who are enlisted are told by whoever keeps them.
             let tokens = standing.spots.filter { !$0.value.isEnlisted }.map(\.key)
@@ -181,8 +183,14 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
     /// the lock is taken.
     ///
     /// - Returns: whom to answer, in groups.
-    package func publish(_ head: Snapshot, _ commits: [Commit]) -> [Wake<Token>] {
-        let touched = Set(commits.lazy.flatMap(\.touched))
+    package func publish(_ head: Snapshot, _ commits: [Commit]) -> [Wake] {
+        var touched: Set<JSONPointer> = []
+        var last: JSONPointer?
+        // The commits of a turn often change the same: comparing costs less than hashing.
+        for pointer in commits.lazy.flatMap(\.touched) where pointer != last {
+            touched.insert(pointer)
+            last = pointer
+        }
         let awaited = standing.withLock { standing in
             standing.index.selections(touchedBy: touched).filter { standing.index.isAwaited($0) }
         }
@@ -192,7 +200,7 @@ package final class Board<Token: Hashable & Sendable>: Sendable {
 
         return standing.withLock { standing in
             standing.head = head
-            var wakes: [Wake<Token>] = []
+            var wakes: [Wake] = []
             for selection in standing.index.selections(touchedBy: touched) {
                 guard standing.index.isAwaited(selection) else {
                     standing.index.forget(selection)

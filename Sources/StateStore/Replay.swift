@@ -79,8 +79,7 @@ package struct Replay<State: StateType>: HistoryFollower {
     }
 
     private func action(_ node: JSONNode, of recorded: Commit) throws(HistoryFault) -> any Action {
-        let members = node.members ?? []
-        guard let type = members.first(where: { $0.key == "type" })?.value.string else {
+        guard let members = node.members, let type = members.first(where: { $0.key == "type" })?.value.string else {
             throw HistoryFault(recorded, "an action without a type is recorded")
         }
         guard let actionType = model.actionType(of: type) else {

@@ -3,12 +3,12 @@ internal import StateJSON
 /// Who waits for which selection, and the encodings that are known to be current.
 ///
 /// A commit finds the selections that overlap what it touched; the others cost it nothing.
-struct SelectionIndex<Token: Hashable & Sendable>: Sendable {
+struct SelectionIndex: Sendable {
     private struct Entry {
         /// The value now, where it has been asked for since it last changed.
         var encoded: Encoded?
         /// Who waits, and for what.
-        var parked: [Token: WaitCondition] = [:]
+        var parked: [WaiterToken: WaitCondition] = [:]
     }
 
     private var entries: [Selection: Entry] = [:]
@@ -47,11 +47,11 @@ struct SelectionIndex<Token: Hashable & Sendable>: Sendable {
         (idleCount, idleBytes) = (0, 0)
     }
 
-    mutating func park(_ token: Token, at selection: Selection, until condition: WaitCondition) {
+    mutating func park(_ token: WaiterToken, at selection: Selection, until condition: WaitCondition) {
         withEntry(selection) { $0.parked[token] = condition }
     }
 
-    mutating func remove(_ token: Token, at selection: Selection) {
+    mutating func remove(_ token: WaiterToken, at selection: Selection) {
         entries[selection]?.parked[token] = nil
         if let entry = entries[selection], entry.parked.isEmpty, entry.encoded == nil { removeEntry(selection) }
     }
@@ -80,7 +80,7 @@ struct SelectionIndex<Token: Hashable & Sendable>: Sendable {
     func isAwaited(_ selection: Selection) -> Bool { entries[selection]?.parked.isEmpty == false }
 
     /// Sets the value of a selection that may have changed and takes out those whom it concerns.
-    mutating func settle(_ selection: Selection, _ encoded: Encoded?) -> [Token] {
+    mutating func settle(_ selection: Selection, _ encoded: Encoded?) -> [WaiterToken] {
         guard var entry = entries[selection] else { return [] }
         lazy var value = encoded?.value
         let woken = entry.parked.filter { $0.value.isMet(by: encoded) { value } }.map(\.key)

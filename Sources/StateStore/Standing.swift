@@ -3,16 +3,16 @@ internal import StateJSON
 /// What is published at an instant, and who waits for what comes next.
 ///
 /// Pure: ``Board`` guards it.
-struct Standing<Token: Hashable & Sendable>: Sendable {
+struct Standing: Sendable {
     var head: Snapshot
-    var index: SelectionIndex<Token>
+    var index: SelectionIndex
     var history: History
     /// The oldest position that can be followed from, memory and journal together.
     var oldest: Version
-    var followers: [ChangesQuery: Set<Token>] = [:]
-    var spots: [Token: Place] = [:]
+    var followers: [ChangesQuery: Set<WaiterToken>] = [:]
+    var spots: [WaiterToken: Place] = [:]
     var byClient: [String: Int] = [:]
-    var byVersion: [Version: Set<Token>] = [:]
+    var byVersion: [Version: Set<WaiterToken>] = [:]
 
     /// A waiter that counts.
     struct Place {
@@ -33,7 +33,7 @@ struct Standing<Token: Hashable & Sendable>: Sendable {
 extension Standing {
     /// Takes a waiter in, unless there are too many.
     mutating func admit(
-        _ token: Token, _ client: String, _ spot: Spot, _ caps: WaiterCaps, _ park: (inout Self) -> Void
+        _ token: WaiterToken, _ client: String, _ spot: Spot, _ caps: WaiterCaps, _ park: (inout Self) -> Void
     ) -> Parking {
         if spots[token]?.isEnlisted == true {
             spots[token]?.spot = spot
@@ -45,19 +45,19 @@ extension Standing {
     }
 
     /// Counts a waiter that comes back.
-    mutating func enlist(_ token: Token, _ client: String, _ caps: WaiterCaps) -> Parking {
+    mutating func enlist(_ token: WaiterToken, _ client: String, _ caps: WaiterCaps) -> Parking {
         count(token, Place(spot: nil, client: client, isEnlisted: true), caps).map(Parking.refused) ?? .parked
     }
 
     /// Has an enlisted waiter follow; one that is not enlisted any more is left out.
-    mutating func parkEnlisted(_ token: Token, _ query: ChangesQuery) {
+    mutating func parkEnlisted(_ token: WaiterToken, _ query: ChangesQuery) {
         guard let position = spots.index(forKey: token), spots[position].value.isEnlisted else { return }
         spots.values[position].spot = .changes(query)
         // As it was enlisted: the equal one that was named may know less.
         followers[query, default: []].insert(spots[position].key)
     }
 
-    private mutating func count(_ token: Token, _ place: Place, _ caps: WaiterCaps) -> Parking.Share? {
+    private mutating func count(_ token: WaiterToken, _ place: Place, _ caps: WaiterCaps) -> Parking.Share? {
         guard spots.count < caps.waitersMax else { return .all }
         guard byClient[place.client, default: 0] < caps.waitersPerClientMax else { return .client }
         spots[token] = place
@@ -66,17 +66,17 @@ extension Standing {
     }
 
     /// Strikes a waiter off the lists that count; one that is enlisted only waits no more.
-    mutating func release(_ token: Token) {
+    mutating func release(_ token: WaiterToken) {
         if spots[token]?.isEnlisted == true { spots[token]?.spot = nil } else { strike(token) }
     }
 
-    private mutating func strike(_ token: Token) {
+    private mutating func strike(_ token: WaiterToken) {
         guard let client = spots.removeValue(forKey: token)?.client else { return }
         if let count = byClient[client], count > 1 { byClient[client] = count - 1 } else { byClient[client] = nil }
     }
 
     /// Takes out a waiter that was enlisted.
-    mutating func dismiss(_ token: Token) {
+    mutating func dismiss(_ token: WaiterToken) {
         _ = leave(token)
         strike(token)
     }
@@ -85,7 +85,7 @@ extension Standing {
     ///
     /// - Returns: the token as it was parked, which may know more than the equal one that was asked for; nil where it
     ///   was not parked.
-    mutating func leave(_ token: Token) -> Token? {
+    mutating func leave(_ token: WaiterToken) -> WaiterToken? {
         guard let position = spots.index(forKey: token), let spot = spots[position].value.spot else { return nil }
         let parked = spots[position].key
         switch spot {
@@ -111,7 +111,7 @@ extension Standing {
         return page.commits.isEmpty && !page.isMore ? .nothing(head: head, .ready) : .page(page)
     }
 
-    mutating func wakeFollowers(_ commits: [Commit], into wakes: inout [Wake<Token>]) {
+    mutating func wakeFollowers(_ commits: [Commit], into wakes: inout [Wake]) {
         for (query, tokens) in followers where commits.contains(where: query.filter.passes) {
             followers[query] = nil
             for token in tokens { release(token) }

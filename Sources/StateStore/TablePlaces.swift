@@ -41,7 +41,6 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
     func read(_ node: JSONNode, into table: inout Table) throws(JSONFault) {
         guard let members = node.members else { throw JSONFault(.mismatch, at: node.pointer, "expected an object") }
         var entities: [(ID, Entity)] = []
-        entities.reserveCapacity(members.count)
         for (key, value) in members {
             guard let id = ID(token: key) else {
                 throw JSONFault(.mismatch, at: value.pointer, "the key is not the ID of an entity")

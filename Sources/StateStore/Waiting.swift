@@ -2,14 +2,37 @@ package import StateJSON
 
 // What readers and waiters are told.
 
+/// A waiter as the board files it: by number.
+///
+/// One type for every owner of waiters: thousands are filed and woken at once, and what is compiled for one type costs a
+/// fraction of what is compiled for any.
+package struct WaiterToken: Hashable, Sendable {
+    /// What tells it from all others of its board.
+    package let number: UInt64
+    /// What its owner knows of it; nil where it is only looked for.
+    package let waiter: (any AnyObject & Sendable)?
+
+    /// Makes a token.
+    package init(_ number: UInt64, _ waiter: (any AnyObject & Sendable)? = nil) {
+        self.number = number
+        self.waiter = waiter
+    }
+
+    /// Whether the numbers are the same.
+    package static func == (left: WaiterToken, right: WaiterToken) -> Bool { left.number == right.number }
+
+    /// Feeds the number.
+    package func hash(into hasher: inout Hasher) { hasher.combine(number) }
+}
+
 /// Those who are to be answered now, in groups that get the same answer.
-package enum Wake<Token: Hashable & Sendable>: Sendable {
+package enum Wake: Sendable {
     /// The selection has other content; nil where it is gone.
-    case selection(Selection, Reading, [Token])
+    case selection(Selection, Reading, [WaiterToken])
     /// There are commits for these followers.
-    case changes(ChangesQuery, ChangesPage, [Token])
+    case changes(ChangesQuery, ChangesPage, [WaiterToken])
     /// The version that they waited for is here.
-    case version(Cursor, [Token])
+    case version(Cursor, [WaiterToken])
 }
 
 /// A selection's value at an instant.

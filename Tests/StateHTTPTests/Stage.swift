@@ -32,7 +32,7 @@ final class Stage {
     private let contract: Contract
     private let model: Model<Demo.State>
     private let store: Store<Demo.State>
-    private let board: Board<Int>
+    private let board: Board
     private let time: Clock
     private let woken: Log
     private var waiting: [Int: Waiting] = [:]
@@ -47,9 +47,9 @@ final class Stage {
 
     /// Whom a commit has woken.
     final class Log: Sendable {
-        private let stored = Mutex<[Wake<Int>]>([])
-        func add(_ wakes: [Wake<Int>]) { stored.withLock { $0 += wakes } }
-        func take() -> [Wake<Int>] {
+        private let stored = Mutex<[Wake]>([])
+        func add(_ wakes: [Wake]) { stored.withLock { $0 += wakes } }
+        func take() -> [Wake] {
             stored.withLock { wakes in
                 defer { wakes = [] }; return wakes
             }
@@ -60,7 +60,7 @@ final class Stage {
         model = try Model(Demo())
         contract = Contract(catalogue: model.catalogue, limits: setting.contract)
         let origin = Store<Demo.State>.Origin(state: model.initial, cursor: Cursor(Self.epoch, setting.version))
-        let board = Board<Int>(
+        let board = Board(
             Snapshot(origin.state, of: model, at: origin.cursor), catalogue: model.catalogue, limits: setting.limits,
             caps: setting.caps)
         let (time, woken) = (Clock(), Log())
@@ -104,18 +104,18 @@ final class Stage {
         var answers: [(number: Int, Response)] = []
         for wake in woken.take() {
             switch wake {
-            case .selection(_, let reading, let numbers):
-                for number in numbers {
+            case .selection(_, let reading, let tokens):
+                for number in tokens.map({ Int($0.number) }) {
                     guard case .read(let request)? = waiting.removeValue(forKey: number) else { continue }
                     answers.append((number, contract.response(to: request, reading)))
                 }
-            case .changes(_, let page, let numbers):
-                for number in numbers {
+            case .changes(_, let page, let tokens):
+                for number in tokens.map({ Int($0.number) }) {
                     guard case .follow(let request)? = waiting.removeValue(forKey: number) else { continue }
                     answers.append((number, contract.response(to: request, page)))
                 }
-            case .version(_, let numbers):
-                for number in numbers {
+            case .version(_, let tokens):
+                for number in tokens.map({ Int($0.number) }) {
                     guard let parked = waiting.removeValue(forKey: number) else { continue }
                     answers.append((number, try timeout(parked, head: position.head)))
                 }
@@ -134,7 +134,7 @@ final class Stage {
                 case .read(let request): request.wait
                 case .follow(let request): request.wait
                 }
-            guard let wait, wait.duration <= duration, let (_, head) = board.leave(number) else { continue }
+            guard let wait, wait.duration <= duration, let (_, head) = board.leave(WaiterToken(UInt64(number))) else { continue }
             waiting[number] = nil
             answers.append((number, try timeout(parked, head: head)))
         }
@@ -152,10 +152,10 @@ final class Stage {
         if let version = request.version, version < position.head.version { return try readPast(request, version) }
         var parking = Parking.ready
         if let version = request.atLeast, request.wait != nil {
-            parking = board.park(number, client: client, until: version)
+            parking = board.park(WaiterToken(UInt64(number)), client: client, until: version)
         }
         if case .ready = parking, let condition = request.condition {
-            parking = try board.park(number, client: client, at: request.selection, until: condition)
+            parking = try board.park(WaiterToken(UInt64(number)), client: client, at: request.selection, until: condition)
         }
         switch parking {
         case .ready: return .now(contract.response(to: request, try board.read(request.selection)))
@@ -220,7 +220,7 @@ final class Stage {
             guard cursor.epoch == position.head.epoch else { return try lost(.lost, request) }
             since = cursor.version
         }
-        switch board.follow(request.query(since: since), as: request.wait == nil ? nil : number, client: client) {
+        switch board.follow(request.query(since: since), as: request.wait == nil ? nil : WaiterToken(UInt64(number)), client: client) {
         case .page(let page): return .now(contract.response(to: request, page))
         case .nothing(_, .parked):
             waiting[number] = .follow(request)

@@ -43,9 +43,9 @@ struct BoardModelTests {
     func everybody(seed: Int) throws {
         var generator = SplitMix(seed: UInt64(seed))
         let model = try Model(Sample())
-        let board = Board<Int>(
+        let board = Board(
             Snapshot(Sample.State(), of: model, at: Cursor(Core<Sample.State>.epoch, 0)), catalogue: model.catalogue)
-        let wakes = Collection<Wake<Int>>()
+        let wakes = Collection<Wake>()
         let commits = Collection<Commit>()
         let store = try Store.sample(publish: {
             for commit in $0.commits { commits.add(commit) }
@@ -68,7 +68,7 @@ struct BoardModelTests {
                 try watchers[token]?.ask(board, as: token)
             }
             // Some lose their patience.
-            if let token = followers.keys.sorted().randomElement(using: &generator), let left = board.leave(token) {
+            if let token = followers.keys.sorted().randomElement(using: &generator), let left = board.leave(WaiterToken(token)) {
                 followers[token]?.isParked = false
                 followers[token]?.since = left.head.version
             }
@@ -112,9 +112,9 @@ struct BoardModelTests {
 }
 
 extension Follower {
-    fileprivate mutating func ask(_ board: Board<Int>, as token: Int) throws {
+    fileprivate mutating func ask(_ board: Board, as token: Int) throws {
         guard !isParked else { return }
-        switch board.follow(query, as: token) {
+        switch board.follow(query, as: WaiterToken(token)) {
         case .page(let page): take(page)
         case .nothing(_, .parked): isParked = true
         case let other: Issue.record("a follower was answered \(other)")
@@ -123,10 +123,10 @@ extension Follower {
 }
 
 extension Watcher {
-    fileprivate mutating func ask(_ board: Board<Int>, as token: Int) throws {
+    fileprivate mutating func ask(_ board: Board, as token: Int) throws {
         guard !isParked else { return }
         let known = bytes.map { TagSet.tags([Encoded($0).tag]) } ?? .tags([])
-        switch try board.park(token, client: "", at: selection, until: .otherThan(known)) {
+        switch try board.park(WaiterToken(token), client: "", at: selection, until: .otherThan(known)) {
         case .parked: isParked = true
         case .ready: bytes = try board.read(selection).encoded?.bytes
         case .refused(let share): Issue.record("a watcher was refused: \(share)")

@@ -8,7 +8,7 @@ import Testing
 /// A core whose turns are published on a board, one by one, on the thread of the test.
 struct Published {
     private(set) var core: Core<Sample.State>
-    let board: Board<Int>
+    let board: Board
 
     init(
         limits: StoreLimits = StoreLimits(), caps: WaiterCaps = WaiterCaps(waitersMax: 100, waitersPerClientMax: 100),
@@ -22,7 +22,7 @@ struct Published {
 
     /// Commits actions in one turn.
     @discardableResult
-    mutating func commit(_ actions: any Action...) -> [Wake<Int>] {
+    mutating func commit(_ actions: any Action...) -> [Wake] {
         let turn = core.run(actions.map { .of($0) })
         return board.publish(Snapshot(turn.state, of: core.model, at: Cursor(core.epoch, turn.version)), turn.commits)
     }
@@ -31,9 +31,11 @@ struct Published {
 }
 
 extension Wake {
-    var tokens: [Token] {
+    /// The numbers of those who are woken.
+    var tokens: [Int] {
         switch self {
-        case .selection(_, _, let tokens), .changes(_, _, let tokens), .version(_, let tokens): tokens
+        case .selection(_, _, let tokens), .changes(_, _, let tokens), .version(_, let tokens):
+            tokens.map { Int($0.number) }
         }
     }
 
@@ -148,7 +150,7 @@ struct SelectionWaitingTests {
         var published = try Published()
         for token in 1...3 {
             _ = try published.board.park(
-                token, client: "a", at: Self.items, until: .otherThan(published.tag(Self.items)))
+                WaiterToken(token), client: "a", at: Self.items, until: .otherThan(published.tag(Self.items)))
         }
         _ = try published.board.park(4, client: "a", at: .pointer(""), until: .otherThan(published.tag(.pointer(""))))
         _ = try published.board.park(
@@ -161,20 +163,17 @@ struct SelectionWaitingTests {
 
     @Test("a waiter that leaves is not woken, and is given back as it was parked")
     func leave() throws {
-        struct Named: Hashable {
-            let number: Int; var name = ""
-            static func == (left: Named, right: Named) -> Bool { left.number == right.number }
-            func hash(into hasher: inout Hasher) { hasher.combine(number) }
-        }
+        final class Named: Sendable {}
         let core = try Core.sample()
-        let board = Board<Named>(
+        let board = Board(
             Snapshot(core.state, of: core.model, at: Cursor(core.epoch, 0)), catalogue: core.model.catalogue)
-        _ = try board.park(Named(number: 1, name: "one"), client: "a", at: Self.count, until: .otherThan(.any))
+        let waiter = Named()
+        _ = try board.park(WaiterToken(1, waiter), client: "a", at: Self.count, until: .otherThan(.any))
 
-        let left = board.leave(Named(number: 1))
-        let again = board.leave(Named(number: 1))
+        let left = board.leave(1)
+        let again = board.leave(1)
 
-        #expect(left?.token.name == "one")
+        #expect(left?.token.waiter === waiter)
         #expect(left?.head.version == 0)
         #expect(again == nil)
         #expect(board.waitersCount == 0)
@@ -199,7 +198,7 @@ struct SelectionWaitingTests {
         "those who park while commits come are woken or told at once: nobody sleeps through a change", arguments: 0..<5)
     func race(round: Int) throws {
         let core = try Core.sample()
-        let board = Board<Int>(
+        let board = Board(
             Snapshot(core.state, of: core.model, at: Cursor(core.epoch, 0)), catalogue: core.model.catalogue)
         let woken = Collection<Int>()
         let store = try Store.sample(
@@ -221,19 +220,19 @@ struct SelectionWaitingTests {
         }
 
         let last = try #require(try board.read(Self.count).encoded).tag
-        let sleeping = parked.values.filter { board.leave($0.token) != nil }
+        let sleeping = parked.values.filter { board.leave(WaiterToken($0.token)) != nil }
         #expect(sleeping.allSatisfy { $0.tag == last })
         #expect(woken.values.count + sleeping.count == parked.values.count)
         #expect(Set(woken.values).count == woken.values.count)
     }
 
-    private static func value(of selection: Selection, on board: Board<Int>) -> Encoded? {
+    private static func value(of selection: Selection, on board: Board) -> Encoded? {
         do { return try board.read(selection).encoded } catch { return nil }
     }
 
-    private static func isParked(_ token: Int, until tag: String, on board: Board<Int>) -> Bool {
+    private static func isParked(_ token: Int, until tag: String, on board: Board) -> Bool {
         do {
-            return try board.park(token, client: "a", at: count, until: .otherThan(.tags([tag]))).name == "parked"
+            return try board.park(WaiterToken(token), client: "a", at: count, until: .otherThan(.tags([tag]))).name == "parked"
         } catch {
             return false
         }
@@ -284,11 +283,11 @@ struct WaiterCapsTests {
         func park(_ token: Int, _ client: String) throws -> String {
             switch kind {
             case "selection":
-                try published.board.park(token, client: client, at: .pointer("/count"), until: .otherThan(.any)).name
-            case "version": published.board.park(token, client: client, until: 9).name
+                try published.board.park(WaiterToken(token), client: client, at: .pointer("/count"), until: .otherThan(.any)).name
+            case "version": published.board.park(WaiterToken(token), client: client, until: 9).name
             default:
                 switch published.board.follow(
-                    ChangesQuery(since: 0, filter: ChangesFilter(types: ["x"])), as: token, client: client)
+                    ChangesQuery(since: 0, filter: ChangesFilter(types: ["x"])), as: WaiterToken(token), client: client)
                 {
                 case .nothing(_, let parking): parking.name
                 case let other: "\(other)"
@@ -319,7 +318,7 @@ struct WaiterCapsTests {
         _ = published.board.park(2, client: "a", until: 9)
 
         published.commit(Sample.Add(amount: 1))
-        let parkings = [3, 4].map { published.board.park($0, client: "a", until: 9).name }
+        let parkings = [3, 4].map { published.board.park(WaiterToken($0), client: "a", until: 9).name }
 
         #expect(parkings == ["parked", "refused(StateStore.Parking.Share.client)"])
         #expect(published.board.waitersCount == 2)

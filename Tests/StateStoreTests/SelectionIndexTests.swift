@@ -9,7 +9,7 @@ struct SelectionIndexTests {
     private static let old = Encoded(Array("1".utf8))
     private static let new = Encoded(Array("2".utf8))
 
-    private func index(viewReads: [String: [JSONPointer]] = [:]) -> SelectionIndex<Int> { .init(viewReads: viewReads) }
+    private func index(viewReads: [String: [JSONPointer]] = [:]) -> SelectionIndex { .init(viewReads: viewReads) }
 
     @Test(
         "a change finds the selections that overlap it", arguments: ["", "/counter", "/counter/value"] as [JSONPointer])

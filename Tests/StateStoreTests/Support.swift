@@ -129,3 +129,9 @@ struct SplitMix: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 }
+
+extension WaiterToken: ExpressibleByIntegerLiteral {
+    public init(integerLiteral number: UInt64) { self.init(number) }
+
+    init(_ number: Int) { self.init(UInt64(number)) }
+}
