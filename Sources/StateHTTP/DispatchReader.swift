@@ -233,7 +233,8 @@ extension Contract {
             throw invalid(node.pointer, "expected at most \(limits.expectationsMax) tests in a commit")
         }
         for element in elements {
-            guard let members = element.members, members.count(where: { _ in true }) == 2, let path = members.first(where: { $0.key == "path" })?.value,
+            guard let members = element.members, members.count(where: { _ in true }) == 2,
+                let path = members.first(where: { $0.key == "path" })?.value,
                 let value = members.first(where: { $0.key == "value" })?.value
             else { throw invalid(element.pointer, "expected an object with \"path\" and \"value\"") }
             guard let pointer = path.string.flatMap(JSONPointer.init(text:)) else {

@@ -150,7 +150,8 @@ package final class Journal: Sendable {
             arguments: [
                 version, commit.time.milliseconds, commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause,
                 commit.root,
-                commit.types.count == 1 ? commit.types[0] : commit.types.joined(separator: ","), Data(commit.action), Data(commit.patch),
+                commit.types.count == 1 ? commit.types[0] : commit.types.joined(separator: ","), Data(commit.action),
+                Data(commit.patch),
                 Data(text(of: commit.touched)),
             ])
         for id in commit.clientIDs {

@@ -127,7 +127,7 @@ extension Desk {
     func goOn(_ exchanges: [Exchange], _ request: StreamRequest, _ reading: Reading) {
         let piece = contract.piece(of: request, reading, isFirst: false)
         streams.withLock { streams in
-            for exchange in exchanges { streams[exchange]?.hasSent(reading) }
+            for exchange in exchanges { streams.update(exchange) { $0.hasSent(reading) } }
         }
         Exchange.send(piece, to: exchanges)
     }
@@ -136,7 +136,7 @@ extension Desk {
     func goOn(_ exchanges: [Exchange], _ request: StreamRequest, _ page: ChangesPage) {
         let piece = contract.piece(of: request, page)
         streams.withLock { streams in
-            for exchange in exchanges { streams[exchange]?.hasSent(page) }
+            for exchange in exchanges { streams.update(exchange) { $0.hasSent(page) } }
         }
         Exchange.send(piece, to: exchanges)
     }

@@ -120,7 +120,8 @@ extension Desk {
 
     /// Counts a waiter whose answer will be put off, until it has been given; nil, or why it is not taken in.
     func enlistIfSettling(_ waiter: Waiter) -> Parking.Share? {
-        guard waiter.settles, case .refused(let share) = board.enlist(waiter.token, client: waiter.exchange.client) else {
+        guard waiter.settles, case .refused(let share) = board.enlist(waiter.token, client: waiter.exchange.client)
+        else {
             return nil
         }
         return share

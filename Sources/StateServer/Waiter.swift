@@ -47,7 +47,9 @@ extension Exchange {
 extension WaiterToken {
     /// Who has been filed under this token.
     var parked: Waiter {
-        guard let waiter = waiter as? Waiter else { preconditionFailure("the desk files waiters, and nobody else files") }
+        guard let waiter = waiter as? Waiter else {
+            preconditionFailure("the desk files waiters, and nobody else files")
+        }
         return waiter
     }
 }

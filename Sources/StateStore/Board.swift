@@ -219,7 +219,7 @@ package final class Board: Sendable {
             for (version, tokens) in standing.byVersion where version <= head.cursor.version {
                 standing.byVersion[version] = nil
                 for token in tokens { standing.release(token) }
-                wakes.append(.version(head.cursor, Array(tokens)))
+                wakes.append(.version(head.cursor, tokens.inOrder))
             }
             return wakes
         }

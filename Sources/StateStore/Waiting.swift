@@ -25,6 +25,11 @@ package struct WaiterToken: Hashable, Sendable {
     package func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
+extension Sequence<WaiterToken> {
+    /// Who came first is told first, and lies first in memory, which for thousands counts.
+    var inOrder: [WaiterToken] { sorted { $0.number < $1.number } }
+}
+
 /// Those who are to be answered now, in groups that get the same answer.
 package enum Wake: Sendable {
     /// The selection has other content; nil where it is gone.

@@ -134,7 +134,9 @@ final class Stage {
                 case .read(let request): request.wait
                 case .follow(let request): request.wait
                 }
-            guard let wait, wait.duration <= duration, let (_, head) = board.leave(WaiterToken(UInt64(number))) else { continue }
+            guard let wait, wait.duration <= duration, let (_, head) = board.leave(WaiterToken(UInt64(number))) else {
+                continue
+            }
             waiting[number] = nil
             answers.append((number, try timeout(parked, head: head)))
         }
@@ -155,7 +157,8 @@ final class Stage {
             parking = board.park(WaiterToken(UInt64(number)), client: client, until: version)
         }
         if case .ready = parking, let condition = request.condition {
-            parking = try board.park(WaiterToken(UInt64(number)), client: client, at: request.selection, until: condition)
+            parking = try board.park(
+                WaiterToken(UInt64(number)), client: client, at: request.selection, until: condition)
         }
         switch parking {
         case .ready: return .now(contract.response(to: request, try board.read(request.selection)))
@@ -220,7 +223,9 @@ final class Stage {
             guard cursor.epoch == position.head.epoch else { return try lost(.lost, request) }
             since = cursor.version
         }
-        switch board.follow(request.query(since: since), as: request.wait == nil ? nil : WaiterToken(UInt64(number)), client: client) {
+        switch board.follow(
+            request.query(since: since), as: request.wait == nil ? nil : WaiterToken(UInt64(number)), client: client)
+        {
         case .page(let page): return .now(contract.response(to: request, page))
         case .nothing(_, .parked):
             waiting[number] = .follow(request)

@@ -68,7 +68,9 @@ struct BoardModelTests {
                 try watchers[token]?.ask(board, as: token)
             }
             // Some lose their patience.
-            if let token = followers.keys.sorted().randomElement(using: &generator), let left = board.leave(WaiterToken(token)) {
+            if let token = followers.keys.sorted().randomElement(using: &generator),
+                let left = board.leave(WaiterToken(token))
+            {
                 followers[token]?.isParked = false
                 followers[token]?.since = left.head.version
             }

@@ -232,7 +232,8 @@ struct SelectionWaitingTests {
 
     private static func isParked(_ token: Int, until tag: String, on board: Board) -> Bool {
         do {
-            return try board.park(WaiterToken(token), client: "a", at: count, until: .otherThan(.tags([tag]))).name == "parked"
+            return try board.park(WaiterToken(token), client: "a", at: count, until: .otherThan(.tags([tag]))).name
+                == "parked"
         } catch {
             return false
         }
@@ -283,7 +284,9 @@ struct WaiterCapsTests {
         func park(_ token: Int, _ client: String) throws -> String {
             switch kind {
             case "selection":
-                try published.board.park(WaiterToken(token), client: client, at: .pointer("/count"), until: .otherThan(.any)).name
+                try published.board.park(
+                    WaiterToken(token), client: client, at: .pointer("/count"), until: .otherThan(.any)
+                ).name
             case "version": published.board.park(WaiterToken(token), client: client, until: 9).name
             default:
                 switch published.board.follow(
