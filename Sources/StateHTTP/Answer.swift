@@ -33,11 +33,19 @@ package enum Style: Sendable {
 }
 
 /// A POST of actions.
-package struct DispatchRequest: Sendable {
-    /// What the body holds: one action, a batch as one, or lines that stand each for itself.
-    package enum Form: Sendable { case one, lines }
+package final class DispatchRequest: Sendable {
+    /// What the body is to be read as.
+    enum Form: Sendable { case one, lines }
 
-    /// A line of the body, or the whole of a body that is not in lines.
+    /// What the body holds.
+    package enum Content: Sendable {
+        /// One action, or a batch as one.
+        case one(Submission)
+        /// Lines that stand each for itself.
+        case lines([Line])
+    }
+
+    /// A line of a body.
     package struct Line: Sendable {
         /// Counted from 1, empty lines too.
         package var number: Int
@@ -53,9 +61,13 @@ package struct DispatchRequest: Sendable {
 
     /// What its head says.
     let manner: DispatchManner
-    package var lines: [Line]
+    package let content: Content
 
-    package var form: Form { manner.form }
+    init(manner: DispatchManner, content: Content) {
+        self.manner = manner
+        self.content = content
+    }
+
     /// The store that the client sees.
     var scope: Scope { manner.scope }
     var style: Style { manner.style }

@@ -12,16 +12,16 @@ extension Contract {
     package func response(
         to request: DispatchRequest, outcomes: [Outcome], cascade: CascadeReport? = nil, head: Cursor, requestID: String
     ) -> Response {
-        switch request.form {
-        case .one:
+        switch request.content {
+        case .one(let submission):
             guard let outcome = outcomes.first else {
                 return response(to: Problem.ourFault, head: head, requestID: requestID)
             }
-            return response(to: outcome, cascade, request, head: head, requestID: requestID)
-        case .lines:
+            return response(to: outcome, submission.form, cascade, request, head: head, requestID: requestID)
+        case .lines(let lines):
             var body: [UInt8] = []
             var rest = outcomes[...]
-            for line in request.lines {
+            for line in lines {
                 let answer = line.content.flatMap { submission in
                     result(of: rest.popFirst() ?? .draining, submission.form, request.scope, epoch: head.epoch)
                 }
@@ -41,10 +41,9 @@ extension Contract {
     }
 
     private func response(
-        to outcome: Outcome, _ cascade: CascadeReport?, _ request: DispatchRequest, head: Cursor, requestID: String
+        to outcome: Outcome, _ form: Submission.Form, _ cascade: CascadeReport?, _ request: DispatchRequest,
+        head: Cursor, requestID: String
     ) -> Response {
-        var form = Submission.Form.single
-        if case .success(let submission)? = request.lines.first?.content { form = submission.form }
         let body: [UInt8]
         switch result(of: outcome, form, request.scope, cascade, epoch: head.epoch) {
         case .success(let bytes): body = bytes

@@ -20,12 +20,12 @@ extension Contract {
 
     /// Reads the body of a POST of actions.
     func dispatch(_ body: [UInt8], _ manner: DispatchManner) throws(Problem) -> Answer {
-        var dispatch = DispatchRequest(manner: manner, lines: [])
         switch manner.form {
         case .one:
-            let submission = try submission(body, manner.scope)
-            dispatch.lines = [.init(1, .success(manner.applied(to: submission, body: body, line: nil)))]
+            let submission = manner.applied(to: try submission(body, manner.scope), body: body, line: nil)
+            return .dispatch(DispatchRequest(manner: manner, content: .one(submission)))
         case .lines:
+            var found: [DispatchRequest.Line] = []
             guard body.count(where: { $0 == UInt8(ascii: "\n") }) < limits.bulkLinesMax else {
                 throw Problem(
                     .contentTooLarge, "too-many-lines",
@@ -41,13 +41,13 @@ extension Contract {
                 } catch {
                     content = .failure(error)
                 }
-                dispatch.lines.append(.init(index + 1, content))
+                found.append(.init(index + 1, content))
             }
-            guard !dispatch.lines.isEmpty else {
+            guard !found.isEmpty else {
                 throw Problem(.badRequest, "malformed-json", "the body is empty; one action a line was expected")
             }
+            return .dispatch(DispatchRequest(manner: manner, content: .lines(found)))
         }
-        return .dispatch(dispatch)
     }
 
     private func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {

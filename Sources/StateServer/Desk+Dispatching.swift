@@ -15,11 +15,12 @@ extension Desk {
             exchange.answer(
                 contract.response(to: request, outcomes: outcomes, head: position.head, requestID: requestID))
         }
-        if request.form == .one, case .success(let submission)? = request.lines.first?.content {
+        switch request.content {
+        case .one(let submission):
             if let wait = request.wait { return settle(request, submission, wait, exchange, requestID) }
             door.enqueue(Envelope(submission) { answer([$0]) })
-        } else {
-            submit(request.lines.compactMap { line in try? line.content.get() }[...], outcomes: [], done: answer)
+        case .lines(let lines):
+            submit(lines.compactMap { line in try? line.content.get() }[...], outcomes: [], done: answer)
         }
         return .working()
     }

@@ -111,7 +111,7 @@ struct ContractTests {
         let manner = DispatchManner(
             form: .one, scope: contract.catalogue.whole, style: .compact, returning: nil, wait: nil, tagGuard: nil,
             key: nil, purpose: .commit)
-        let request = DispatchRequest(manner: manner, lines: [.init(1, .success(Submission([.init(Demo.Reset())])))])
+        let request = DispatchRequest(manner: manner, content: .one(Submission([.init(Demo.Reset())])))
 
         let response = contract.response(to: request, outcomes: [outcome], head: Self.head, requestID: "r1")
 

@@ -82,9 +82,12 @@ final class Stage {
         switch contract.answer(request, position: position, requestID: requestID) {
         case .respond(let response): return .now(response)
         case .dispatch(let dispatch):
-            let outcomes = dispatch.lines.compactMap { line in
-                if case .success(let submission) = line.content { store.submitNow(submission) } else { nil }
-            }
+            let submissions =
+                switch dispatch.content {
+                case .one(let submission): [submission]
+                case .lines(let lines): lines.compactMap { line in try? line.content.get() }
+                }
+            let outcomes = submissions.map(store.submitNow)
             return .now(contract.response(to: dispatch, outcomes: outcomes, head: position.head, requestID: requestID))
         case .read(let read): return try self.read(read, number, request.client)
         case .follow(let follow): return try self.follow(follow, number, request.client)
