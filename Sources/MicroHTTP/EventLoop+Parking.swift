@@ -19,7 +19,7 @@ extension EventLoop {
         deadline: ContinuousClock.Instant?
     ) -> Bool {
         if stage.refusesWaiting, exchange.fire() {
-            return send(handlers.expire(exchange, .stopping), on: connection)
+            return send(handlers.stop(exchange), on: connection)
         }
         if let deadline { alarms.set(.exchange(exchange.id), at: deadline) }
         guard takeWaiting(connection, exchange, request) else {
@@ -56,7 +56,7 @@ extension EventLoop {
         heartbeat: Duration
     ) -> Bool {
         if stage.refusesWaiting, exchange.fire() {
-            return send(handlers.expire(exchange, .stopping), on: connection)
+            return send(handlers.stop(exchange), on: connection)
         }
         guard
             let parked = take(
@@ -203,8 +203,7 @@ extension EventLoop {
 
     /// Ends a wait or a stream in place of whoever holds its exchange, unless that is being done.
     func expire(_ connection: ParkedConnection, _ exchange: Exchange, _ reason: Expiry) {
-        guard exchange.fire() else { return }
-        let response = handlers.expire(exchange, reason)
+        guard let response = end(exchange, reason) else { return }
         if case .streaming = connection.phase {
             write(response.body, to: connection, exchange, isLast: true)
         } else {

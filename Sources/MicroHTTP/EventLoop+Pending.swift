@@ -17,7 +17,7 @@ import HTTPMessages
 extension EventLoop {
     func hold(_ connection: ClientConnection, _ exchange: Exchange, deadline: ContinuousClock.Instant?) -> Bool {
         if stage.refusesWork, exchange.fire() {
-            return send(handlers.expire(exchange, .stopping), on: connection)
+            return send(handlers.stop(exchange), on: connection)
         }
         pending[exchange.id] = connection
         statistics.working += 1
@@ -61,8 +61,16 @@ extension EventLoop {
 
     /// Ends work in place of its answer, unless that is on its way.
     func expire(_ connection: ClientConnection, _ reason: Expiry) {
-        guard let exchange = connection.exchange, exchange.fire() else { return }
-        settle(connection, prepare(handlers.expire(exchange, reason)))
+        guard let exchange = connection.exchange, let response = end(exchange, reason) else { return }
+        settle(connection, prepare(response))
+    }
+
+    /// Ends an exchange and says what to send; nil where its answer is on its way.
+    func end(_ exchange: Exchange, _ reason: Expiry) -> Response? {
+        if case .stopping = reason { return exchange.fire() ? handlers.stop(exchange) : nil }
+        // Asked before the exchange is claimed: a deadline must not overtake an answer that is being given.
+        guard !exchange.isOver, let response = handlers.expire(exchange, reason), exchange.fire() else { return nil }
+        return response
     }
 
     private func settle(_ connection: ClientConnection, _ response: PreparedResponse?) {

@@ -8,11 +8,12 @@ import Synchronization
 public struct Handlers: Sendable {
     /// Takes a complete request: answers now, or says that the answer comes later through the exchange.
     public var receive: @Sendable (Request, Exchange) -> Reply
-    /// Ends an exchange whose answer has not come, and says what to send instead.
+    /// Ends an exchange whose answer has not come, and says what to send instead; nil where somebody is about to answer
+    /// it, which is then waited for, unless the server is stopping.
     ///
-    /// Called at most once for an exchange, and never after an answer. Where the client has gone, the response goes
-    /// nowhere: what counts is that whoever holds the exchange lets go of it. Of a stream's, the body is sent.
-    public var expire: @Sendable (Exchange, Expiry) -> Response
+    /// Whoever is given a response lets go of the exchange. Where the client has gone, it goes nowhere. Of a stream's,
+    /// the body is sent.
+    public var expire: @Sendable (Exchange, Expiry) -> Response?
     /// Hears that a pass of the loop has taken in requests: the place to hand the pass's work on in one go.
     ///
     /// Answers given before this returns are sent without parking anything.
@@ -33,7 +34,7 @@ public struct Handlers: Sendable {
     /// Makes a set of handlers; only `receive` has to be there.
     public init(
         receive: @escaping @Sendable (Request, Exchange) -> Reply,
-        expire: @escaping @Sendable (Exchange, Expiry) -> Response = { _, _ in Response(status: .serviceUnavailable) },
+        expire: @escaping @Sendable (Exchange, Expiry) -> Response? = { _, _ in Response(status: .serviceUnavailable) },
         passEnded: @escaping @Sendable () -> Void = {},
         written: @escaping @Sendable ([Exchange]) -> Void = { _ in },
         quiet: @escaping @Sendable ([Exchange]) -> Void = { _ in },
@@ -50,6 +51,11 @@ public struct Handlers: Sendable {
         self.refuse = refuse
         self.remark = remark
     }
+}
+
+extension Handlers {
+    /// Ends an exchange because the server is stopping: whoever was about to answer it is too late.
+    func stop(_ exchange: Exchange) -> Response { expire(exchange, .stopping) ?? Response(status: .serviceUnavailable) }
 }
 
 /// What a handler says to a complete request.

@@ -15,14 +15,25 @@ extension Desk {
         let wakes = board.publish(snapshot, commits)
         // Before anybody is told of the commits: who has been told reads them.
         freshness.end()
-        for wake in wakes {
-            switch wake {
-            case .selection(_, let reading, let tokens):
-                for group in groups(tokens.map(\.parked)) { answer(group, reading) }
-            case .changes(let query, let page, let tokens):
-                for group in groups(tokens.map(\.parked)) { answer(group, page, query) }
-            case .version(_, let tokens):
-                for waiter in tokens.map(\.parked) {
+        // Telling thousands takes so long that the first can have their answers while the others are still looked up.
+        if wakes.contains(where: { $0.tokens.count > Self.portion }) {
+            teller.async { [self] in for wake in wakes { tell(wake) } }
+        } else {
+            for wake in wakes { tell(wake) }
+        }
+    }
+
+    /// So many are answered at once.
+    private static let portion = 512
+
+    private func tell(_ wake: Wake) {
+        for start in stride(from: 0, to: wake.tokens.count, by: Self.portion) {
+            let waiters = wake.tokens[start..<min(start + Self.portion, wake.tokens.count)].map(\.parked)
+            switch wake.news {
+            case .selection(let reading): for group in groups(waiters) { answer(group, reading) }
+            case .changes(let query, let page): for group in groups(waiters) { answer(group, page, query) }
+            case .version:
+                for waiter in waiters {
                     guard case .read(let request) = waiter.kind else { continue }
                     waiter.exchange.answer(answerNow(request))
                 }
@@ -68,7 +79,7 @@ extension Desk {
         }
     }
 
-    func expire(_ exchange: Exchange, _ expiry: Expiry) -> Response {
+    func expire(_ exchange: Exchange, _ expiry: Expiry) -> Response? {
         if let request = preparing.withLock({ $0.removeValue(forKey: exchange) }) {
             // Its value is still being put together; the time is up all the same.
             return timeout(Waiter(exchange: exchange, kind: .read(request)), head: position.head)
@@ -80,8 +91,10 @@ extension Desk {
         if endStream(exchange) { return Response(status: .ok) }
         if let response = unsettled(exchange) { return response }
         guard let (token, head) = board.leave(exchange.token) else {
-            // Work that has outlived the grace time, or a wait that is being answered at this moment.
-            return respond(.draining, "r\(exchange.id)")
+            // Work that has outlived the grace time; or a wait that is being answered at this moment, with what it
+            // waited for.
+            if case .stopping = expiry { return respond(.draining, "r\(exchange.id)") }
+            return nil
         }
         let waiter = token.parked
         if waiter.settles { board.dismiss(token) }

@@ -20,6 +20,8 @@ final class Desk: Sendable {
     let door: StoreDoor
     /// Few, so that many who ask for what takes long take turns.
     let readers = (0..<4).map { DispatchQueue(label: "storekeeper.reader.\($0)") }
+    /// Tells those whom a commit concerns, where they are thousands.
+    let teller = DispatchQueue(label: "storekeeper.teller")
     let readingCount = Atomic(0)
     static let readingMax = 1024
     /// Requests that wait, but whose value is still being put together before they can be parked.

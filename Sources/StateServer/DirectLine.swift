@@ -74,8 +74,8 @@ package final class DirectLine: AnswerSink {
             Task { [handlers] in
                 // Cancelled by the answer, which has then claimed the exchange.
                 try? await Task.sleep(until: deadline, clock: .continuous)
-                guard exchange.fire() else { return }
-                put(.answer([exchange], handlers.expire(exchange, .deadline)))
+                guard let response = handlers.expire(exchange, .deadline) else { return }
+                exchange.answer(response)
             }
         }
         let response = await withTaskCancellationHandler {
@@ -89,7 +89,7 @@ package final class DirectLine: AnswerSink {
             }
         } onCancel: {
             guard exchange.fire() else { return }
-            put(.answer([exchange], handlers.expire(exchange, .hangUp)))
+            put(.answer([exchange], handlers.expire(exchange, .hangUp) ?? Response(status: .serviceUnavailable)))
         }
         timer?.cancel()
         return response

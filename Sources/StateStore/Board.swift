@@ -210,7 +210,7 @@ package final class Board: Sendable {
                 let woken = standing.index.settle(selection, value)
                 guard !woken.isEmpty else { continue }
                 for token in woken { standing.release(token) }
-                wakes.append(.selection(selection, Reading(cursor: head.cursor, encoded: value), woken))
+                wakes.append(Wake(.selection(Reading(cursor: head.cursor, encoded: value)), woken))
             }
             for commit in commits { standing.history.append(commit) }
             standing.history.note(head)
@@ -219,7 +219,7 @@ package final class Board: Sendable {
             for (version, tokens) in standing.byVersion where version <= head.cursor.version {
                 standing.byVersion[version] = nil
                 for token in tokens { standing.release(token) }
-                wakes.append(.version(head.cursor, tokens.inOrder))
+                wakes.append(Wake(.version, tokens))
             }
             return wakes
         }

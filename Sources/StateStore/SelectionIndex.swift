@@ -92,7 +92,7 @@ struct SelectionIndex: Sendable {
         entry.encoded = encoded
         entries[selection] = entry
         if entry.parked.isEmpty, encoded == nil { removeEntry(selection) }
-        return woken.inOrder
+        return woken
     }
 
     /// Forgets the value of a selection that may have changed and that nobody waits for.

@@ -119,7 +119,7 @@ extension Standing {
             var query = query
             query.since = (commits.first?.version ?? 1) - 1
             let page = ChangesPage(query, from: commits, head: head.cursor)
-            wakes.append(.changes(query, page, tokens.inOrder))
+            wakes.append(Wake(.changes(query, page), tokens))
         }
     }
 }

@@ -25,19 +25,26 @@ package struct WaiterToken: Hashable, Sendable {
     package func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
-extension Sequence<WaiterToken> {
-    /// Who came first is told first, and lies first in memory, which for thousands counts.
-    var inOrder: [WaiterToken] { sorted { $0.number < $1.number } }
-}
+/// Those who are to be answered now, in the order of their coming, with what there is for them.
+package struct Wake: Sendable {
+    /// What has come.
+    package enum News: Sendable {
+        /// The selection that they wait for has other content; nil where it is gone.
+        case selection(Reading)
+        /// There are commits for these followers.
+        case changes(ChangesQuery, ChangesPage)
+        /// The version that they waited for is here.
+        case version
+    }
 
-/// Those who are to be answered now, in groups that get the same answer.
-package enum Wake: Sendable {
-    /// The selection has other content; nil where it is gone.
-    case selection(Selection, Reading, [WaiterToken])
-    /// There are commits for these followers.
-    case changes(ChangesQuery, ChangesPage, [WaiterToken])
-    /// The version that they waited for is here.
-    case version(Cursor, [WaiterToken])
+    package let news: News
+    package let tokens: [WaiterToken]
+
+    init(_ news: News, _ tokens: some Sequence<WaiterToken>) {
+        self.news = news
+        // Who came first is told first, and lies first in memory, which for thousands counts.
+        self.tokens = tokens.sorted { $0.number < $1.number }
+    }
 }
 
 /// A selection's value at an instant.

@@ -77,6 +77,7 @@ CHECKS = [
     resuming.ends_of_streams,
     resuming.streams_at_sigterm,
     waits.waits_until,
+    waits.deadlines,
     waits.settles,
     waits.settling_counts,
     races.strict_races,

@@ -116,6 +116,32 @@ def judge_passing(server, client, value):
         expect_equal((answer.status, answer.json), (200, now + 1), "a value that was there for one commit")
 
 
+def deadlines(bench):
+    """A wait whose time is up while it is being answered gets one of the two answers, never a refusal."""
+    server, figures = bench.server(), {200: 0, 304: 0}
+    with server.client() as control:
+        clients = [server.client(timeout=20) for _ in range(2000)]
+        try:
+            for _ in range(6):
+                tag = control.get("/v1/state/counter").fields["etag"]
+                request = encode_request("GET", "/v1/state/counter?wait=1", fields={"If-None-Match": tag})
+                begun = time.monotonic()
+                for client in clients:
+                    client.send(request)
+                # The server shortens each wait by up to a sixteenth: the times of many are up in this moment.
+                time.sleep(max(0, begun + 0.98 - time.monotonic()))
+                control.commit(add(1))
+                for client in clients:
+                    answer = client.receive()
+                    expect(answer.status in figures, "an answer to a wait that has ended:", answer)
+                    figures[answer.status] += 1
+        finally:
+            for client in clients:
+                client.close()
+    expect(min(figures.values()) > 0, f"NOT CHECKED: the commits came beside the deadlines: {figures}")
+    return f"{figures[200]} told of the commit, {figures[304]} that there is nothing new"
+
+
 def settles(bench):
     """settle makes one answer of a burst of 50 posts: the last value, or all the commits."""
     server = bench.server(data="none")

@@ -106,21 +106,14 @@ final class Stage {
     func takeWoken() throws -> [(number: Int, Response)] {
         var answers: [(number: Int, Response)] = []
         for wake in woken.take() {
-            switch wake {
-            case .selection(_, let reading, let tokens):
-                for number in tokens.map({ Int($0.number) }) {
-                    guard case .read(let request)? = waiting.removeValue(forKey: number) else { continue }
+            for number in wake.tokens.map({ Int($0.number) }) {
+                guard let parked = waiting.removeValue(forKey: number) else { continue }
+                switch (wake.news, parked) {
+                case (.selection(let reading), .read(let request)):
                     answers.append((number, contract.response(to: request, reading)))
-                }
-            case .changes(_, let page, let tokens):
-                for number in tokens.map({ Int($0.number) }) {
-                    guard case .follow(let request)? = waiting.removeValue(forKey: number) else { continue }
+                case (.changes(_, let page), .follow(let request)):
                     answers.append((number, contract.response(to: request, page)))
-                }
-            case .version(_, let tokens):
-                for number in tokens.map({ Int($0.number) }) {
-                    guard let parked = waiting.removeValue(forKey: number) else { continue }
-                    answers.append((number, try timeout(parked, head: position.head)))
+                default: answers.append((number, try timeout(parked, head: position.head)))
                 }
             }
         }

@@ -81,7 +81,7 @@ struct BoardModelTests {
             if let last = submissions.last { _ = store.submitNow(last) }
 
             for wake in wakes.takeAll() {
-                for token in wake.tokens {
+                for token in wake.numbers {
                     if let page = wake.page {
                         followers[token]?.isParked = false
                         followers[token]?.take(page)

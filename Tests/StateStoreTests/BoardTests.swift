@@ -31,16 +31,9 @@ struct Published {
 }
 
 extension Wake {
-    /// The numbers of those who are woken.
-    var tokens: [Int] {
-        switch self {
-        case .selection(_, _, let tokens), .changes(_, _, let tokens), .version(_, let tokens):
-            tokens.map { Int($0.number) }
-        }
-    }
-
-    var reading: Reading? { if case .selection(_, let reading, _) = self { reading } else { nil } }
-    var page: ChangesPage? { if case .changes(_, let page, _) = self { page } else { nil } }
+    var numbers: [Int] { tokens.map { Int($0.number) } }
+    var reading: Reading? { if case .selection(let reading) = news { reading } else { nil } }
+    var page: ChangesPage? { if case .changes(_, let page) = news { page } else { nil } }
 }
 
 extension Parking {
@@ -61,7 +54,7 @@ struct SelectionWaitingTests {
         let wakes = published.commit(Sample.Add(amount: 2))
 
         #expect(parking.name == "parked")
-        #expect(wakes.map(\.tokens) == [[1]])
+        #expect(wakes.map(\.numbers) == [[1]])
         #expect(text(wakes.first?.reading?.encoded?.bytes) == #"{"value":2}"#)
         #expect(wakes.first?.reading?.cursor.version == 1)
         #expect(published.board.waitersCount == 0)
@@ -103,10 +96,10 @@ struct SelectionWaitingTests {
         let parkedAtA = try published.board.park(2, client: "a", at: Self.count, until: .otherThan(tagOfA))
         let toA = published.commit(Sample.Add(amount: -5))
 
-        #expect(toB.map(\.tokens) == [[1]])
+        #expect(toB.map(\.numbers) == [[1]])
         #expect(parkedAtB.name == "parked")
         #expect(parkedAtA.name == "ready")
-        #expect(toA.map(\.tokens) == [[1]])
+        #expect(toA.map(\.numbers) == [[1]])
     }
 
     @Test("A, B, A within one turn is invisible")
@@ -130,7 +123,7 @@ struct SelectionWaitingTests {
 
         let wakes = published.commit(Sample.Remove(id: 1))
 
-        #expect(Set(wakes.flatMap(\.tokens)) == [1, 2])
+        #expect(Set(wakes.flatMap(\.numbers)) == [1, 2])
         #expect(wakes.allSatisfy { $0.reading != nil && $0.reading?.encoded == nil })
     }
 
@@ -158,7 +151,7 @@ struct SelectionWaitingTests {
 
         let wakes = published.commit(Sample.Put(id: 1, name: "a"))
 
-        #expect(Set(wakes.map { Set($0.tokens) }) == [[1, 2, 3], [4], [5]])
+        #expect(Set(wakes.map { Set($0.numbers) }) == [[1, 2, 3], [4], [5]])
     }
 
     @Test("a waiter that leaves is not woken, and is given back as it was parked")
@@ -203,7 +196,7 @@ struct SelectionWaitingTests {
         let woken = Collection<Int>()
         let store = try Store.sample(
             publish: {
-                for wake in board.publish($0.snapshot, $0.commits) { for token in wake.tokens { woken.add(token) } }
+                for wake in board.publish($0.snapshot, $0.commits) { for token in wake.numbers { woken.add(token) } }
             })
         let parked = Collection<(token: Int, tag: String)>()
 
@@ -257,7 +250,7 @@ struct VersionWaitingTests {
 
         #expect(ready.name == "ready")
         #expect(parked.name == "parked")
-        #expect(wakes.map(\.tokens) == [[2]])
+        #expect(wakes.map(\.numbers) == [[2]])
     }
 
     @Test("a version further on is still waited for")
@@ -270,7 +263,7 @@ struct VersionWaitingTests {
             published.commit(Sample.Add(amount: 1)),
         ]
 
-        #expect(wakes.map { $0.flatMap(\.tokens) } == [[], [], [1]])
+        #expect(wakes.map { $0.flatMap(\.numbers) } == [[], [], [1]])
     }
 }
 
@@ -379,7 +372,7 @@ struct FollowingTests {
 
         let wakes = published.commit(Sample.Put(id: 1, name: "a"))
 
-        #expect(wakes.map { Set($0.tokens) } == [[1, 2]])
+        #expect(wakes.map { Set($0.numbers) } == [[1, 2]])
     }
 
     @Test("more than the limit in one turn: the first part, and that there is more")
