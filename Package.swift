@@ -127,6 +127,7 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
+package.targets.append(.target(name: "TestSupport", path: "Tests/TestSupport"))
 for suite in [
     "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
     "StateServerTesting", "Showcase", "Benchmarking",
@@ -136,7 +137,7 @@ for suite in [
         .testTarget(
             name: suite + "Tests",
             // The example domains know no JSON; their tests look at it.
-            dependencies: [.init(stringLiteral: suite)] + (target?.dependencies ?? [])
+            dependencies: [.init(stringLiteral: suite), "TestSupport"] + (target?.dependencies ?? [])
                 + (suite == "Showcase" ? ["StateJSON"] : []),
             // The contract as conversations.
             resources: suite == "StateHTTP" ? [.copy("Transcripts")] : []))

@@ -14,6 +14,8 @@ package struct KeyedDifference: Sendable {
     }
 
     private struct Table {
+        /// Whether the whole table is new, so that what is not listed is gone.
+        var isNew = false
         var fates: [String: Fate?] = [:]
         /// The members in the order in which they were first met.
         var order: [String] = []
@@ -68,7 +70,7 @@ package struct KeyedDifference: Sendable {
         let place = collections[index].entities.tokens
         guard tokens.count > place.count else {
             // The table or something around it is new as a whole.
-            var table = Table()
+            var table = Table(isNew: true)
             let rest = JSONPointer(Array(place.dropFirst(tokens.count)))
             if case .object(let members)? = value?[pointer: rest] {
                 for (key, _) in members.members { table.meet(key, .initial) }
@@ -97,12 +99,14 @@ package struct KeyedDifference: Sendable {
             let only = pointer.tokens.dropFirst(collection.entities.tokens.count).first
             let order = table.order.filter { only == nil || $0 == only }
             let fates = Fate.allCases.map { fate in (fate, order.filter { table.fates[$0] == .some(.some(fate)) }) }
-            guard fates.contains(where: { !$0.1.isEmpty }) else { continue }
+            // A new table without members is told, too: whoever knew others forgets them.
+            let told = fates.filter { !$0.1.isEmpty || ($0.0 == .initial && table.isNew) }
+            guard !told.isEmpty else { continue }
             writer.separator(&isFirst)
             writer.string(place.description)
             writer.raw(":{")
             var isFirstFate = true
-            for (fate, tokens) in fates where !tokens.isEmpty {
+            for (fate, tokens) in told {
                 writer.separator(&isFirstFate)
                 writer.string(fate.rawValue)
                 writer.byte(UInt8(ascii: ":"))

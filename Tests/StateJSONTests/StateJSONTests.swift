@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import StateJSON
@@ -289,6 +290,14 @@ struct PatchTests {
         #expect(patch.isEmpty == (old.text == new.text))
     }
 
+    @Test("a document writes what its tree writes", arguments: 0..<100)
+    func nodeText(seed: Int) throws {
+        var generator = SplitMix(seed: UInt64(seed))
+        let text = Self.random(0, &generator).text
+
+        #expect(try JSONNode(JSONDocument(text)).text == text)
+    }
+
     @Test("selecting in text finds what selecting in the tree finds", arguments: 0..<100)
     func select(seed: Int) {
         var generator = SplitMix(seed: UInt64(seed))
@@ -307,18 +316,5 @@ struct PatchTests {
         #expect(throws: PatchMismatch(detail: "cannot replace at /a/3: there is no such place")) {
             try value.apply(patch: patch)
         }
-    }
-}
-
-/// A small seeded generator, so that a failing case can be run again.
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,0 +1,55 @@
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("Differences by ID")
+struct KeyedDifferenceTests {
+    private static let place = "/items"
+
+    /// What some patches come to, for one who sees the whole store.
+    private func text(of patches: [String]) throws -> String {
+        let collection = StateStore.Collection(entities: JSONPointer(stringLiteral: Self.place), ids: "/ids") {
+            Array($0.utf8)
+        }
+        var difference = KeyedDifference([collection])
+        for patch in patches { try difference.add(patch: Array(patch.utf8)) }
+        var writer = JSONWriter()
+        difference.write(
+            at: .root, of: Scope(name: "", place: .root, actions: [:], views: [:]), to: &writer)
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+
+    private static let add = #"[{"op":"add","path":"/items/1","value":{}}]"#
+    private static let change = #"[{"op":"replace","path":"/items/1/x","value":2}]"#
+    private static let remove = #"[{"op":"remove","path":"/items/1"}]"#
+    private static let renew = #"[{"op":"replace","path":"/items","value":{"1":{},"2":{}}}]"#
+
+    @Test(
+        "several changes of one entity come to what they are together",
+        arguments: [
+            ([add], #"{"/items":{"added":[1]}}"#),
+            ([change], #"{"/items":{"changed":[1]}}"#),
+            ([remove], #"{"/items":{"removed":[1]}}"#),
+            ([add, change], #"{"/items":{"added":[1]}}"#),
+            ([add, remove], "{}"),
+            ([change, remove], #"{"/items":{"removed":[1]}}"#),
+            ([remove, add], #"{"/items":{"changed":[1]}}"#),
+            ([renew], #"{"/items":{"initial":[1,2]}}"#),
+            ([renew, change], #"{"/items":{"initial":[1,2]}}"#),
+            ([renew, remove], #"{"/items":{"initial":[2]}}"#),
+            ([renew, remove, add], #"{"/items":{"initial":[2],"added":[1]}}"#),
+        ])
+    func sums(patches: [String], expected: String) throws {
+        #expect(try text(of: patches) == expected)
+    }
+
+    @Test("a table that is new and has nothing in it makes those who knew more forget it")
+    func empty() throws {
+        let emptied = #"[{"op":"replace","path":"/items","value":{}}]"#
+        let (first, second) = (#"[{"op":"replace","path":"/items","value":{"1":{}}}]"#, Self.remove)
+
+        #expect(try text(of: [emptied]) == #"{"/items":{"initial":[]}}"#)
+        #expect(try text(of: [first, second]) == #"{"/items":{"initial":[]}}"#)
+    }
+}
