@@ -17,9 +17,9 @@ final class ClientConnection {
         case reading
         /// The body has passed the cap; this many more bytes of it are read and thrown away before the refusal.
         case draining(bytesLeft: Int)
-        /// A handler has it. The connection is in libmicrohttpd's ready list and is looked at in each pass, until this
-        /// moment; then it is suspended.
-        case held(Exchange, until: ContinuousClock.Instant)
+        /// A handler has it. The connection is in libmicrohttpd's ready list and is looked at in each pass, until the
+        /// moment that stands in ``ClientConnection/heldUntil``; then it is suspended.
+        case held(Exchange)
         /// A handler has it and libmicrohttpd has laid the connection aside.
         case suspended(Exchange)
         /// The answer has come and waits for libmicrohttpd's next look; nil closes the connection.
@@ -36,6 +36,10 @@ final class ClientConnection {
     /// Nil for a connection within the cap; else the number under which the loop counts those above it.
     let surplus: UInt64?
     var phase = Phase.idle
+    /// Until when the present request is held, if it is.
+    ///
+    /// Not in the phase: an instant's size is the standard library's secret, and what holds one is copied by looking it up.
+    var heldUntil: ContinuousClock.Instant?
     /// The present request's target, as it came in.
     var target = RawTarget()
     /// The present request's head, if it is one that was seen before or may be seen again.

@@ -22,7 +22,8 @@ extension EventLoop {
         pending[exchange.id] = connection
         statistics.working += 1
         heldWorkCount += 1
-        connection.phase = .held(exchange, until: timeOfRound() + configuration.parkingDelay)
+        connection.phase = .held(exchange)
+        connection.heldUntil = timeOfRound() + configuration.parkingDelay
         if let deadline { alarms.set(.exchange(exchange.id), at: deadline) }
         return true
     }
@@ -85,7 +86,7 @@ extension EventLoop {
     func release(_ connection: ClientConnection) -> Bool {
         statistics.working -= 1
         switch connection.phase {
-        case .held(let exchange, _):
+        case .held(let exchange):
             pending[exchange.id] = nil
             heldWorkCount -= 1
             return false
@@ -102,7 +103,7 @@ extension ClientConnection {
     /// The exchange that is being worked on.
     var exchange: Exchange? {
         switch phase {
-        case .held(let exchange, _), .suspended(let exchange): exchange
+        case .held(let exchange), .suspended(let exchange): exchange
         case .idle, .lineReceived, .reading, .draining, .answered, .queued, .parked: nil
         }
     }

@@ -52,9 +52,9 @@ extension EventLoop {
             passMoved = true
             connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
             return piece.count <= bytesLeft
-        case .held(let exchange, let until):
+        case .held(let exchange):
             if parkHeld(connection, exchange) { return false }
-            if until > timeOfRound() { return true }
+            if let until = connection.heldUntil, until > timeOfRound() { return true }
             suspend(connection, exchange)
             return true
         case .answered(let response):
@@ -73,7 +73,7 @@ extension EventLoop {
         connection.head = nil
         connection.body = []
         switch connection.phase {
-        case .held(let exchange, _), .suspended(let exchange):
+        case .held(let exchange), .suspended(let exchange):
             // The connection broke before the answer: MICROHTTPD.md 3 makes this the only notice of it.
             release(connection)
             if exchange.fire() { _ = handlers.expire(exchange, .hangUp) }

@@ -18,6 +18,8 @@ extension Desk {
     /// Answers everybody who waits as if the time were up, spread over a short while so that they do not all come back
     /// at once, and finishes the actions that are in hand.
     func drain(over window: Duration) async {
+        // Who is just being told of a commit is told.
+        teller.sync {}
         let (tokens, head) = board.leaveAll()
         let waiters = tokens.map(\.parked)
         let streaming = streams.withLock { Array($0.keys) }
