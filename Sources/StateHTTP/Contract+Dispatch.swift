@@ -125,12 +125,10 @@ extension Contract {
         var isFirst = true
         let cursor = Cursor(epoch, receipt.version).description
         writer.byte(UInt8(ascii: "{"))
-        writer.key("cursor", &isFirst)
-        writer.string(cursor)
+        writer.member("cursor", cursor, &isFirst)
         writer.key("version", &isFirst)
         writer.integer(receipt.version)
-        writer.key("id", &isFirst)
-        writer.string(receipt.id)
+        writer.member("id", receipt.id, &isFirst)
         writer.key("changed", &isFirst)
         writer.bool(receipt.isChange)
         if let representation = receipt.representation {
@@ -162,14 +160,11 @@ extension Contract {
         writer.array(cascade.caused.filter { $0.types.allSatisfy(isOwn) }) { commit, writer in
             var isFirst = true
             writer.byte(UInt8(ascii: "{"))
-            writer.key("cursor", &isFirst)
-            writer.string(Cursor(epoch, commit.version).description)
+            writer.member("cursor", Cursor(epoch, commit.version).description, &isFirst)
             writer.key("version", &isFirst)
             writer.integer(commit.version)
-            writer.key("id", &isFirst)
-            writer.string(commit.id)
-            writer.key("cause", &isFirst)
-            writer.string(commit.cause)
+            writer.member("id", commit.id, &isFirst)
+            writer.member("cause", commit.cause, &isFirst)
             writer.key("types", &isFirst)
             writer.array(commit.types) { $1.string($0) }
             writer.key("changed", &isFirst)
@@ -186,14 +181,10 @@ extension Contract {
         writer.array(refused) { refused, writer in
             var isFirst = true
             writer.byte(UInt8(ascii: "{"))
-            writer.key("type", &isFirst)
-            writer.string(refused.type)
-            writer.key("cause", &isFirst)
-            writer.string(refused.cause)
-            writer.key("code", &isFirst)
-            writer.string(refused.code)
-            writer.key("detail", &isFirst)
-            writer.string(refused.detail)
+            writer.member("type", refused.type, &isFirst)
+            writer.member("cause", refused.cause, &isFirst)
+            writer.member("code", refused.code, &isFirst)
+            writer.member("detail", refused.detail, &isFirst)
             writer.byte(UInt8(ascii: "}"))
         }
     }

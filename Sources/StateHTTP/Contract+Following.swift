@@ -136,20 +136,11 @@ extension Contract {
         writer.byte(UInt8(ascii: "{"))
         writer.key("version", &isFirst)
         writer.integer(commit.version)
-        writer.key("cursor", &isFirst)
-        writer.string(Cursor(epoch, commit.version).description)
-        writer.key("time", &isFirst)
-        writer.string(Self.text(commit.time))
-        writer.key("id", &isFirst)
-        writer.string(commit.id)
-        if let cause = commit.cause {
-            writer.key("cause", &isFirst)
-            writer.string(cause)
-        }
-        if let root = commit.root {
-            writer.key("root", &isFirst)
-            writer.string(root)
-        }
+        writer.member("cursor", Cursor(epoch, commit.version).description, &isFirst)
+        writer.member("time", Self.text(commit.time), &isFirst)
+        writer.member("id", commit.id, &isFirst)
+        writer.member("cause", commit.cause, &isFirst)
+        writer.member("root", commit.root, &isFirst)
         writer.key("action", &isFirst)
         writer.raw(scope.isWhole ? commit.action : scope.action(of: commit))
         if form == .patches {

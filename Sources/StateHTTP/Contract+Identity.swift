@@ -7,14 +7,11 @@ extension Contract {
         var writer = JSONWriter()
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
-        writer.key("epoch", &isFirst)
-        writer.string(position.head.epoch.text)
+        writer.member("epoch", position.head.epoch.text, &isFirst)
         writer.key("version", &isFirst)
         writer.integer(position.head.version)
-        writer.key("cursor", &isFirst)
-        writer.string(position.head.description)
-        writer.key("oldest", &isFirst)
-        writer.string(Cursor(position.head.epoch, position.oldest).description)
+        writer.member("cursor", position.head.description, &isFirst)
+        writer.member("oldest", Cursor(position.head.epoch, position.oldest).description, &isFirst)
         writer.key("limits", &isFirst)
         var isFirstLimit = true
         writer.byte(UInt8(ascii: "{"))

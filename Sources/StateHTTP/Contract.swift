@@ -120,10 +120,8 @@ package struct Contract: Sendable {
         writer.array(names) { name, writer in
             var isFirst = true
             writer.byte(UInt8(ascii: "{"))
-            writer.key("name", &isFirst)
-            writer.string(name)
-            writer.key("href", &isFirst)
-            writer.string("\(root)/\(kind)/\(name)")
+            writer.member("name", name, &isFirst)
+            writer.member("href", "\(root)/\(kind)/\(name)", &isFirst)
             writer.byte(UInt8(ascii: "}"))
         }
         writer.byte(UInt8(ascii: "}"))

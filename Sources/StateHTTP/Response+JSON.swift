@@ -37,22 +37,13 @@ extension Contract {
         writer.key("type", &isFirst)
         // RFC 9457: about:blank where the status and the code say what kind of problem it is.
         writer.string("about:blank")
-        writer.key("title", &isFirst)
-        writer.string(problem.status.reasonPhrase)
+        writer.member("title", problem.status.reasonPhrase, &isFirst)
         writer.key("status", &isFirst)
         writer.integer(problem.status.code)
-        writer.key("code", &isFirst)
-        writer.string(problem.code)
-        writer.key("detail", &isFirst)
-        writer.string(problem.detail)
-        if let requestID {
-            writer.key("requestId", &isFirst)
-            writer.string(requestID)
-        }
-        if let head {
-            writer.key("cursor", &isFirst)
-            writer.string(head.description)
-        }
+        writer.member("code", problem.code, &isFirst)
+        writer.member("detail", problem.detail, &isFirst)
+        writer.member("requestId", requestID, &isFirst)
+        writer.member("cursor", head?.description, &isFirst)
         if !problem.parts.isEmpty {
             writer.key("errors", &isFirst)
             writer.byte(UInt8(ascii: "["))

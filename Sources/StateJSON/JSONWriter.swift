@@ -130,6 +130,13 @@ extension JSONWriter {
         raw("\":")
     }
 
+    /// Appends an object's next member, a string, where there is one.
+    package mutating func member(_ name: StaticString, _ value: String?, _ first: inout Bool) {
+        guard let value else { return }
+        key(name, &first)
+        string(value)
+    }
+
     /// Appends an array, each element as `write` puts it.
     package mutating func array<Element>(_ elements: [Element], _ write: (Element, inout JSONWriter) -> Void) {
         byte(UInt8(ascii: "["))

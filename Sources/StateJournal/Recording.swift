@@ -33,12 +33,10 @@ package enum Recording {
         var writer = JSONWriter(capacity: header.state.count + 128)
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
-        writer.key("storekeeper", &isFirst)
-        writer.string("journal")
+        writer.member("storekeeper", "journal", &isFirst)
         writer.key("format", &isFirst)
         writer.integer(format)
-        writer.key("epoch", &isFirst)
-        writer.string(header.epoch.text)
+        writer.member("epoch", header.epoch.text, &isFirst)
         writer.key("version", &isFirst)
         writer.integer(header.version)
         if let head = header.head {
@@ -60,21 +58,14 @@ package enum Recording {
         writer.integer(commit.version)
         writer.key("time", &isFirst)
         writer.integer(commit.time.milliseconds)
-        writer.key("id", &isFirst)
-        writer.string(commit.id)
+        writer.member("id", commit.id, &isFirst)
         // The action tells those of a batch too, but not where a middleware has made other actions of it.
         if !commit.clientIDs.isEmpty, commit.clientIDs != [commit.id] {
             writer.key("ids", &isFirst)
-            JSONValue.array(commit.clientIDs.map { .string($0) }).write(to: &writer)
+            writer.array(commit.clientIDs) { $1.string($0) }
         }
-        if let cause = commit.cause {
-            writer.key("cause", &isFirst)
-            writer.string(cause)
-        }
-        if let root = commit.root {
-            writer.key("root", &isFirst)
-            writer.string(root)
-        }
+        writer.member("cause", commit.cause, &isFirst)
+        writer.member("root", commit.root, &isFirst)
         writer.key("action", &isFirst)
         writer.raw(commit.action)
         writer.key("patch", &isFirst)

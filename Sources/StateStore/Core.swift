@@ -212,12 +212,8 @@ struct Core<State: StateType>: Sendable {
     private static func write(_ action: any Action, _ item: Submission.Item?, to writer: inout JSONWriter) throws {
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
-        if let id = item?.id {
-            writer.key("id", &isFirst)
-            writer.string(id)
-        }
-        writer.key("type", &isFirst)
-        writer.string(type(of: action).type)
+        writer.member("id", item?.id, &isFirst)
+        writer.member("type", type(of: action).type, &isFirst)
         let before = writer.bytes.count
         writer.key("payload", &isFirst)
         let start = writer.bytes.count
