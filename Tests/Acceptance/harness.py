@@ -261,10 +261,9 @@ class Server:
             return shorten(file.read()[-2000:], 2000)
 
     def cpu_seconds(self):
-        """User and system time of the process so far."""
-        with open(f"/proc/{self.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """User and system time of the process so far, to the nanosecond: /proc counts in hundredths of a second."""
+        # As clock_getcpuclockid(3) makes it of a process ID.
+        return time.clock_gettime(~self.pid << 3 | 2)
 
     def metric(self, client, name):
         for line in client.get("/metrics").body.decode().splitlines():
