@@ -118,6 +118,7 @@ final class Log: Sendable {
 }
 
 extension WaiterToken: ExpressibleByIntegerLiteral {
+    /// A token of somebody who is nobody's waiter.
     public init(integerLiteral number: UInt64) { self.init(number) }
 
     init(_ number: Int) { self.init(UInt64(number)) }
