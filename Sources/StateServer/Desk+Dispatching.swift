@@ -50,6 +50,15 @@ extension Desk {
         exchange.answer(response(to: settling, cascade))
     }
 
+    /// Whether all that a POST waits for is over, so that its answer is on its way.
+    func hasSettled(_ exchange: Exchange) -> Bool {
+        switch settling.withLock({ $0[exchange]?.outcome }) {
+        case nil: false
+        case .committed(let receipt)?: door.cascade(receipt.version) == nil
+        case _?: true
+        }
+    }
+
     /// The answer to a POST whose time is up, with what has come of it so far; nil when it does not wait.
     func unsettled(_ exchange: Exchange) -> Response? {
         guard let settling = settling.withLock({ $0.removeValue(forKey: exchange) }) else { return nil }

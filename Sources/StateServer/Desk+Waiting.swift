@@ -89,6 +89,7 @@ extension Desk {
             return response(to: burst)
         }
         if endStream(exchange) { return Response(status: .ok) }
+        if case .deadline = expiry, hasSettled(exchange) { return nil }
         if let response = unsettled(exchange) { return response }
         guard let (token, head) = board.leave(exchange.token) else {
             // Work that has outlived the grace time; or a wait that is being answered at this moment, with what it
