@@ -45,9 +45,14 @@ extension Desk {
                 preparing.withLock { $0[exchange] = request }
                 let reply = reading(exchange, request.requestID) { [self] in
                     _ = try board.read(request.selection)
-                    // Whoever takes it out first goes on with it: this, or the end of its time.
-                    guard preparing.withLock({ $0.removeValue(forKey: exchange) }) != nil else { return nil }
-                    return try parkOrAnswer(request, exchange)
+                    guard preparing.withLock({ $0[exchange] }) != nil else { return nil }
+                    let response = try parkOrAnswer(request, exchange)
+                    // In the books until it is parked, so that the end of its time always finds it: here, or on the board.
+                    guard preparing.withLock({ $0.removeValue(forKey: exchange) }) != nil else {
+                        board.dismiss(exchange.token)
+                        return nil
+                    }
+                    return response
                 }
                 guard case .working = reply else {
                     preparing.withLock { $0[exchange] = nil }
@@ -72,10 +77,7 @@ extension Desk {
             let waiter = Waiter(exchange: exchange, kind: .read(request))
             if let share = enlistIfSettling(waiter) { return respond(.tooManyWaiters(share), request.requestID) }
             switch try board.park(waiter.token, client: exchange.client, at: request.selection, until: condition) {
-            case .parked:
-                // Off the loop, the client may have gone before it was parked: then nobody else takes it out.
-                if exchange.isOver { board.dismiss(waiter.token) }
-                return nil
+            case .parked: return nil
             case .refused(let share): return respond(.tooManyWaiters(share), request.requestID)
             case .ready: if waiter.settles { board.dismiss(waiter.token) }
             }

@@ -74,7 +74,7 @@ package final class DirectLine: AnswerSink {
             Task { [handlers] in
                 // Cancelled by the answer, which has then claimed the exchange.
                 try? await Task.sleep(until: deadline, clock: .continuous)
-                guard let response = handlers.expire(exchange, .deadline) else { return }
+                guard !exchange.isOver, let response = handlers.expire(exchange, .deadline) else { return }
                 exchange.answer(response)
             }
         }

@@ -78,6 +78,7 @@ CHECKS = [
     resuming.streams_at_sigterm,
     waits.waits_until,
     waits.deadlines,
+    waits.deadlines_of_large_values,
     waits.settles,
     waits.settling_counts,
     races.strict_races,

@@ -157,6 +157,12 @@ struct ExchangeTests {
             }
 
             #expect(bodies["answer", default: 0] + bodies["deadline", default: 0] == 200)
+            #expect(record.expired.count >= bodies["deadline", default: 0])
+            // Nothing stands behind the last answer: none came twice.
+            client.request("/wait")
+            #expect(try await eventually { record.parked.count == 201 })
+            record.parked[200].answer(.text("the last"))
+            #expect(["the last", "deadline"].contains(client.response()?.body))
         }
     }
 

@@ -113,7 +113,9 @@ final class Stage {
                     answers.append((number, contract.response(to: request, reading)))
                 case (.changes(_, let page), .follow(let request)):
                     answers.append((number, contract.response(to: request, page)))
-                default: answers.append((number, try timeout(parked, head: position.head)))
+                case (.version, _): answers.append((number, try timeout(parked, head: position.head)))
+                case (.selection, .follow), (.changes, .read):
+                    preconditionFailure("a waiter was woken by what it did not wait for")
                 }
             }
         }
