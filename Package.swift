@@ -41,6 +41,7 @@ let package = Package(
             dependencies: [
                 "StateJSON",
                 .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
             ]),
         // Requests and responses as values; entity tags, preferences, problems.
         .target(
@@ -127,7 +128,7 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-package.targets.append(.target(name: "TestSupport", path: "Tests/TestSupport"))
+package.targets.append(.target(name: "TestSupport", dependencies: ["StateStore"], path: "Tests/TestSupport"))
 for suite in [
     "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
     "StateServerTesting", "Showcase", "Benchmarking",
@@ -140,7 +141,7 @@ for suite in [
             dependencies: [.init(stringLiteral: suite), "TestSupport"] + (target?.dependencies ?? [])
                 + (suite == "Showcase" ? ["StateJSON"] : []),
             // The contract as conversations.
-            resources: suite == "StateHTTP" ? [.copy("Transcripts")] : []))
+            resources: suite == "StateServer" ? [.copy("Contract/Transcripts")] : []))
 }
 // Reads the source tree: the import table, reasons beside unchecked statements, what the Dockerfile copies.
 package.targets.append(.testTarget(name: "PackageTests"))

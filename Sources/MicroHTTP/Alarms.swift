@@ -10,7 +10,7 @@ struct Alarms {
         /// The end of an exchange's time.
         case exchange(UInt64)
         /// The end of a stream's silence.
-        case quiet(UInt64)
+        case silence(UInt64)
         /// A look at a parked connection that takes no answer, or sends no request.
         case parked(UInt64)
         case surplusConnection(UInt64)

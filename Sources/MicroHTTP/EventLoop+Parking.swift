@@ -16,15 +16,15 @@ extension EventLoop {
     /// that thousands who come at once may need more of them for a moment than there are.
     func park(
         _ connection: ClientConnection, _ exchange: Exchange, _ request: RequestManner,
-        deadline: ContinuousClock.Instant?
+        atMost time: Duration?
     ) -> Bool {
         if stage.refusesWaiting, exchange.fire() {
             return send(handlers.stop(exchange), on: connection)
         }
-        if let deadline { alarms.set(.exchange(exchange.id), at: deadline) }
+        if let time { alarms.set(.exchange(exchange.id), at: timeOfRound() + time) }
         guard takeWaiting(connection, exchange, request) else {
             connection.parksLater = request
-            return hold(connection, exchange, deadline: nil)
+            return hold(connection, exchange, atMost: nil)
         }
         return false
     }
@@ -50,7 +50,7 @@ extension EventLoop {
         return true
     }
 
-    /// Begins a stream; the result is ``park(_:_:_:deadline:)``'s.
+    /// Begins a stream; the result is ``park(_:_:_:atMost:)``'s.
     func beginStream(
         _ connection: ClientConnection, _ exchange: Exchange, _ request: RequestManner, _ response: Response,
         heartbeat: Duration
@@ -65,7 +65,7 @@ extension EventLoop {
         statistics.waiting += 1
         parked.heartbeat = heartbeat
         microhttpd_prepare_stream(parked.descriptor)
-        alarms.set(.quiet(parked.number), at: timeOfRound() + heartbeat)
+        alarms.set(.silence(parked.number), at: timeOfRound() + heartbeat)
         write(WireResponse.stream(response, isHead: request.isHead), to: parked, exchange)
         return false
     }
@@ -137,7 +137,7 @@ extension EventLoop {
         var outgoing = ParkedConnection.Outgoing(bytes: piece)
         switch push(&outgoing, to: connection) {
         case .done where isLast: closeGracefully(connection)
-        case .done: written.append(exchange)
+        case .done: writable.append(exchange)
         case .full where isLast: connection.phase = .answering(outgoing, isLast: true)
         case .full: connection.phase = .streaming(exchange, outgoing)
         case .broken: fail(connection)
@@ -190,7 +190,7 @@ extension EventLoop {
             switch push(&outgoing, to: connection) {
             case .done:
                 connection.phase = .streaming(exchange, nil)
-                written.append(exchange)
+                writable.append(exchange)
             case .full: connection.phase = .streaming(exchange, outgoing)
             case .broken: fail(connection)
             }
@@ -228,12 +228,12 @@ extension EventLoop {
         guard let connection = parked[number] else { return }
         switch (connection.phase, subject) {
         case (.waiting(let exchange), .exchange): expire(connection, exchange, .deadline)
-        case (.streaming(let exchange, let outgoing), .quiet):
+        case (.streaming(let exchange, let outgoing), .silence):
             let now = ContinuousClock.now
             let due = connection.lastSent + connection.heartbeat
             if outgoing != nil, connection.lastSent + configuration.idleTimeout <= now { return fail(connection) }
-            if outgoing == nil, due <= now { quiet.append(exchange) }
-            alarms.set(.quiet(number), at: due > now ? due : now + connection.heartbeat)
+            if outgoing == nil, due <= now { silent.append(exchange) }
+            alarms.set(.silence(number), at: due > now ? due : now + connection.heartbeat)
         case (.answering, .parked), (.resting, .parked):
             // What has moved since is given its time from there.
             let due = connection.lastSent + configuration.idleTimeout

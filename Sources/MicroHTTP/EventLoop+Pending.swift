@@ -15,7 +15,7 @@ import HTTPMessages
 /// (MICROHTTPD.md 3, 18). One that was looked at in between is in libmicrohttpd's state "blocked by the application",
 /// and goes straight to its answer. So a client that has only finished sending, such as `nc -N`, is answered too.
 extension EventLoop {
-    func hold(_ connection: ClientConnection, _ exchange: Exchange, deadline: ContinuousClock.Instant?) -> Bool {
+    func hold(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) -> Bool {
         if stage.refusesWork, exchange.fire() {
             return send(handlers.stop(exchange), on: connection)
         }
@@ -24,7 +24,7 @@ extension EventLoop {
         heldWorkCount += 1
         connection.phase = .held(exchange)
         connection.heldUntil = timeOfRound() + configuration.parkingDelay
-        if let deadline { alarms.set(.exchange(exchange.id), at: deadline) }
+        if let time { alarms.set(.exchange(exchange.id), at: timeOfRound() + time) }
         return true
     }
 
@@ -37,8 +37,8 @@ extension EventLoop {
     }
 
     /// Carries what others have for these exchanges; those whose client has left meanwhile are no longer there.
-    func deliver(_ delivery: Delivery) {
-        switch delivery {
+    func deliver(_ transmission: Transmission) {
+        switch transmission {
         case .answer(let exchanges, let response):
             // Made when somebody needs it in this form, and then for all.
             var (prepared, wire): (PreparedResponse??, WireResponse?)
@@ -53,7 +53,7 @@ extension EventLoop {
                     answer(connection, form)
                 }
             }
-        case .piece(let exchanges, let bytes, let isLast):
+        case .chunk(let exchanges, let bytes, let isLast):
             for exchange in exchanges {
                 if let connection = parked[exchange.id] { write(bytes, to: connection, exchange, isLast: isLast) }
             }

@@ -137,7 +137,7 @@ extension EventLoop {
     private func receive(_ connection: ClientConnection) -> Bool {
         passMoved = true
         statistics.requests += 1
-        let generation = handlers.freshness.generation
+        let generation = handlers.generation()
         // Who stops has another answer to everything.
         if let answer = connection.head?.answer(of: generation), !stage.isStopping, connection.body.isEmpty {
             return queue(answer, on: connection)
@@ -158,14 +158,14 @@ extension EventLoop {
         case .now(let response):
             guard exchange.fire() else {
                 // It was answered through the exchange before: that answer is on its way.
-                return hold(connection, exchange, deadline: nil)
+                return hold(connection, exchange, atMost: nil)
             }
             return send(response, on: connection)
-        case .working(let deadline):
-            return hold(connection, exchange, deadline: deadline)
-        case .waiting(let deadline):
+        case .working(let time):
+            return hold(connection, exchange, atMost: time)
+        case .waiting(let time):
             let manner = RequestManner(request, isVersion10: connection.isVersion10)
-            return park(connection, exchange, manner, deadline: deadline)
+            return park(connection, exchange, manner, atMost: time)
         case .streaming(let response, let heartbeat):
             let manner = RequestManner(request, isVersion10: connection.isVersion10)
             return beginStream(connection, exchange, manner, response, heartbeat: heartbeat)

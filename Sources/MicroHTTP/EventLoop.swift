@@ -13,7 +13,7 @@ final class EventLoop {
     let poller: Poller
     let reader = RequestReader()
     let heads = HeadCache()
-    private let gauges: Gauges
+    private let gauges: LoopGauges
     private let log: UnsafeMutablePointer<MicroHTTPDLog>
 
     /// The exchanges that are being worked on, by number.
@@ -23,8 +23,8 @@ final class EventLoop {
     /// The one that is being handed back at this moment.
     var returning: ParkedConnection?
     /// The streams that can take more, and those that have been silent, since their owner was last told.
-    var written: [Exchange] = []
-    var quiet: [Exchange] = []
+    var writable: [Exchange] = []
+    var silent: [Exchange] = []
     /// The connections above the cap that are to be told so, by number.
     var surplus: [UInt64: ClientConnection] = [:]
     var alarms = Alarms()
@@ -56,7 +56,7 @@ final class EventLoop {
     ///
     /// - Parameter index: which of the server's loops it is.
     init(
-        configuration: ServerConfiguration, index: Int, handlers: Handlers, inbox: Inbox, gauges: Gauges,
+        configuration: ServerConfiguration, index: Int, handlers: Handlers, inbox: Inbox, gauges: LoopGauges,
         listener: ListeningSocket
     ) throws(ServerError) {
         // No two loops give out the same number.
@@ -142,7 +142,7 @@ final class EventLoop {
         alarms.sweep(livingCount: pending.count + surplus.count + parked.count) { subject in
             switch subject {
             case .exchange(let number): pending[number] != nil || parked[number] != nil
-            case .parked(let number), .quiet(let number): parked[number] != nil
+            case .parked(let number), .silence(let number): parked[number] != nil
             case .surplusConnection(let number): surplus[number] != nil
             case .listening: true
             }
@@ -151,8 +151,8 @@ final class EventLoop {
 
     /// Asks those who own streams what comes next.
     private func tellStreams() {
-        if !written.isEmpty { handlers.written(exchange(&written, with: [])) }
-        if !quiet.isEmpty { handlers.quiet(exchange(&quiet, with: [])) }
+        if !writable.isEmpty { handlers.writable(exchange(&writable, with: [])) }
+        if !silent.isEmpty { handlers.silent(exchange(&silent, with: [])) }
     }
 
     private func publish() {
@@ -204,7 +204,7 @@ final class EventLoop {
         guard !items.isEmpty else { return }
         for item in items {
             switch item {
-            case .deliver(let delivery): deliver(delivery)
+            case .deliver(let transmission): deliver(transmission)
             case .stopAccepting: stopAccepting()
             case .stop(let grace, let done):
                 whenStopped.append(done)
@@ -223,7 +223,7 @@ final class EventLoop {
             case .exchange(let number):
                 if let connection = pending[number] { expire(connection, .deadline) }
                 parkedAlarm(number, subject)
-            case .quiet(let number), .parked(let number): parkedAlarm(number, subject)
+            case .silence(let number), .parked(let number): parkedAlarm(number, subject)
             case .listening: listenIfPossible()
             case .surplusConnection(let number):
                 // It ends like a client that left. One that is just being answered ends by itself.

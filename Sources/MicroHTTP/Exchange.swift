@@ -37,20 +37,22 @@ public final class Exchange: Sendable {
 
     /// Gives all of these streams the same bytes, which are shared.
     ///
-    /// A stream takes one piece at a time: it is given the next one after ``Handlers/written`` has named it.
+    /// A stream takes one chunk at a time: it is given the next one after ``Handlers/writable`` has named it.
     /// Streams that have ended are left out. O(n), with one wake-up of each loop that serves some of them.
     ///
     /// - Parameter isLast: whether the streams end after it.
-    public static func send(_ piece: [UInt8], to streams: [Exchange], isLast: Bool = false) {
-        deliver(streams.filter { isLast ? $0.fire() : !$0.isOver }) { .piece($0, piece, isLast: isLast) }
+    public static func send(_ chunk: [UInt8], to streams: [Exchange], isLast: Bool = false) {
+        deliver(streams.filter { isLast ? $0.fire() : !$0.isOver }) { .chunk($0, chunk, isLast: isLast) }
     }
 
-    private static func deliver(_ exchanges: [Exchange], _ delivery: ([Exchange]) -> Delivery) {
+    private static func deliver(_ exchanges: [Exchange], _ transmission: ([Exchange]) -> Transmission) {
         guard let first = exchanges.first else { return }
         // With one loop, which is usual, they all go the same way.
-        guard exchanges.contains(where: { $0.sink !== first.sink }) else { return first.sink.put(delivery(exchanges)) }
+        guard exchanges.contains(where: { $0.sink !== first.sink }) else {
+            return first.sink.put(transmission(exchanges))
+        }
         for group in Dictionary(grouping: exchanges, by: { ObjectIdentifier($0.sink) }).values {
-            group.first?.sink.put(delivery(group))
+            group.first?.sink.put(transmission(group))
         }
     }
 
@@ -77,13 +79,13 @@ extension Exchange: Hashable {
 /// Whoever carries answers to clients.
 package protocol AnswerSink: AnyObject, Sendable {
     /// Takes something to carry; each exchange in it has been claimed, or is a stream.
-    func put(_ delivery: Delivery)
+    func put(_ transmission: Transmission)
 }
 
 /// Something to be carried to clients, the same for all of them.
-package enum Delivery: Sendable {
+package enum Transmission: Sendable {
     /// An answer.
     case answer([Exchange], Response)
-    /// A piece of a stream, perhaps its last.
-    case piece([Exchange], [UInt8], isLast: Bool)
+    /// A chunk of a stream, perhaps its last.
+    case chunk([Exchange], [UInt8], isLast: Bool)
 }

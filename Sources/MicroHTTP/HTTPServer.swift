@@ -19,14 +19,16 @@ public final class HTTPServer: Sendable {
 
     private let configuration: ServerConfiguration
     private let handlers: Handlers
-    private let gauges: [Gauges]
+    private let gauges: ServerGauges
     private let state = Mutex(State())
 
     /// Makes a server that does nothing yet.
-    public init(configuration: ServerConfiguration, handlers: Handlers) {
+    ///
+    /// - Parameter gauges: what the server keeps up to date; for as many loops as the configuration has.
+    public init(configuration: ServerConfiguration, handlers: Handlers, gauges: ServerGauges? = nil) {
         self.configuration = configuration
         self.handlers = handlers
-        gauges = (0..<max(1, configuration.loops)).map { _ in Gauges() }
+        self.gauges = gauges ?? ServerGauges(loops: configuration.loops)
     }
 
     /// Listens and serves; returns where.
@@ -42,11 +44,11 @@ public final class HTTPServer: Sendable {
         var loops: [Running] = []
         do {
             var address: BoundAddress?
-            for index in gauges.indices {
+            for index in gauges.loops.indices {
                 // Where any port would do, the first socket's is everybody's.
                 let listener = try ListeningSocket(
                     host: address?.host ?? configuration.host, port: address?.port ?? configuration.port,
-                    isShared: gauges.count > 1)
+                    isShared: gauges.loops.count > 1)
                 address = listener.address
                 loops.append(try startLoop(listener, index))
             }
@@ -87,7 +89,7 @@ public final class HTTPServer: Sendable {
 
     /// What the server is holding at the moment.
     public var statistics: Statistics {
-        gauges.reduce(into: Statistics()) { $0.add($1.statistics) }
+        gauges.statistics
     }
 
     private func startLoop(_ listener: ListeningSocket, _ index: Int) throws(ServerError) -> Running {
@@ -95,7 +97,7 @@ public final class HTTPServer: Sendable {
             let inbox = try Inbox()
             let loop = try EventLoop(
                 configuration: configuration.perLoop, index: index, handlers: handlers, inbox: inbox,
-                gauges: gauges[index], listener: listener)
+                gauges: gauges.loops[index], listener: listener)
             try loop.start()
             do throws(ServerError) {
                 return Running(inbox: inbox, thread: try LoopThread { loop.run() })

@@ -19,15 +19,17 @@ public struct Handlers: Sendable {
     /// Answers given before this returns are sent without parking anything.
     public var passEnded: @Sendable () -> Void
     /// Hears that everything given to these streams has been written: they may be given more.
-    public var written: @Sendable ([Exchange]) -> Void
+    public var writable: @Sendable ([Exchange]) -> Void
     /// Hears that these streams have been silent for their heartbeat: something has to be sent.
-    public var quiet: @Sendable ([Exchange]) -> Void
+    public var silent: @Sendable ([Exchange]) -> Void
     /// Phrases a refusal of the transport itself; the head comes as a request without body, nil if it is unreadable.
     ///
     /// The connection is closed after it, whatever the response says.
     public var refuse: @Sendable (TransportFault, Request?) -> Response
-    /// Says how long reusable answers hold.
-    public var freshness = Freshness()
+    /// The generation of reusable answers: an answer holds as long as this number stays the same.
+    ///
+    /// A handler that is being asked while the number rises is taken to have seen what was before.
+    public var generation: @Sendable () -> UInt64
     /// Hears the transport's own remarks, such as clients that break off; for a debug log.
     public var remark: @Sendable (String) -> Void
 
@@ -36,19 +38,21 @@ public struct Handlers: Sendable {
         receive: @escaping @Sendable (Request, Exchange) -> Reply,
         expire: @escaping @Sendable (Exchange, Expiry) -> Response? = { _, _ in Response(status: .serviceUnavailable) },
         passEnded: @escaping @Sendable () -> Void = {},
-        written: @escaping @Sendable ([Exchange]) -> Void = { _ in },
-        quiet: @escaping @Sendable ([Exchange]) -> Void = { _ in },
+        writable: @escaping @Sendable ([Exchange]) -> Void = { _ in },
+        silent: @escaping @Sendable ([Exchange]) -> Void = { _ in },
         refuse: @escaping @Sendable (TransportFault, Request?) -> Response = { fault, _ in
             Response(status: fault.status)
         },
+        generation: @escaping @Sendable () -> UInt64 = { 0 },
         remark: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         self.receive = receive
         self.expire = expire
         self.passEnded = passEnded
-        self.written = written
-        self.quiet = quiet
+        self.writable = writable
+        self.silent = silent
         self.refuse = refuse
+        self.generation = generation
         self.remark = remark
     }
 }
@@ -62,12 +66,12 @@ extension Handlers {
 public enum Reply: Sendable {
     /// The answer is here.
     case now(Response)
-    /// The answer is here, and the same for everybody who sends the same head, until ``Freshness/end()``.
+    /// The answer is here, and the same for everybody who sends the same head, as long as ``Handlers/generation`` stays the same.
     case reusable(Response)
     /// Something is being done, and its end is the answer; it is done and answered even if the client hangs up.
-    case working(deadline: ContinuousClock.Instant? = nil)
+    case working(atMost: Duration? = nil)
     /// Something is being waited for, perhaps for long; the wait ends when the client hangs up.
-    case waiting(deadline: ContinuousClock.Instant? = nil)
+    case waiting(atMost: Duration? = nil)
     /// The answer begins here, without a length, and goes on piece by piece until one side ends it.
     ///
     /// The body is the first piece. The connection closes with the stream: whatever the client has sent behind this
@@ -86,19 +90,4 @@ public enum Expiry: Sendable {
     case hangUp
     /// The server is stopping.
     case stopping
-}
-
-/// How long answers hold that may be reused.
-public final class Freshness: Sendable {
-    private let count = Atomic<UInt64>(0)
-
-    /// Makes one that holds.
-    public init() {}
-
-    /// Ends it: what has been answered before is not answered again without asking the handler.
-    ///
-    /// A handler that is being asked at this moment is taken to have seen what was before.
-    public func end() { count.add(1, ordering: .acquiringAndReleasing) }
-
-    var generation: UInt64 { count.load(ordering: .acquiring) }
 }

@@ -9,7 +9,7 @@ import Synchronization
 final class Inbox: Sendable, AnswerSink {
     /// One thing for the loop to do.
     enum Item: Sendable {
-        case deliver(Delivery)
+        case deliver(Transmission)
         case stopAccepting
         case stop(grace: Duration, done: @Sendable () -> Void)
     }
@@ -51,7 +51,7 @@ final class Inbox: Sendable, AnswerSink {
         return isTaken
     }
 
-    func put(_ delivery: Delivery) { put(.deliver(delivery)) }
+    func put(_ transmission: Transmission) { put(.deliver(transmission)) }
 
     /// Takes everything there is, leaving the caller's emptied array as the next store.
     func take(into items: inout [Item]) {

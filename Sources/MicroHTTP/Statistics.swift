@@ -22,8 +22,25 @@ public struct Statistics: Sendable, Equatable {
     }
 }
 
-/// The loop's side of ``Statistics``: written by the loop thread, read by any.
-final class Gauges: Sendable {
+/// The statistics of a server's loops, read from any thread.
+///
+/// Made before the server, so that a handler can tell them.
+public final class ServerGauges: Sendable {
+    let loops: [LoopGauges]
+
+    /// Makes gauges for so many loops.
+    public init(loops: Int) {
+        self.loops = (0..<max(1, loops)).map { _ in LoopGauges() }
+    }
+
+    /// What the server is holding at the moment.
+    public var statistics: Statistics {
+        loops.reduce(into: Statistics()) { $0.add($1.statistics) }
+    }
+}
+
+/// A loop's side of ``Statistics``: written by the loop thread, read by any.
+final class LoopGauges: Sendable {
     private let connections = Atomic(0)
     private let waiting = Atomic(0)
     private let working = Atomic(0)

@@ -84,8 +84,8 @@ struct ActionSchemas {
         let keyed = Self.query("as", "keyed: IDs of the entities that came, went or changed", "string")
         let known = Self.query("since", "With as=keyed, the cursor that the client stands at", "string")
         let until = Self.query("until", "With wait: the JSON that the value is waited to become", "string")
-        let settle = Self.query("settle", "Milliseconds to collect a burst of changes", "integer")
-        let viewing = [wait, until, settle, atLeast, version, pretty]
+        let debounce = Self.query("debounce", "Milliseconds to collect a burst of changes", "integer")
+        let viewing = [wait, until, debounce, atLeast, version, pretty]
         let reading = viewing + [keyed, known]
         paths["\(root)"] = Self.get("Who this server is", [pretty])
         paths["\(root)/state"] = Self.get("The whole state", reading, streams: ["text/event-stream"])
@@ -100,7 +100,7 @@ struct ActionSchemas {
         paths["\(root)/changes"] = Self.get(
             "Every commit after a cursor",
             [
-                Self.parameter("since", "query", "A cursor, oldest or now", "string", isRequired: true), wait, settle,
+                Self.parameter("since", "query", "A cursor, oldest or now", "string", isRequired: true), wait, debounce,
                 Self.query("limit", "How many commits at most", "integer"),
                 Self.query("path", "Only commits that touch this JSON Pointer", "string"),
                 Self.query("types", "Only commits with these action types, comma-separated", "string"),

@@ -3,15 +3,15 @@ internal import StateStore
 
 extension Contract {
     /// Who this server is, and where everything stands.
-    func identity(_ position: HeadPosition, _ scope: Scope) -> [UInt8] {
+    func identity(_ bounds: HistoryBounds, _ scope: Scope) -> [UInt8] {
         var writer = JSONWriter()
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
-        writer.member("epoch", position.head.epoch.text, &isFirst)
+        writer.member("epoch", bounds.latest.epoch.text, &isFirst)
         writer.key("version", &isFirst)
-        writer.integer(position.head.version)
-        writer.member("cursor", position.head.description, &isFirst)
-        writer.member("oldest", Cursor(position.head.epoch, position.oldest).description, &isFirst)
+        writer.integer(bounds.latest.version)
+        writer.member("cursor", bounds.latest.description, &isFirst)
+        writer.member("oldest", Cursor(bounds.latest.epoch, bounds.oldest).description, &isFirst)
         writer.key("limits", &isFirst)
         var isFirstLimit = true
         writer.byte(UInt8(ascii: "{"))
@@ -31,7 +31,7 @@ extension Contract {
         }
         writer.raw("},\"links\":{")
         var isFirstLink = true
-        var links = ["state", "views", "actions", "changes?since=\(position.head)", "openapi.json"]
+        var links = ["state", "views", "actions", "changes?since=\(bounds.latest)", "openapi.json"]
         if scope.isWhole { links.insert("stores", at: 3) }
         for link in links {
             writer.separator(&isFirstLink)

@@ -13,7 +13,7 @@ extension Problem.Member {
 
 extension Contract {
     /// A cursor that cannot be followed from: `cursor-lost` or `cursor-expired`.
-    func lost(_ code: String, _ position: HeadPosition, _ scope: Scope) -> Problem {
+    func lost(_ code: String, _ bounds: HistoryBounds, _ scope: Scope) -> Problem {
         let reason =
             code == "cursor-lost"
             ? "the cursor is not of this store's history: it has another epoch or is above the head"
@@ -21,17 +21,17 @@ extension Contract {
         return Problem(
             .gone, code, "\(reason); read \(scope.path)/state and go on from its State-Cursor",
             members: [
-                .string("epoch", position.head.epoch.text),
-                .string("oldest", Cursor(position.head.epoch, position.oldest).description),
-                .string("head", position.head.description),
+                .string("epoch", bounds.latest.epoch.text),
+                .string("oldest", Cursor(bounds.latest.epoch, bounds.oldest).description),
+                .string("head", bounds.latest.description),
             ], fields: [.link: "<\(scope.path)/state>; rel=\"resync\""])
     }
 
-    static func aheadOfHead(_ head: Cursor, hint: String = "") -> Problem {
+    static func aheadOfLatest(_ latest: Cursor, hint: String = "") -> Problem {
         Problem(
             .conflict, "ahead-of-head",
-            "the store has not come so far: its head is version \(head.version)\(hint)",
-            members: [.string("head", head.description)])
+            "the store has not come so far: its head is version \(latest.version)\(hint)",
+            members: [.string("head", latest.description)])
     }
 
     static func nothing(at selection: Selection, _ scope: Scope) -> Problem {
@@ -52,7 +52,7 @@ extension Contract {
 /// What the rim has to refuse by itself, in the contract's words.
 extension Problem {
     /// Too many wait already, in all or for this client.
-    package static func tooManyWaiters(_ share: Parking.Share) -> Problem {
+    package static func tooManyWaiters(_ share: WatchRefusal) -> Problem {
         switch share {
         case .all:
             Problem(

@@ -5,7 +5,7 @@ package import StateStore
 
 /// The same URLs, without end: `text/event-stream` (the HTML standard, section 9.2) and NDJSON.
 ///
-/// Each piece that is made here can be sent to everybody who streams the same from the same position.
+/// Each chunk that is made here can be sent to everybody who streams the same from the same position.
 extension Contract {
     // MARK: Requests
 
@@ -44,7 +44,7 @@ extension Contract {
         read.atLeast = cursor?.version
         return StreamRequest(
             source: .value(read), format: format, lastEpoch: cursor?.epoch, isLost: lastID != nil && cursor == nil,
-            settle: try settle(parameters))
+            debounce: try debounce(parameters))
     }
 
     /// Where a client that comes back says that it stands; an empty field says nothing.
@@ -55,7 +55,7 @@ extension Contract {
     /// A stream of commits.
     ///
     /// - Parameter lastID: the position of a client that comes back.
-    func stream(_ follow: FollowRequest, _ format: StreamRequest.Format, _ lastID: String?) -> StreamRequest {
+    func stream(_ follow: ChangesRequest, _ format: StreamRequest.Format, _ lastID: String?) -> StreamRequest {
         var follow = follow
         let cursor = lastID.flatMap { Cursor(text: $0) }
         if let cursor { follow.since = .cursor(cursor) }
@@ -63,27 +63,27 @@ extension Contract {
         follow.limit = min(limits.changesLimitMax, 1000)
         return StreamRequest(
             source: .changes(follow), format: format, lastEpoch: cursor?.epoch, isLost: lastID != nil && cursor == nil,
-            settle: follow.settle)
+            debounce: follow.debounce)
     }
 
-    // MARK: Pieces
+    // MARK: Chunks
 
     /// The head of a stream, and its first bytes.
     ///
     /// - Parameter retry: after how many milliseconds an EventSource may come back.
-    package func response(to request: StreamRequest, head: Cursor, retry: Int) -> Response {
+    package func response(to request: StreamRequest, latest: Cursor, retry: Int) -> Response {
         let isEvents = request.format == .events
         return Response(
             status: .ok,
             fields: [
                 .contentType: isEvents ? "text/event-stream" : "application/x-ndjson", .cacheControl: "no-store",
-                .xContentTypeOptions: "nosniff", .accelBuffering: "no", .stateCursor: head.description,
+                .xContentTypeOptions: "nosniff", .accelBuffering: "no", .stateCursor: latest.description,
             ],
             body: isEvents ? Array("retry: \(retry)\n\n".utf8) : [])
     }
 
     /// The value of a selection: as a snapshot for a client that has nothing, or as a change.
-    package func piece(of request: StreamRequest, _ reading: Reading, isFirst: Bool) -> [UInt8] {
+    package func chunk(of request: StreamRequest, _ reading: Reading, isFirst: Bool) -> [UInt8] {
         var writer = JSONWriter(capacity: (reading.encoded?.bytes.count ?? 0) + 128)
         guard let encoded = reading.encoded else {
             event("removed", reading.cursor, Array("null".utf8), to: &writer)
@@ -94,10 +94,10 @@ extension Contract {
     }
 
     /// Commits in their order.
-    package func piece(of request: StreamRequest, _ page: ChangesPage) -> [UInt8] {
+    package func chunk(of request: StreamRequest, _ page: ChangesPage) -> [UInt8] {
         guard case .changes(let follow) = request.source else { return [] }
         var writer = JSONWriter(capacity: page.commits.reduce(0) { $0 + $1.action.count + $1.patch.count + 220 })
-        let epoch = page.head.epoch
+        let epoch = page.latest.epoch
         for commit in page.commits {
             switch request.format {
             case .events:
@@ -117,17 +117,17 @@ extension Contract {
     /// The end of a client's history, and the state that it goes on from.
     ///
     /// - Parameter state: the value of the selection, or of the store whose changes are streamed.
-    package func piece(of request: StreamRequest, reset reason: ResetReason, _ state: Reading) -> [UInt8] {
+    package func chunk(of request: StreamRequest, reset reason: ResetReason, _ state: Reading) -> [UInt8] {
         let bytes = state.encoded?.bytes ?? Array("null".utf8)
         var writer = JSONWriter(capacity: bytes.count + 256)
         switch request.format {
         case .events:
             // Without an id: a client that is cut off between the two is to hear both again.
-            writer.raw("event: reset\ndata: {\"reason\":\"\(reason.rawValue)\"}\n\n".utf8)
+            writer.raw("event: reset\ndata: {\"reason\":\"\(reason.code)\"}\n\n".utf8)
             event("snapshot", state.cursor, bytes, to: &writer)
         case .lines:
             writer.raw("{\"reset\":true,\"reason\":")
-            writer.string(reason.rawValue)
+            writer.string(reason.code)
             writer.raw(",\"state\":")
             writer.raw(bytes)
             writer.raw(",\"next\":")
@@ -171,14 +171,15 @@ extension Contract {
     }
 }
 
-/// Why a stream begins again.
-package enum ResetReason: String, Sendable {
-    /// The client's position belongs to another history.
-    case lost = "cursor-lost"
-    /// What comes after it is no longer kept.
-    case expired = "cursor-expired"
-    /// The client has read so slowly that others are too far ahead.
-    case slow = "slow-reader"
+extension ResetReason {
+    /// The name in events and lines.
+    var code: String {
+        switch self {
+        case .lost: "cursor-lost"
+        case .expired: "cursor-expired"
+        case .slow: "slow-reader"
+        }
+    }
 }
 
 extension StreamRequest.Format {

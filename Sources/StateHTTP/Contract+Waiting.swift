@@ -44,13 +44,13 @@ extension Contract {
         }
     }
 
-    /// How long a burst of changes is let pass.
-    func settle(_ parameters: Parameters) throws(Problem) -> Duration? {
-        guard let text = try parameters.text("settle") else { return nil }
-        let longest = Int(limits.settleMax / .milliseconds(1))
+    /// How long news is held back, so that a burst of changes becomes one answer.
+    func debounce(_ parameters: Parameters) throws(Problem) -> Duration? {
+        guard let text = try parameters.text("debounce") else { return nil }
+        let longest = Int(limits.debounceMax / .milliseconds(1))
         guard let milliseconds = Int(text), (0...longest).contains(milliseconds) else {
             throw Problem(
-                .badRequest, "bad-parameter", "settle must be a number of milliseconds from 0 to \(longest)")
+                .badRequest, "bad-parameter", "debounce must be a number of milliseconds from 0 to \(longest)")
         }
         return milliseconds == 0 ? nil : .milliseconds(milliseconds)
     }

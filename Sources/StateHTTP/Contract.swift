@@ -16,7 +16,7 @@ package struct ContractLimits: Sendable {
     /// Each is looked up inside the store's turn.
     package var expectationsMax = 1000
     package var idempotencyLifetime = Duration.seconds(86_400)
-    package var settleMax = Duration.seconds(10)
+    package var debounceMax = Duration.seconds(10)
 
     /// The limits that the shipped configuration has.
     package init() {}
@@ -45,22 +45,20 @@ package struct Contract: Sendable {
             })
     }
 
-    /// Reads a request.
-    ///
-    /// - Parameter position: the present head and the oldest position that can be followed from.
-    package func answer(_ request: Request, position: HeadPosition, requestID: String) -> Answer {
+    /// Reads a request: what has to be done for it.
+    package func plan(for request: Request, in circumstances: Circumstances) -> Plan {
         do throws(Problem) {
-            if let manner = request.notes?.left(DispatchManner.self) { return try dispatch(request.body, manner) }
-            let answer = try route(request, position: position, requestID: requestID)
-            guard case .respond(var response) = answer else { return answer }
-            response.fields[.stateCursor] = position.head.description
+            if let options = request.notes?.left(DispatchOptions.self) { return try dispatch(request.body, options) }
+            let plan = try route(request, circumstances)
+            guard case .respond(var response) = plan else { return plan }
+            response.fields[.stateCursor] = circumstances.latest.description
             return .respond(response)
         } catch {
-            return .respond(response(to: error, head: position.head, requestID: requestID))
+            return .respond(response(to: error, latest: circumstances.latest, requestID: circumstances.requestID))
         }
     }
 
-    private func route(_ request: Request, position: HeadPosition, requestID: String) throws(Problem) -> Answer {
+    private func route(_ request: Request, _ circumstances: Circumstances) throws(Problem) -> Plan {
         let target: RequestTarget
         do throws(RequestTarget.Fault) {
             target = try RequestTarget(request.target)
@@ -68,39 +66,39 @@ package struct Contract: Sendable {
             throw Problem(.badRequest, "bad-target", error.detail)
         }
         let path = target.segments
+        var routed = RoutedRequest(
+            request: request, target: target, scope: catalogue.whole, circumstances: circumstances)
         switch (path.first, path.dropFirst().first) {
-        case ("livez", nil): return try operations(.live, request, target)
-        case ("readyz", nil): return try operations(.ready, request, target)
-        case ("metrics", nil): return try operations(.metrics, request, target)
+        case ("livez", nil): return try operations(.live, routed)
+        case ("readyz", nil): return try operations(.ready, routed)
+        case ("metrics", nil): return try operations(.metrics, routed)
         case ("v1", "stores") where path.count > 2 && path[2] != "":
             guard let scope = stores[path[2]] else {
                 throw Problem(
                     .notFound, "no-such-store",
                     "there is no derived store of this name; there are \(stores.keys.sorted().joined(separator: ", "))")
             }
-            return try route(request, target, path.dropFirst(3), scope, position, requestID)
-        case ("v1", "stores"): return try fixed(request, target) { list(stores.keys.sorted(), of: "stores", in: "/v1") }
-        case ("v1", _): return try route(request, target, path.dropFirst(), catalogue.whole, position, requestID)
+            routed.scope = scope
+            return try route(routed, path.dropFirst(3))
+        case ("v1", "stores"): return try fixed(routed) { list(stores.keys.sorted(), of: "stores", in: "/v1") }
+        case ("v1", _): return try route(routed, path.dropFirst())
         default: throw Self.nowhere
         }
     }
 
     /// Reads a request to a store, the whole or a derived one; `path` is what comes after the store's own.
-    private func route(
-        _ request: Request, _ target: RequestTarget, _ path: ArraySlice<String>, _ scope: Scope,
-        _ position: HeadPosition, _ requestID: String
-    ) throws(Problem) -> Answer {
+    private func route(_ routed: RoutedRequest, _ path: ArraySlice<String>) throws(Problem) -> Plan {
         switch path.first {
-        case nil: return try fixed(request, target) { identity(position, scope) }
-        case "" where path.count == 1: return try fixed(request, target) { identity(position, scope) }
+        case nil: return try fixed(routed) { identity(routed.circumstances.bounds, routed.scope) }
+        case "" where path.count == 1:
+            return try fixed(routed) { identity(routed.circumstances.bounds, routed.scope) }
         case "state":
-            let pointer = scope.outer(JSONPointer(try tokens(path.dropFirst())))
-            return try read(.pointer(pointer), scope, request, target, position, requestID)
-        case "views": return try views(request, target, Array(path.dropFirst()), scope, position, requestID)
-        case "actions": return try actions(request, target, Array(path.dropFirst()), scope)
-        case "changes" where path.count == 1: return try follow(request, target, scope, position, requestID)
+            return try read(.pointer(routed.scope.outer(JSONPointer(try tokens(path.dropFirst())))), routed)
+        case "views": return try views(routed, Array(path.dropFirst()))
+        case "actions": return try actions(routed, Array(path.dropFirst()))
+        case "changes" where path.count == 1: return try changes(routed)
         case "openapi.json" where path.count == 1:
-            return try fixed(request, target) { documents[scope.name]?.openAPI ?? [] }
+            return try fixed(routed) { documents[routed.scope.name]?.openAPI ?? [] }
         default: throw Self.nowhere
         }
     }
@@ -142,199 +140,50 @@ package struct Contract: Sendable {
         return tokens
     }
 
-    private func operations(_ answer: Answer, _ request: Request, _ target: RequestTarget) throws(Problem) -> Answer {
-        if let options = try onlyReads(request) { return .respond(options) }
-        _ = try Parameters(target, known: [])
-        return answer
+    private func operations(_ plan: Plan, _ routed: RoutedRequest) throws(Problem) -> Plan {
+        if let options = try onlyReads(routed.request) { return .respond(options) }
+        _ = try Parameters(routed.target, known: [])
+        return plan
     }
 
     /// A document that needs nothing but itself.
-    private func fixed(
-        _ request: Request, _ target: RequestTarget, _ body: () -> [UInt8]
-    ) throws(Problem) -> Answer {
-        if let options = try onlyReads(request) { return .respond(options) }
-        let parameters = try Parameters(target, known: ["pretty"])
+    private func fixed(_ routed: RoutedRequest, _ body: () -> [UInt8]) throws(Problem) -> Plan {
+        if let options = try onlyReads(routed.request) { return .respond(options) }
+        let parameters = try Parameters(routed.target, known: ["pretty"])
         return .respond(.json(.ok, body(), style: try parameters.style()))
     }
 
-    private func views(
-        _ request: Request, _ target: RequestTarget, _ path: [String], _ scope: Scope, _ position: HeadPosition,
-        _ requestID: String
-    ) throws(Problem) -> Answer {
-        let names = scope.views.keys.sorted()
-        if path.isEmpty { return try fixed(request, target) { list(names, of: "views", in: scope.path) } }
-        guard path.count == 1, let name = scope.views[path[0]] else {
+    private func views(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
+        let names = routed.scope.views.keys.sorted()
+        if path.isEmpty { return try fixed(routed) { list(names, of: "views", in: routed.scope.path) } }
+        guard path.count == 1, let name = routed.scope.views[path[0]] else {
             throw Problem(
                 .notFound, "no-such-view",
                 names.isEmpty
                     ? "this store has no views"
                     : "there is no such view; there are \(names.joined(separator: ", "))")
         }
-        return try read(.view(name), scope, request, target, position, requestID)
+        return try read(.view(name), routed)
     }
 
-    private func actions(
-        _ request: Request, _ target: RequestTarget, _ path: [String], _ scope: Scope
-    ) throws(Problem) -> Answer {
+    private func actions(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
         if path.isEmpty {
-            switch request.method {
+            switch routed.request.method {
             case .post:
-                let manner = try manner(request, target, scope)
-                request.notes?.leave(manner)
-                return try dispatch(request.body, manner)
-            case .get, .head: return try fixed(request, target) { documents[scope.name]?.catalogue ?? [] }
-            default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, POST, OPTIONS"))
+                let options = try dispatchOptions(routed)
+                routed.request.notes?.leave(options)
+                return try dispatch(routed.request.body, options)
+            case .get, .head: return try fixed(routed) { documents[routed.scope.name]?.catalogue ?? [] }
+            default: return .respond(try Self.refuseMethod(routed.request, allowed: "GET, HEAD, POST, OPTIONS"))
             }
         }
-        if let options = try onlyReads(request) { return .respond(options) }
-        let parameters = try Parameters(target, known: ["pretty"])
+        if let options = try onlyReads(routed.request) { return .respond(options) }
+        let parameters = try Parameters(routed.target, known: ["pretty"])
         // An ID of the client's own may hold a slash.
-        return .outcome(id: path.joined(separator: "/"), scope, try parameters.style())
+        return .outcome(id: path.joined(separator: "/"), routed.scope, try parameters.style())
     }
 
-    private static let parametersOfViews: Set = ["wait", "until", "settle", "at-least", "version", "pretty"]
-    private static let parametersOfState = parametersOfViews.union(["as", "since"])
-
-    private func read(
-        _ selection: Selection, _ scope: Scope, _ request: Request, _ target: RequestTarget, _ position: HeadPosition,
-        _ requestID: String
-    ) throws(Problem) -> Answer {
-        if let options = try onlyReads(request) { return .respond(options) }
-        let parameters: Parameters
-        switch selection {
-        case .pointer: parameters = try Parameters(target, known: Self.parametersOfState)
-        case .view: parameters = try Parameters(target, known: Self.parametersOfViews)
-        }
-        if case .pointer(let pointer) = selection, try isKeyed(parameters) {
-            return .follow(try difference(at: pointer, scope, request, parameters, requestID))
-        }
-        guard !parameters.has("since") else {
-            throw Problem(
-                .badRequest, "bad-parameter", "since goes with as=keyed; without it, If-None-Match says what is known")
-        }
-        var read = ReadRequest(
-            selection: selection, scope: scope, wait: try wait(parameters, request), style: try parameters.style(),
-            requestID: requestID)
-        if let format = streamFormat(request, offered: [.events]) {
-            return .stream(try stream(read, format, request, parameters))
-        }
-        (read.until, read.settle) = (try until(parameters), try settle(parameters))
-        guard read.wait != nil || (read.until == nil && read.settle == nil) else {
-            throw Problem(.badRequest, "bad-parameter", "until and settle go with wait")
-        }
-        if let value = request.fields[.ifNoneMatch] {
-            switch EntityTagCondition(value) {
-            case .any?: read.known = .any
-            case .tags(let tags)?: read.known = .tags(tags.map(\.opaque))
-            case nil:
-                throw Problem(
-                    .badRequest, "bad-entity-tag", "If-None-Match must be * or a list of tags in double quotes")
-            }
-        }
-        if let text = try parameters.text("at-least") {
-            let cursor = try cursor(text, "at-least")
-            guard cursor.epoch == position.head.epoch else { throw lost("cursor-lost", position, scope) }
-            read.atLeast = cursor.version
-            if cursor.version > position.head.version, read.wait == nil {
-                throw Self.aheadOfHead(position.head, hint: "; add wait to wait for it")
-            }
-        }
-        if let text = try parameters.text("version") {
-            guard let version = Version(text) else {
-                throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
-            }
-            guard !parameters.has("wait"), read.atLeast == nil, read.until == nil else {
-                throw Problem(
-                    .badRequest, "bad-parameter",
-                    "version takes no wait, no until and no at-least: the past never changes")
-            }
-            guard version <= position.head.version else { throw Self.aheadOfHead(position.head) }
-            // A wait that is only preferred may be left out.
-            read.wait = nil
-            read.version = version
-        }
-        return .read(read)
-    }
-
-    /// Whether differences are asked for as lists of IDs.
-    private func isKeyed(_ parameters: Parameters) throws(Problem) -> Bool {
-        switch try parameters.text("as") {
-        case nil: return false
-        case "keyed"?: return true
-        case _?: throw Problem(.badRequest, "bad-parameter", "as can only be keyed")
-        }
-    }
-
-    /// A GET of what has become of the entities in a place since the client looked.
-    private func difference(
-        at pointer: JSONPointer, _ scope: Scope, _ request: Request, _ parameters: Parameters, _ requestID: String
-    ) throws(Problem) -> FollowRequest {
-        for name in ["version", "at-least", "until"] where parameters.has(name) {
-            throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and settle, no \(name)")
-        }
-        let since = try parameters.text("since")
-        return FollowRequest(
-            since: try since.map { text throws(Problem) in .cursor(try cursor(text, "since")) } ?? .never,
-            limit: .max, filter: ChangesFilter(path: pointer), scope: scope, form: .difference(pointer),
-            wait: since == nil ? nil : try wait(parameters, request), settle: try settle(parameters), onLost: .problem,
-            style: try parameters.style(),
-            requestID: requestID)
-    }
-
-    private func follow(
-        _ request: Request, _ target: RequestTarget, _ scope: Scope, _ position: HeadPosition, _ requestID: String
-    ) throws(Problem) -> Answer {
-        if let options = try onlyReads(request) { return .respond(options) }
-        let known: Set = ["since", "wait", "settle", "limit", "path", "types", "on-lost", "as", "pretty"]
-        let parameters = try Parameters(target, known: known)
-        let format = streamFormat(request, offered: [.events, .lines])
-        // What an EventSource says of itself when it comes back beats what its address said at first.
-        let lastID = format == .events ? Self.lastEventID(request) : nil
-        guard let since = try parameters.text("since") ?? lastID else {
-            throw Problem(
-                .badRequest, "since-required",
-                "since is required: a cursor such as \(position.head), oldest, or now")
-        }
-        var follow = FollowRequest(
-            since: lastID != nil
-                ? .now : since == "oldest" ? .oldest : since == "now" ? .now : .cursor(try cursor(since, "since")),
-            limit: limits.changesLimitDefault, filter: ChangesFilter(), scope: scope,
-            form: try isKeyed(parameters) ? .keyed : .patches, wait: try wait(parameters, request),
-            settle: try settle(parameters), onLost: .problem, style: try parameters.style(), requestID: requestID)
-        if let text = try parameters.text("limit") {
-            // However many digits: what is above the most is cut.
-            let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
-            guard let limit = digits ? Int(text) ?? .max : nil, limit > 0 else {
-                throw Problem(.badRequest, "bad-parameter", "limit must be a whole number above 0")
-            }
-            follow.limit = min(limit, limits.changesLimitMax)
-        }
-        if let text = try parameters.text("path") {
-            guard let pointer = JSONPointer(text: text) else {
-                throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
-            }
-            follow.filter.path = scope.outer(pointer)
-        }
-        if let text = try parameters.text("types") {
-            let types = text.split(separator: ",").map(String.init)
-            guard !types.isEmpty else {
-                throw Problem(.badRequest, "bad-parameter", "types must name at least one action type")
-            }
-            for type in types {
-                let isOwn = scope.isWhole && Commit.isOfTheStore(type)
-                guard scope.actions[type] != nil || isOwn else { throw unknownType(type, at: nil, scope) }
-                follow.filter.types.append(type)
-            }
-        }
-        follow.filter.within = scope.filter
-        if let format { return .stream(stream(follow, format, lastID)) }
-        switch try parameters.text("on-lost") {
-        case "snapshot"?: follow.onLost = .snapshot
-        case nil: break
-        default: throw Problem(.badRequest, "bad-parameter", "on-lost can only be snapshot")
-        }
-        return .follow(follow)
-    }
+    // MARK: What several routes need
 
     func cursor(_ text: String, _ name: String) throws(Problem) -> Cursor {
         guard let cursor = Cursor(text: text) else {
@@ -346,7 +195,7 @@ package struct Contract: Sendable {
     }
 
     /// Lets GET and HEAD through and answers OPTIONS.
-    private func onlyReads(_ request: Request) throws(Problem) -> Response? {
+    func onlyReads(_ request: Request) throws(Problem) -> Response? {
         switch request.method {
         case .get, .head: nil
         default: try Self.refuseMethod(request, allowed: "GET, HEAD, OPTIONS")
@@ -361,15 +210,28 @@ package struct Contract: Sendable {
     }
 }
 
-/// Where the history stands when a request is read.
-package struct HeadPosition: Sendable {
-    package var head: Cursor
-    /// The oldest version that can be followed from.
-    package var oldest: Version
+/// The circumstances in which a request is read.
+package struct Circumstances: Sendable {
+    /// Where the history begins and ends.
+    package var bounds: HistoryBounds
+    /// The request's name in problems and logs.
+    package var requestID: String
 
-    /// Makes a position.
-    package init(head: Cursor, oldest: Version) {
-        self.head = head
-        self.oldest = oldest
+    /// Makes circumstances.
+    package init(bounds: HistoryBounds, requestID: String) {
+        self.bounds = bounds
+        self.requestID = requestID
     }
+
+    /// The newest instant.
+    package var latest: Cursor { bounds.latest }
+}
+
+/// A request whose target has been read: to which store it goes, and in which circumstances.
+struct RoutedRequest {
+    let request: Request
+    let target: RequestTarget
+    /// The store that the client sees.
+    var scope: Scope
+    let circumstances: Circumstances
 }

@@ -5,25 +5,26 @@ internal import StateStore
 
 extension Contract {
     /// Reads the head of a POST of actions.
-    func manner(_ request: Request, _ target: RequestTarget, _ scope: Scope) throws(Problem) -> DispatchManner {
-        let parameters = try Parameters(target, known: ["dry-run", "path", "pretty"])
+    func dispatchOptions(_ routed: RoutedRequest) throws(Problem) -> DispatchOptions {
+        let (request, scope) = (routed.request, routed.scope)
+        let parameters = try Parameters(routed.target, known: ["dry-run", "path", "pretty"])
         let purpose: Submission.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
         let style = try parameters.style()
         let tagGuard = try tagGuard(request, parameters, scope)
         let key = try idempotencyKey(request)
         let form = try form(request)
-        return DispatchManner(
+        return DispatchOptions(
             form: form, scope: scope, style: style, returning: Preferences(request.fields[values: .prefer]).returning,
             wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: tagGuard, key: key,
             purpose: purpose)
     }
 
     /// Reads the body of a POST of actions.
-    func dispatch(_ body: [UInt8], _ manner: DispatchManner) throws(Problem) -> Answer {
-        switch manner.form {
+    func dispatch(_ body: [UInt8], _ options: DispatchOptions) throws(Problem) -> Plan {
+        switch options.form {
         case .one:
-            let submission = manner.applied(to: try submission(body, manner.scope), body: body, line: nil)
-            return .dispatch(DispatchRequest(manner: manner, content: .one(submission)))
+            let submission = options.applied(to: try submission(body, options.scope), body: body, line: nil)
+            return .dispatch(DispatchRequest(options: options, content: .one(submission)))
         case .lines:
             var found: [DispatchRequest.Line] = []
             guard body.count(where: { $0 == UInt8(ascii: "\n") }) < limits.bulkLinesMax else {
@@ -36,8 +37,8 @@ extension Contract {
             for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
                 let content: Result<Submission, Problem>
                 do throws(Problem) {
-                    let submission = try submission(Array(line), manner.scope)
-                    content = .success(manner.applied(to: submission, body: Array(line), line: index))
+                    let submission = try submission(Array(line), options.scope)
+                    content = .success(options.applied(to: submission, body: Array(line), line: index))
                 } catch {
                     content = .failure(error)
                 }
@@ -46,7 +47,7 @@ extension Contract {
             guard !found.isEmpty else {
                 throw Problem(.badRequest, "malformed-json", "the body is empty; one action a line was expected")
             }
-            return .dispatch(DispatchRequest(manner: manner, content: .lines(found)))
+            return .dispatch(DispatchRequest(options: options, content: .lines(found)))
         }
     }
 
@@ -261,7 +262,7 @@ extension Contract {
     }
 }
 
-extension DispatchManner {
+extension DispatchOptions {
     /// A submission with what the head says of it.
     fileprivate func applied(to submission: Submission, body: [UInt8], line: Int?) -> Submission {
         var submission = submission

@@ -8,14 +8,16 @@ struct Parameters {
     /// Checks the names: a mistyped `since` that was silently ignored would lose data.
     init(_ target: RequestTarget, known: Set<String>) throws(Problem) {
         for parameter in target.parameters {
-            guard known.contains(parameter.name) else {
+            // `settle` is the former name of `debounce`.
+            let name = parameter.name == "settle" && known.contains("debounce") ? "debounce" : parameter.name
+            guard known.contains(name) else {
                 let list = known.sorted().joined(separator: ", ")
                 let names = known.isEmpty ? "this path takes none" : "known here are \(list)"
                 throw Problem(
                     .badRequest, "unknown-parameter",
                     "there is no query parameter \(parameter.name.prefix(64)); \(names)")
             }
-            guard values.updateValue(parameter.value, forKey: parameter.name) == nil else {
+            guard values.updateValue(parameter.value, forKey: name) == nil else {
                 throw Problem(.badRequest, "bad-parameter", "\(parameter.name) stands twice in the query")
             }
         }

@@ -10,10 +10,10 @@ extension Response {
 
     /// A JSON answer that is the state of an instant and must not be kept.
     static func json(
-        _ status: HTTPResponse.Status, _ body: [UInt8], style: Style = .compact, head: Cursor? = nil
+        _ status: HTTPResponse.Status, _ body: [UInt8], style: Style = .compact, latest: Cursor? = nil
     ) -> Response {
         var fields = Self.fieldsOfJSON
-        if let head { fields.append(HTTPField(name: .stateCursor, value: head.description)) }
+        if let latest { fields.append(HTTPField(name: .stateCursor, value: latest.description)) }
         return Response(status: status, fields: fields, body: style == .pretty ? JSONText.indented(body) : body)
     }
 }
@@ -21,16 +21,16 @@ extension Response {
 extension Contract {
     /// A problem document (RFC 9457).
     package func response(
-        to problem: Problem, head: Cursor?, requestID: String, style: Style = .compact
+        to problem: Problem, latest: Cursor?, requestID: String, style: Style = .compact
     ) -> Response {
         var response = Response.json(
-            problem.status, Self.document(problem, head: head, requestID: requestID), style: style, head: head)
+            problem.status, Self.document(problem, latest: latest, requestID: requestID), style: style, latest: latest)
         response.fields[.contentType] = "application/problem+json"
         for field in problem.fields { response.fields[field.name] = field.value }
         return response
     }
 
-    static func document(_ problem: Problem, head: Cursor?, requestID: String?) -> [UInt8] {
+    static func document(_ problem: Problem, latest: Cursor?, requestID: String?) -> [UInt8] {
         var writer = JSONWriter()
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
@@ -43,7 +43,7 @@ extension Contract {
         writer.member("code", problem.code, &isFirst)
         writer.member("detail", problem.detail, &isFirst)
         writer.member("requestId", requestID, &isFirst)
-        writer.member("cursor", head?.description, &isFirst)
+        writer.member("cursor", latest?.description, &isFirst)
         if !problem.parts.isEmpty {
             writer.key("errors", &isFirst)
             writer.byte(UInt8(ascii: "["))

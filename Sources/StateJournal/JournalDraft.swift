@@ -26,7 +26,7 @@ package final class JournalDraft {
         path = directory + "/draft.sqlite"
         lock = try DirectoryLock(directory: directory)
         // A file beside the journal, such as its WAL, would be taken for a part of the new one.
-        let journal = URL(fileURLWithPath: Journal.path(in: directory)).lastPathComponent
+        let journal = URL(fileURLWithPath: SQLiteJournal.path(in: directory)).lastPathComponent
         do {
             let names = try FileManager.default.contentsOfDirectory(atPath: directory)
             guard !names.contains(where: { $0.hasPrefix(journal) }) else {
@@ -43,7 +43,7 @@ package final class JournalDraft {
         } catch let error as JournalError {
             throw error
         } catch {
-            throw JournalError("begin", Journal.path(in: directory), error)
+            throw JournalError("begin", SQLiteJournal.path(in: directory), error)
         }
     }
 
@@ -54,7 +54,7 @@ package final class JournalDraft {
 
     /// Begins the history with a state.
     package func begin(_ state: [UInt8], version: Version) throws {
-        try writing { try Journal.begin($0, epoch, version: version, state: state) }
+        try writing { try SQLiteJournal.begin($0, epoch, version: version, state: state) }
     }
 
     /// Adds the next commit.
@@ -69,12 +69,12 @@ package final class JournalDraft {
     /// - Throws: ``JournalError``; then there is no journal.
     package func finish(_ state: [UInt8], version: Version) throws {
         try flush()
-        try writing { try Journal.insertSnapshot($0, version: version, state: state) }
+        try writing { try SQLiteJournal.insertSnapshot($0, version: version, state: state) }
         do {
             try database.close()
-        } catch { throw JournalError("finish", Journal.path(in: directory), error) }
+        } catch { throw JournalError("finish", SQLiteJournal.path(in: directory), error) }
         try sync(path)
-        guard rename(path, Journal.path(in: directory)) == 0 else {
+        guard rename(path, SQLiteJournal.path(in: directory)) == 0 else {
             throw JournalError("cannot rename \(path): \(String(cString: strerror(errno)))")
         }
         isFinished = true
@@ -85,7 +85,7 @@ package final class JournalDraft {
     private func flush() throws {
         guard !waiting.isEmpty else { return }
         try writing { db in
-            for commit in waiting { try Journal.insert(commit, db) }
+            for commit in waiting { try SQLiteJournal.insert(commit, db) }
         }
         waiting.removeAll(keepingCapacity: true)
         waitingBytes = 0
@@ -95,7 +95,7 @@ package final class JournalDraft {
         do {
             try database.write(write)
         } catch {
-            throw JournalError("write to", Journal.path(in: directory), error)
+            throw JournalError("write to", SQLiteJournal.path(in: directory), error)
         }
     }
 

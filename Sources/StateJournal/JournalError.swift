@@ -23,3 +23,11 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
         self.init("cannot \(doing) the journal \(path): \(reason)")
     }
 }
+
+/// What a journal reports to the process that runs it.
+package enum JournalEvent: Sendable {
+    /// Commits could not be appended.
+    case appendFailed(reason: String)
+    /// A snapshot could not be saved, which is no loss: the next start takes longer.
+    case snapshotNotSaved(reason: String)
+}

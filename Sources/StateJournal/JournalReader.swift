@@ -28,7 +28,7 @@ package final class JournalReader: Sendable {
     ///
     /// - Throws: ``JournalError`` when there is none, when it is damaged, or of a newer format.
     package init(directory: String) throws {
-        path = Journal.path(in: directory)
+        path = SQLiteJournal.path(in: directory)
         guard FileManager.default.fileExists(atPath: path) else {
             throw JournalError("there is no journal in the data directory \(directory)")
         }

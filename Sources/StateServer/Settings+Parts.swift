@@ -31,8 +31,8 @@ extension Settings {
         return limits
     }
 
-    var retention: Journal.Retention {
-        Journal.Retention(
+    var retention: SQLiteJournal.Retention {
+        SQLiteJournal.Retention(
             commitsMax: integer("journal_commits_max"), snapshotsMax: integer("journal_snapshots_max"))
     }
 
@@ -42,11 +42,11 @@ extension Settings {
         return most > 0 ? most : min(20_000, ServerConfiguration.connectionsAllowed)
     }
 
-    var waiterCaps: WaiterCaps {
+    var watchLimits: WatchLimits {
         // A waiting request holds its connection: some have to be left for actions and probes.
         let room = connectionsMax - max(8, connectionsMax / 32)
-        return WaiterCaps(
-            waitersMax: min(integer("waiters_max"), room), waitersPerClientMax: integer("waiters_per_client_max"))
+        return WatchLimits(
+            watchesMax: min(integer("waiters_max"), room), watchesPerClientMax: integer("waiters_per_client_max"))
     }
 
     /// `listen` taken apart: `host:port`, with brackets around an IPv6 address.

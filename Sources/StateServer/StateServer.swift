@@ -1,4 +1,3 @@
-internal import Dispatch
 public import Logging
 internal import MicroHTTP
 public import ServiceLifecycle
@@ -6,6 +5,7 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateJournal
 public import StateStore
+internal import Synchronization
 internal import UnixSignals
 
 /// A store behind HTTP: the parts built and connected, started and stopped.
@@ -25,10 +25,8 @@ public struct StateServer: Service, Sendable {
 
     private let settings: Settings
     private let logger: Logger
-    private let desk: Desk
+    private let handler: RequestHandler
     private let server: HTTPServer
-    private let journal: Journal?
-    private let relay: PublicationRelay
     private let onReady: @Sendable (Address) throws -> Void
 
     /// Builds a server: reads the domain's declarations, opens the journal and recovers the state.
@@ -44,46 +42,35 @@ public struct StateServer: Service, Sendable {
         self.onReady = onReady
         let model = try Model(domain)
         let limits = settings.storeLimits
-        let contractLimits = settings.contractLimits
         let data = settings.text("data")
         let journal =
             data == "none"
             ? nil
-            : try Journal(directory: data, retention: settings.retention) { try model.text(of: model.initial) }
-        self.journal = journal
+            : try SQLiteJournal(
+                directory: data, retention: settings.retention, report: { logger.log($0) },
+                initial: { try model.text(of: model.initial) })
         let (origin, oldest) = try Self.origin(model, journal, logger, .now())
-
-        let board = Board(
-            Snapshot(origin.state, of: model, at: origin.cursor), catalogue: model.catalogue, limits: limits,
-            caps: settings.waiterCaps, journalOldest: oldest)
-        // The store publishes to the service, which reaches the store through the door: one of them comes first.
-        let relay = PublicationRelay()
-        self.relay = relay
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
-        let recorder = journal.map { Self.recorder(of: $0, logger) }
+        let schedule = Schedule.live()
         let store = Store(
-            model: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, recorder: recorder,
-            report: { logger.log($0) }, publish: { relay.publish($0.snapshot, $0.commits) })
-        let desk = Desk(
-            contract: Contract(catalogue: model.catalogue, limits: contractLimits), board: board, journal: journal,
-            door: StoreDoor(store, model: model), heartbeat: settings.seconds("heartbeat_seconds"),
-            streamLifetime: settings.seconds("stream_seconds_max"), logger: logger)
-        relay.connect(
-            desk: desk,
-            saver: journal.map {
-                SnapshotSaver(journal: $0, board: board, freshness: desk.freshness, logger: logger)
-            })
-        self.desk = desk
+            model: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
+            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
+            report: { logger.log($0) })
+        let loops = settings.integer("loops")
+        let gauges = ServerGauges(loops: loops)
+        handler = RequestHandler(
+            contract: Contract(catalogue: model.catalogue, limits: settings.contractLimits), store: store,
+            journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
+            streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, model, logger) }
         let (host, port) = try settings.listenAddress()
         server = HTTPServer(
             configuration: ServerConfiguration(
                 host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),
                 connectionsMax: settings.connectionsMax, idleTimeout: settings.seconds("idle_timeout_seconds"),
-                loops: settings.integer("loops")),
-            handlers: desk.handlers)
-        desk.attach(server)
+                loops: loops),
+            handlers: handler.handlers, gauges: gauges)
     }
 
     /// Serves until the task is cancelled or the service group shuts down gracefully; then stops as the contract says.
@@ -95,7 +82,7 @@ public struct StateServer: Service, Sendable {
             "ready",
             metadata: [
                 "host": .string(address.host), "port": .stringConvertible(address.port),
-                "cursor": .string(desk.board.head.cursor.description), "data": .string(settings.text("data")),
+                "cursor": .string(handler.latest.description), "data": .string(settings.text("data")),
             ])
         try onReady(Address(host: address.host, port: address.port))
         // It ends by cancellation; that it says so by throwing is of no interest.
@@ -103,8 +90,15 @@ public struct StateServer: Service, Sendable {
         await stop()
     }
 
-    /// Requests to this server without a socket, whether or not it listens.
-    package var directLine: DirectLine { DirectLine(desk.handlers) }
+    /// A way for requests to this server without a socket, whether or not it listens.
+    package var inProcessTransport: InProcessTransport {
+        // The numbers of no two transports of a process meet, and none meets those of the sockets.
+        let part = Self.transportsCount.add(1, ordering: .relaxed).newValue
+        return InProcessTransport(
+            handler.handlers, firstNumber: UInt64(part) << 40 | 1 << 63, after: handler.schedule.after)
+    }
+
+    private static let transportsCount = Atomic(0)
 
     /// Serves until SIGTERM or SIGINT, and then stops as the contract says.
     ///
@@ -118,36 +112,22 @@ public struct StateServer: Service, Sendable {
     }
 
     private func stop() async {
-        logger.info("stopping", metadata: ["waiters": .stringConvertible(desk.board.waitersCount)])
-        desk.beginDraining()
+        logger.info("stopping", metadata: ["waiters": .stringConvertible(handler.hub.watchesCount)])
+        handler.beginDraining()
         server.stopAccepting()
-        await desk.drain(over: .milliseconds(500))
+        await handler.drain(over: .milliseconds(500))
         await server.stop(grace: settings.seconds("grace_seconds"))
-        desk.attach(nil)
-        relay.disconnect()
         do {
-            let head = desk.board.head
-            try journal?.close(head.whole(), version: head.cursor.version)
+            try handler.journal?.close(handler.hub.latest)
         } catch {
             // Every acknowledged commit is on the disk already; only the tidying up has failed.
             logger.warning("journal not closed", metadata: ["reason": .string("\(error)")])
         }
-        logger.info("stopped", metadata: ["cursor": .string(desk.board.head.cursor.description)])
+        logger.info("stopped", metadata: ["cursor": .string(handler.latest.description)])
     }
 }
 
 extension StateServer {
-    private static func recorder(of journal: Journal, _ logger: Logger) -> @Sendable ([Commit]) throws -> Void {
-        { commits in
-            do {
-                try journal.record(commits)
-            } catch {
-                logger.error("journal failed", metadata: ["reason": .string("\(error)")])
-                throw error
-            }
-        }
-    }
-
     /// Lets the domain take note that what the process before was about to do is not done any more.
     ///
     /// A restart that changes nothing leaves no commit.
@@ -169,7 +149,7 @@ extension StateServer {
 
     /// Where the store begins, and the oldest version that the journal can be followed from.
     private static func origin<State>(
-        _ model: Model<State>, _ journal: Journal?, _ logger: Logger, _ now: Timestamp
+        _ model: Model<State>, _ journal: SQLiteJournal?, _ logger: Logger, _ now: Timestamp
     ) throws -> (Store<State>.Origin, Version?) {
         guard let journal else { return (.init(state: model.initial), nil) }
         let recovery = try journal.recover(at: now)
@@ -227,6 +207,15 @@ extension Logger {
             warning(
                 "effect failed",
                 metadata: ["action.type": .string(type), "cause": .string(cause), "reason": .string(reason)])
+        case .journalUnreadable(let reason): error("journal unreadable", metadata: ["reason": .string(reason)])
+        }
+    }
+
+    /// Logs what a journal reports.
+    fileprivate func log(_ event: JournalEvent) {
+        switch event {
+        case .appendFailed(let reason): error("journal failed", metadata: ["reason": .string(reason)])
+        case .snapshotNotSaved(let reason): warning("snapshot not saved", metadata: ["reason": .string(reason)])
         }
     }
 }

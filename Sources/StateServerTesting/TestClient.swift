@@ -42,12 +42,12 @@ public struct TestClient: Sendable {
         }
     }
 
-    private enum Line: Sendable {
-        case direct(DirectLine)
+    private enum Transport: Sendable {
+        case inProcess(InProcessTransport)
         case live(String)
     }
 
-    private let line: Line
+    private let transport: Transport
 
     /// A client of a server of its own, in this process and without a socket.
     ///
@@ -62,12 +62,12 @@ public struct TestClient: Sendable {
 
     /// A client of a server in this process, without a socket.
     public init(_ server: StateServer) {
-        line = .direct(server.directLine)
+        transport = .inProcess(server.inProcessTransport)
     }
 
     /// A client of a server that listens, such as `http://127.0.0.1:8080`.
     public init(at base: String) {
-        line = .live(base)
+        transport = .live(base)
     }
 
     /// Sends a request with a JSON body, or without one.
@@ -79,8 +79,8 @@ public struct TestClient: Sendable {
     ) async throws -> Answer {
         var fields = fields
         if body != nil, fields["Content-Type"] == nil { fields["Content-Type"] = "application/json" }
-        switch line {
-        case .direct(let line): return try await Self.direct(line, method, target, body, fields)
+        switch transport {
+        case .inProcess(let transport): return try await Self.send(transport, method, target, body, fields)
         case .live(let base): return try await Self.live(base, method, target, body, fields)
         }
     }
@@ -113,8 +113,8 @@ public struct TestClient: Sendable {
         return next
     }
 
-    private static func direct(
-        _ line: DirectLine, _ method: String, _ target: String, _ body: String?, _ fields: [String: String]
+    private static func send(
+        _ transport: InProcessTransport, _ method: String, _ target: String, _ body: String?, _ fields: [String: String]
     ) async throws -> Answer {
         guard let method = HTTPRequest.Method(method) else { throw TestClientFault("\(method) is no method") }
         var request = Request(method: method, target: target, body: Array((body ?? "").utf8))
@@ -122,7 +122,7 @@ public struct TestClient: Sendable {
             guard let name = HTTPField.Name(name) else { throw TestClientFault("\(name) is no field name") }
             request.fields[name] = value
         }
-        guard case .whole(let response) = await line.send(request) else {
+        guard case .whole(let response) = await transport.send(request) else {
             throw TestClientFault("\(target) is answered by a stream, which this client does not read")
         }
         let isBodiless = method == .head || response.status == .noContent || response.status == .notModified

@@ -10,6 +10,13 @@ package struct Lineage: Sendable, Equatable {
     let depth: Int
 }
 
+extension Lineage {
+    /// Of what a commit of another writer causes here.
+    init(foreign commit: Commit) {
+        self.init(cause: commit.id, root: commit.root ?? commit.id, rootVersion: commit.version, depth: 1)
+    }
+}
+
 /// What a commit has caused: everything that subscribers, middleware and effects dispatched because of it, however late.
 public struct CascadeReport: Sendable {
     /// A commit that was caused.

@@ -8,8 +8,8 @@ struct Core<State: StateType>: Sendable {
     let epoch: Epoch
     var middleware: [Middleware<State>]
     let limits: StoreLimits
-    /// The present.
-    private(set) var moment: Moment<State>
+    /// The newest computed state.
+    private(set) var latest: Snapshot<State>
     /// What is known of its encoding.
     private var texts = KnownTexts()
     private(set) var ledger: IdempotencyLedger
@@ -22,13 +22,13 @@ struct Core<State: StateType>: Sendable {
         self.epoch = epoch
         self.middleware = middleware
         self.limits = limits
-        moment = Moment(state: state, version: version, stamps: model.initialStamps)
+        latest = Snapshot(state, of: model, at: Cursor(epoch, version), stamps: model.initialStamps)
         ledger = IdempotencyLedger(keys)
     }
 
     /// What a turn has made of what was waiting.
     struct Turn: Sendable {
-        var moment: Moment<State>
+        var latest: Snapshot<State>
         var steps: [Step] = []
         /// One for each submission, in order.
         var outcomes: [Outcome] = []
@@ -43,20 +43,20 @@ struct Core<State: StateType>: Sendable {
         fileprivate var keys: [String: KeyRecord] = [:]
 
         /// The state after the turn.
-        var state: State { moment.state }
+        var state: State { latest.state }
         /// The version after the turn.
-        var version: Version { moment.version }
+        var version: Version { latest.version }
     }
 
-    var state: State { moment.state }
-    var version: Version { moment.version }
+    var state: State { latest.state }
+    var version: Version { latest.version }
 
     /// Applies the submissions in order, each to what those before it have made.
     ///
     /// What has expired is forgotten first, whatever becomes of the turn: a ledger full of it would refuse every key.
     mutating func turn(_ submissions: [Submission], at time: Timestamp) -> Turn {
         ledger.forget(before: time)
-        var turn = Turn(moment: moment, texts: texts)
+        var turn = Turn(latest: latest, texts: texts)
         turn.outcomes.reserveCapacity(submissions.count)
         for submission in submissions { turn.outcomes.append(take(submission, in: &turn, at: time)) }
         return turn
@@ -64,11 +64,21 @@ struct Core<State: StateType>: Sendable {
 
     /// Makes a turn's result the present.
     mutating func adopt(_ turn: Turn) {
-        moment = turn.moment
+        latest = turn.latest
         texts = turn.texts
         for commit in turn.commits {
             if let record = commit.idempotency { ledger.insert(record) }
         }
+    }
+
+    /// Makes the commit of another writer the newest computed state.
+    mutating func take(_ commit: Commit, state: State) -> Snapshot<State> {
+        var stamps = latest.stamps
+        model.stamp(&stamps, touched: commit.touched, at: commit.version)
+        latest = Snapshot(state, of: model, at: Cursor(epoch, commit.version), stamps: stamps)
+        texts = KnownTexts()
+        if let record = commit.idempotency { ledger.insert(record) }
+        return latest
     }
 
     private func take(_ submission: Submission, in turn: inout Turn, at time: Timestamp) -> Outcome {
@@ -171,15 +181,15 @@ struct Core<State: StateType>: Sendable {
         let representation =
             try submission.wantsRepresentation
             ? Self.represented(patch.touched).map { ($0, try model.place.select(passage.state, $0.tokens[...])) } : nil
-        var stamps = turn.moment.stamps
+        var stamps = turn.latest.stamps
         model.stamp(&stamps, touched: patch.touched, by: passage.routes, at: version)
-        turn.moment = Moment(state: passage.state, version: version, stamps: stamps)
+        turn.latest = Snapshot(passage.state, of: model, at: Cursor(epoch, version), stamps: stamps)
         var effects: [Step.Effect] = []
         for (index, route) in passage.routes.enumerated() where route.hasEffects {
             effects.append(Step.Effect(route: route, action: passage.applied[index]))
         }
         turn.commits.append(commit)
-        turn.steps.append(Step(commit: commit, moment: turn.moment, followUps: passage.followUps, effects: effects))
+        turn.steps.append(Step(commit: commit, snapshot: turn.latest, followUps: passage.followUps, effects: effects))
         if !effects.isEmpty || !passage.followUps.isEmpty { turn.hasConsequences = true }
         if let record { turn.keys[record.key] = record }
         return Receipt(
@@ -265,9 +275,9 @@ struct Step: Sendable {
     }
 
     let commit: Commit
-    /// The ``Moment`` that it made, as the store knows its type: lists of values whose type depends on the state's
+    /// The ``Snapshot`` that it made, as the store knows its type: lists of values whose type depends on the state's
     /// Swift looks up by that type at each step.
-    let moment: any AnyObject & Sendable
+    let snapshot: any AnySnapshot
     /// What middleware has dispatched beside it.
     let followUps: [any Action]
     let effects: [Effect]

@@ -55,6 +55,13 @@ package struct PatchedState: HistoryFollower {
         self.version = version
     }
 
+    /// Begins with the JSON of a state.
+    ///
+    /// - Throws: ``JSONFault`` when it is not JSON.
+    package init(parsing state: [UInt8], version: Version) throws(JSONFault) {
+        self.init(try JSONValue(parsing: state, depthMax: 1000), version: version)
+    }
+
     /// Applies the recorded patch.
     ///
     /// It costs what the patch holds.

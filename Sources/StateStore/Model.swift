@@ -168,8 +168,8 @@ package final class Model<State: StateType>: Sendable {
         case .view(let name):
             guard let view = views[name] else { return .nothing }
             // A view may look at everything.
-            guard countMax == .max || place.count(state) <= countMax else { return .tooMuch }
-            return .made(try view.text(in: state, stamp: stamps?[view.number]))
+            guard countMax == .max || place.count(state) <= countMax else { return .overBudget }
+            return .encoded(try view.text(in: state, stamp: stamps?[view.number]))
         }
     }
 
@@ -180,6 +180,14 @@ package final class Model<State: StateType>: Sendable {
 
     /// The number of a view among the stamps, or nil when there is none of this name.
     func number(ofView name: String) -> Int? { views[name]?.number }
+
+    /// Notes which views read something that a commit has touched, whatever its actions.
+    func stamp(_ stamps: inout ViewStamps, touched: [JSONPointer], at version: Version) {
+        for memo in views.values
+        where memo.view.reads.contains(where: { read in touched.contains(where: read.overlaps) }) {
+            stamps[memo.number] = version
+        }
+    }
 
     /// Notes which views read something that a commit has touched.
     func stamp(_ stamps: inout ViewStamps, touched: [JSONPointer], by routes: [Route], at version: Version) {

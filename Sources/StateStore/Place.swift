@@ -23,20 +23,20 @@ protocol Place<Root>: Sendable {
 }
 
 /// What was found at a place.
-enum Selected {
+package enum Selected: Sendable {
     case nothing
     /// JSON that the state keeps anyway.
-    case kept([UInt8])
+    case cached([UInt8])
     /// JSON that was put together.
-    case made([UInt8])
+    case encoded([UInt8])
     /// More than was wanted at once.
-    case tooMuch
+    case overBudget
 
     /// The JSON, if there is any.
-    var text: [UInt8]? {
+    package var text: [UInt8]? {
         switch self {
-        case .kept(let text), .made(let text): text
-        case .nothing, .tooMuch: nil
+        case .cached(let text), .encoded(let text): text
+        case .nothing, .overBudget: nil
         }
     }
 }
@@ -57,7 +57,7 @@ extension Place {
 
     /// All of this part, unless it is too much.
     func whole(_ root: Root, countMax: Int) throws -> Selected {
-        count(root) > countMax ? .tooMuch : .made(try text(root))
+        count(root) > countMax ? .overBudget : .encoded(try text(root))
     }
 }
 
@@ -70,7 +70,7 @@ struct ValuePlace<Root: Codable & Sendable>: Place {
     }
 
     func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
-        JSONText.select(tokens, in: try JSON.encode(root)).map(Selected.made) ?? .nothing
+        JSONText.select(tokens, in: try JSON.encode(root)).map(Selected.encoded) ?? .nothing
     }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {

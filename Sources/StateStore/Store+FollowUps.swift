@@ -123,4 +123,6 @@ public enum StoreEvent: Sendable {
     case followUpRefused(CascadeReport.Refused, root: String?)
     /// An effect threw, or could not be started.
     case effectFailed(type: String, reason: String, cause: String)
+    /// The commits that another writer has appended cannot be read, or do not fit this store's domain.
+    case journalUnreadable(reason: String)
 }

@@ -75,10 +75,10 @@ extension Store {
         view name: String, as type: Value.Type = Value.self, newState tell: @escaping @Sendable (Value) -> Void
     ) -> SubscriptionToken? {
         guard view(name, as: type) != nil, let number = model.number(ofView: name) else { return nil }
-        let value: @Sendable (Moment<State>) -> Value? = { [model] moment in
-            model.view(name, in: moment.state, stamps: moment.stamps) as? Value
+        let value: @Sendable (Snapshot<State>) -> Value? = { [model] snapshot in
+            model.view(name, in: snapshot.state, stamps: snapshot.stamps) as? Value
         }
-        let isChanged: @Sendable (Moment<State>, Moment<State>) -> Bool = { $0.stamps[number] != $1.stamps[number] }
+        let isChanged: @Sendable (Snapshot<State>, Snapshot<State>) -> Bool = { $0.stamps[number] != $1.stamps[number] }
         // The value before is kept, not evaluated: the memo has the newest only.
         let last = Mutex<Value?>(nil)
         return subscribe(Subscription(value: value, tells: isChanged)) { change in
@@ -89,8 +89,8 @@ extension Store {
 
     /// The value of a named view now; nil when there is no view of this name and type.
     public func view<Value: Sendable>(_ name: String, as type: Value.Type = Value.self) -> Value? {
-        let moment = moment
-        return model.view(name, in: moment.state, stamps: moment.stamps) as? Value
+        let latest = latest
+        return model.view(name, in: latest.state, stamps: latest.stamps) as? Value
     }
 
     /// Subscribes an object, weakly; a subscription that it has already is replaced.
@@ -139,9 +139,9 @@ extension Store {
     public var subscriptionsCount: Int { subscribers.count }
 
     /// Tells a commit, and dispatches as one what subscribers have left to the conductor.
-    func tell(_ commit: Commit, from old: Moment<State>, to new: Moment<State>, _ lineage: Lineage) {
+    func tell(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>, _ lineage: Lineage) {
         guard subscribers.count > 0 else { return }
-        telling.withLock { $0 = Telling(lineage: lineage, moment: new) }
+        telling.withLock { $0 = Telling(lineage: lineage, snapshot: new) }
         subscribers.tell(commit, from: old, to: new)
         let conducted = telling.withLock { $0.take()?.conducted ?? [] }
         if !conducted.isEmpty { follow(conducted.map { .init($0) }, .batch, lineage) }
@@ -184,7 +184,7 @@ extension Store {
         let begin = { [self] in
             subscribers.add(place, of: object)
             // Inside a notification, that is the state which is being told: the rest of the turn comes after it.
-            _ = place.hear(nil, nil, telling.withLock { $0?.moment } ?? moment)
+            _ = place.hear(nil, nil, telling.withLock { $0?.snapshot } ?? latest)
         }
         if isInTurn { begin() } else { queue.sync(execute: begin) }
     }

@@ -12,14 +12,6 @@ internal import Synchronization
 /// try store.dispatch(Counter.Add(amount: 2))
 /// ```
 public final class Store<State: StateType>: Sendable {
-    /// What has happened in a turn, for those who watch.
-    package struct Publication: Sendable {
-        /// The state after the turn.
-        package let snapshot: Snapshot
-        /// The turn's commits in order, recorded.
-        package let commits: [Commit]
-    }
-
     /// Where a store begins: at the start of a history, or where a journal has left it.
     package struct Origin: Sendable {
         package var state: State
@@ -34,15 +26,14 @@ public final class Store<State: StateType>: Sendable {
         }
     }
 
-    /// Puts commits where they survive.
-    ///
-    /// It throws when it did not, and then none of them has happened.
-    package typealias Recorder = @Sendable ([Commit]) throws -> Void
-
     /// Whether a subscription to an `Equatable` value skips what is equal to what it was told last.
     public let automaticallySkipsRepeats: Bool
 
     let model: Model<State>
+    /// The published present and everything that watches it.
+    package let hub: WatchHub
+    /// Where the commits go; nil for a store that keeps them in memory only.
+    package let journal: (any Journal)?
     let queue = DispatchQueue(label: "storekeeper.store")
     /// Says that a thread is on the queue, and on which store's.
     private let queueKey = DispatchSpecificKey<Bool>()
@@ -54,18 +45,16 @@ public final class Store<State: StateType>: Sendable {
     private let epoch: Epoch
     private let mailbox: Mutex<Mailbox>
     /// Changed only in a turn, on the queue; the mutex lets the compiler see that it is safe.
-    private let core: Mutex<Core<State>>
-    private let published: Mutex<Moment<State>>
-    private let recorder: Recorder?
-    private let publish: @Sendable (Publication) -> Void
+    let core: Mutex<Core<State>>
     private let now: @Sendable () -> Timestamp
     let report: @Sendable (StoreEvent) -> Void
 
     package init(
         model: Model<State>, middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits(),
         origin: Origin? = nil, automaticallySkipsRepeats: Bool = true, now: @escaping @Sendable () -> Timestamp,
-        recorder: Recorder? = nil, report: @escaping @Sendable (StoreEvent) -> Void = { _ in },
-        publish: @escaping @Sendable (Publication) -> Void = { _ in }
+        journal: (any Journal)? = nil, watchLimits: WatchLimits = WatchLimits(), journalOldest: Version? = nil,
+        clock: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
+        queues: WatchHub.Queues = .dispatch(), report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
         let origin = origin ?? Origin(state: model.initial)
         let core = Core(
@@ -77,20 +66,22 @@ public final class Store<State: StateType>: Sendable {
         mailbox = Mutex(Mailbox(capacity: limits.mailboxMax))
         cascades = Mutex(Cascades(limits: limits))
         effects = Effects(countMax: limits.effectsMax)
-        published = Mutex(core.moment)
+        hub = WatchHub(
+            core.latest, catalogue: model.catalogue, limits: limits, watchLimits: watchLimits,
+            journalOldest: journalOldest, queues: queues, now: clock)
         self.core = Mutex(core)
-        self.recorder = recorder
+        self.journal = journal
         self.report = report
-        self.publish = publish
         self.now = now
         queue.setSpecific(key: queueKey, value: true)
+        journal?.follow { [weak self] in self?.takeInLater() }
     }
 
     /// The state after the last turn.
-    public var state: State { published.withLock { $0.state } }
+    public var state: State { latest.state }
 
     /// The version of ``state``.
-    public var version: Version { published.withLock { $0.version } }
+    public var version: Version { latest.version }
 
     /// The steps that every action passes, in order; what is set is in force from the next turn on.
     public var middleware: [Middleware<State>] {
@@ -98,19 +89,17 @@ public final class Store<State: StateType>: Sendable {
         set { core.withLock { $0.middleware = newValue } }
     }
 
-    /// The state after the last turn with its version, of one instant.
-    var moment: Moment<State> { published.withLock { $0 } }
+    /// The published snapshot.
+    var latest: Snapshot<State> {
+        // The store publishes no other type.
+        unsafeDowncast(hub.latest, to: Snapshot<State>.self)
+    }
 
     /// Whether the caller is inside a turn: waiting for another one would never end.
     var isInTurn: Bool { DispatchQueue.getSpecific(key: queueKey) == true }
 
     /// How many submissions wait for a turn.
     package var waitingCount: Int { mailbox.withLock { $0.count } }
-
-    /// The state after the last turn, for readers that know nothing of its type.
-    package var snapshot: Snapshot {
-        Snapshot(moment, of: model, epoch: epoch)
-    }
 
     /// Hands a submission over and returns; the outcome comes on the store's queue, after the turn.
     package func submit(_ envelope: Envelope) {
@@ -158,27 +147,51 @@ public final class Store<State: StateType>: Sendable {
         queue.sync { self.turn() }
     }
 
-    /// The only place where order matters: take, apply, record, publish, settle, answer.
+    /// How often a turn is computed anew because another writer has appended first; then its actions are refused.
+    private static var turnAttemptsMax: Int { 100 }
+
+    /// The only place where order matters: take, apply, append, publish, follow up, answer.
     private func turn() {
         let envelopes = mailbox.withLock { $0.takeAll() }
         guard !envelopes.isEmpty else { return }
-        let time = now()
-        let before = moment
-        let result = core.withLock { $0.turn(envelopes.map(\.submission), at: time) }
+        for _ in 0..<Self.turnAttemptsMax where tryTurn(envelopes) { return }
+        for envelope in envelopes { answer(envelope, .notRecorded) }
+    }
+
+    /// Computes a turn on the newest state and lands it.
+    ///
+    /// - Returns: false where another writer's commits came first; they have been taken in.
+    private func tryTurn(_ envelopes: [Envelope]) -> Bool {
+        let before = latest
+        let result = core.withLock { $0.turn(envelopes.map(\.submission), at: now()) }
         let commits = result.commits
-        guard commits.isEmpty || record(commits) else { return refuseAll(envelopes, result.outcomes) }
-        if !commits.isEmpty {
-            core.withLock { $0.adopt(result) }
-            published.withLock { $0 = result.moment }
-            publish(Publication(snapshot: Snapshot(result.moment, of: model, epoch: epoch), commits: commits))
+        switch commits.isEmpty ? .landed : journal?.append(commits, after: before.version) ?? .landed {
+        case .landed: land(result, of: envelopes, from: before)
+        case .refused:
+            if takeIn() { return false }
+            refuseAll(envelopes, result.outcomes)
+        case .unknown: refuseAll(envelopes, result.outcomes)
         }
-        if result.hasConsequences || subscribers.count > 0 { settle(result, of: envelopes, from: before) }
+        return true
+    }
+
+    private func land(_ result: Core<State>.Turn, of envelopes: [Envelope], from before: Snapshot<State>) {
+        if !result.commits.isEmpty {
+            core.withLock { $0.adopt(result) }
+            publish(result.latest, result.commits)
+        }
+        if result.hasConsequences || subscribers.count > 0 { followUp(result, of: envelopes, from: before) }
         for (envelope, outcome) in zip(envelopes, result.outcomes) { answer(envelope, outcome) }
+    }
+
+    private func publish(_ snapshot: Snapshot<State>, _ commits: [Commit]) {
+        hub.publish(snapshot, commits)
+        journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
     }
 
     /// Lets each commit have its consequences: subscribers are told, what they and middleware dispatch waits for a later
     /// turn, effects start.
-    private func settle(_ result: Core<State>.Turn, of envelopes: [Envelope], from before: Moment<State>) {
+    private func followUp(_ result: Core<State>.Turn, of envelopes: [Envelope], from before: Snapshot<State>) {
         var lineages: [Version: Lineage] = [:]
         for (envelope, outcome) in zip(envelopes, result.outcomes) {
             if let lineage = envelope.submission.lineage, case .committed(let receipt) = outcome {
@@ -193,12 +206,12 @@ public final class Store<State: StateType>: Sendable {
                 cause: commit.id, root: origin?.root ?? commit.id, rootVersion: origin?.rootVersion ?? commit.version,
                 depth: (origin?.depth ?? 0) + 1)
             for action in step.followUps { follow([.init(action)], .single, lineage) }
-            let moment = unsafeDowncast(step.moment, to: Moment<State>.self)
-            tell(commit, from: before, to: moment, lineage)
+            let snapshot = unsafeDowncast(step.snapshot, to: Snapshot<State>.self)
+            tell(commit, from: before, to: snapshot, lineage)
             for effect in step.effects {
-                for handler in model.effects(of: effect.route) { run(handler, effect.action, moment.state, lineage) }
+                for handler in model.effects(of: effect.route) { run(handler, effect.action, snapshot.state, lineage) }
             }
-            before = moment
+            before = snapshot
         }
         for (index, actions) in result.strays {
             for action in actions { dispatchLater(Submission([.init(action)]), envelopes[index].submission.lineage) }
@@ -228,17 +241,6 @@ public final class Store<State: StateType>: Sendable {
             } else {
                 answer(envelope, isOfNoState ? .notRecorded : outcome)
             }
-        }
-    }
-
-    private func record(_ commits: [Commit]) -> Bool {
-        guard let recorder else { return true }
-        do {
-            try recorder(commits)
-            return true
-        } catch {
-            // The recorder has told whoever watches it; the clients are told that nothing has happened.
-            return false
         }
     }
 }

@@ -1,23 +1,23 @@
 internal import Synchronization
 
 /// What is being told, while it is.
-struct Telling<State: Sendable>: Sendable {
+struct Telling<State: StateType>: Sendable {
     let lineage: Lineage
-    let moment: Moment<State>
+    let snapshot: Snapshot<State>
     /// What subscribers want dispatched as one, when all have been told.
     var conducted: [any Action] = []
 }
 
 /// The subscriptions of a store, in the order in which they began.
-final class Subscribers<State: Sendable>: Sendable {
+final class Subscribers<State: StateType>: Sendable {
     /// A subscription that lives until it is ended or its subscriber has gone.
     final class Place: Sendable {
         private let isOpen = Atomic(true)
         /// Tells a commit; false when there is nobody to tell any more.
-        private let tell: @Sendable (_ commit: Commit?, _ old: Moment<State>?, _ new: Moment<State>) -> Bool
+        private let tell: @Sendable (_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool
 
         init(
-            _ tell: @escaping @Sendable (_ commit: Commit?, _ old: Moment<State>?, _ new: Moment<State>) -> Bool
+            _ tell: @escaping @Sendable (_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool
         ) {
             self.tell = tell
         }
@@ -25,7 +25,7 @@ final class Subscribers<State: Sendable>: Sendable {
         var isOver: Bool { !isOpen.load(ordering: .acquiring) }
 
         /// Tells a commit, unless this has ended; false when it has.
-        func hear(_ commit: Commit?, _ old: Moment<State>?, _ new: Moment<State>) -> Bool {
+        func hear(_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool {
             if !isOver, !tell(commit, old, new) { end() }
             return !isOver
         }
@@ -84,7 +84,7 @@ final class Subscribers<State: Sendable>: Sendable {
     }
 
     /// Tells a commit to everybody who was there when it began to be told.
-    func tell(_ commit: Commit, from old: Moment<State>, to new: Moment<State>) {
+    func tell(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>) {
         let places = list.withLock { $0.places }
         var hasGone = false
         for place in places where !place.isOver { hasGone = !place.hear(commit, old, new) || hasGone }

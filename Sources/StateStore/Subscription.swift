@@ -1,19 +1,3 @@
-/// The state at one version, with what is known of its views.
-///
-/// An object, so that handing it on does not copy the state, however many parts that has.
-final class Moment<State: Sendable>: Sendable {
-    let state: State
-    let version: Version
-    /// When what each view reads last changed.
-    let stamps: ViewStamps
-
-    init(state: State, version: Version, stamps: ViewStamps) {
-        self.state = state
-        self.version = version
-        self.stamps = stamps
-    }
-}
-
 /// Which part of the state a subscriber cares about, and which of its changes.
 ///
 /// ```swift
@@ -22,10 +6,10 @@ final class Moment<State: Sendable>: Sendable {
 ///
 /// Every step compares the values before and after one commit; the one that stands when the subscription begins is told
 /// whatever they say.
-public struct Subscription<State: Sendable, Value: Sendable>: Sendable {
-    let value: @Sendable (Moment<State>) -> Value
-    /// Whether the change from one moment to the next is told.
-    let tells: @Sendable (_ old: Moment<State>, _ new: Moment<State>) -> Bool
+public struct Subscription<State: StateType, Value: Sendable>: Sendable {
+    let value: @Sendable (Snapshot<State>) -> Value
+    /// Whether the change from one snapshot to the next is told.
+    let tells: @Sendable (_ old: Snapshot<State>, _ new: Snapshot<State>) -> Bool
 
     /// Looks at a part of the value.
     public func select<Part: Sendable>(_ part: @escaping @Sendable (Value) -> Part) -> Subscription<State, Part> {

@@ -19,7 +19,7 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
     func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
         guard let token = tokens.first else { return try whole(table, countMax: countMax) }
         guard let id = ID(token: token), let entry = table.entry(id.key) else { return .nothing }
-        return JSONText.select(tokens.dropFirst(), in: try entry.text()).map(Selected.kept) ?? .nothing
+        return JSONText.select(tokens.dropFirst(), in: try entry.text()).map(Selected.cached) ?? .nothing
     }
 
     func count(_ table: Table) -> Int { table.count }
@@ -70,7 +70,7 @@ struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
     func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
         guard let token = tokens.first else { return try whole(table, countMax: countMax) }
         guard let index = JSONPointer.index(token), index < table.count else { return .nothing }
-        return JSONText.select(tokens.dropFirst(), in: try JSON.encode(table.id(at: index))).map(Selected.made)
+        return JSONText.select(tokens.dropFirst(), in: try JSON.encode(table.id(at: index))).map(Selected.encoded)
             ?? .nothing
     }
 

@@ -138,7 +138,7 @@ struct ExchangeTests {
         let handlers = Handlers(
             receive: { _, exchange in
                 record.park(exchange)
-                return .waiting(deadline: .now + .milliseconds(3))
+                return .waiting(atMost: .milliseconds(3))
             },
             expire: { _, reason in
                 record.expire(reason)
@@ -172,7 +172,7 @@ struct ExchangeTests {
         let handlers = Handlers(
             receive: { _, exchange in
                 record.park(exchange)
-                return .waiting(deadline: .now + .milliseconds(20))
+                return .waiting(atMost: .milliseconds(20))
             },
             expire: { _, reason in
                 record.expire(reason)

@@ -154,11 +154,11 @@ struct ParkingTests {
 struct StreamTests {
     /// Streams that begin with `begin`, and what the handlers hear of them.
     final class Told: Sendable {
-        private let state = Mutex((streams: [Exchange](), written: 0, quiet: 0, expired: [Expiry]()))
+        private let state = Mutex((streams: [Exchange](), writable: 0, silent: 0, expired: [Expiry]()))
 
         var streams: [Exchange] { state.withLock { $0.streams } }
-        var written: Int { state.withLock { $0.written } }
-        var quiet: Int { state.withLock { $0.quiet } }
+        var writable: Int { state.withLock { $0.writable } }
+        var silent: Int { state.withLock { $0.silent } }
         var expired: [Expiry] { state.withLock { $0.expired } }
 
         func handlers(heartbeat: Duration = .seconds(60)) -> Handlers {
@@ -171,9 +171,9 @@ struct StreamTests {
                     state.withLock { $0.expired.append(reason) }
                     return .text("end")
                 },
-                written: { [self] streams in state.withLock { $0.written += streams.count } },
-                quiet: { [self] streams in
-                    state.withLock { $0.quiet += streams.count }
+                writable: { [self] streams in state.withLock { $0.writable += streams.count } },
+                silent: { [self] streams in
+                    state.withLock { $0.silent += streams.count }
                     Exchange.send(Array(":".utf8), to: streams)
                 })
         }
@@ -190,7 +190,7 @@ struct StreamTests {
             #expect(head?.field("content-length") == nil)
 
             for number in 1...100 {
-                #expect(try await eventually { told.written == number })
+                #expect(try await eventually { told.writable == number })
                 Exchange.send(Array("\(number),".utf8), to: told.streams)
             }
             Exchange.send(Array("last".utf8), to: told.streams, isLast: true)
@@ -207,24 +207,24 @@ struct StreamTests {
         try await withServer(told.handlers()) { _, port in
             let (slow, quick) = (try RawClient(port: port), try RawClient(port: port))
             slow.request("/")
-            #expect(try await eventually { told.written == 1 })
+            #expect(try await eventually { told.writable == 1 })
             quick.request("/")
-            #expect(try await eventually { told.written == 2 })
+            #expect(try await eventually { told.writable == 2 })
             let large = [UInt8](repeating: 0x61, count: 8 << 20)
 
             Exchange.send(large, to: [told.streams[0]])
             Exchange.send(Array("quick".utf8), to: [told.streams[1]])
 
-            #expect(try await eventually { told.written == 3 })
+            #expect(try await eventually { told.writable == 3 })
             try await Task.sleep(for: .milliseconds(100))
-            #expect(told.written == 3)
+            #expect(told.writable == 3)
             Exchange.send([], to: [told.streams[1]], isLast: true)
             _ = quick.response(hasBody: false)
             #expect(quick.rest() == "beginquick")
 
             _ = slow.response(hasBody: false)
             #expect(slow.count(upTo: large.count + 5) == large.count + 5)
-            #expect(try await eventually { told.written == 4 })
+            #expect(try await eventually { told.writable == 4 })
         }
     }
 
@@ -241,7 +241,7 @@ struct StreamTests {
             #expect(try await eventually { told.streams.count == 2 })
         }
         #expect(try await eventually { told.expired == [.hangUp] })
-        #expect(try await eventually { told.quiet >= 2 })
+        #expect(try await eventually { told.silent >= 2 })
 
         await server.stop(grace: .seconds(1))
 

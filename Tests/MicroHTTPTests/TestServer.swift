@@ -21,14 +21,13 @@ extension Handlers {
     static func echo(_ record: Record = Record(), deadline: Duration? = nil) -> Handlers {
         Handlers(
             receive: { request, exchange in
-                let instant = deadline.map { ContinuousClock.now + $0 }
                 switch request.target {
                 case "/wait":
                     record.park(exchange)
-                    return .waiting(deadline: instant)
+                    return .waiting(atMost: deadline)
                 case "/work":
                     record.park(exchange)
-                    return .working(deadline: instant)
+                    return .working(atMost: deadline)
                 default:
                     return .now(
                         .text("\(request.method) \(request.target) \(String(decoding: request.body, as: UTF8.self))"))

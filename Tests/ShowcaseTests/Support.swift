@@ -21,7 +21,7 @@ extension Store {
 
     /// The JSON of the state.
     func json() throws -> String? {
-        try snapshot.encoded(.pointer(.root)).map { String(decoding: $0.bytes, as: UTF8.self) }
+        try hub.latest.encoded(.pointer(.root)).map { String(decoding: $0.bytes, as: UTF8.self) }
     }
 }
 

@@ -5,17 +5,21 @@ import Testing
 @testable import StateHTTP
 @testable import StateJSON
 @testable import StateStore
+@testable import TestSupport
 
 @Suite("Contract")
 struct ContractTests {
-    private static let head = Cursor(Stage.epoch, 7)
+    private static let epoch = Epoch("storekeeperdemoa") ?? .random()
+    private static let latest = Cursor(epoch, 7)
 
     private func contract(_ limits: ContractLimits = ContractLimits()) throws -> Contract {
         Contract(catalogue: try Model(Demo()).catalogue, limits: limits)
     }
 
-    private func answer(_ request: Request) throws -> Answer {
-        try contract().answer(request, position: HeadPosition(head: Self.head, oldest: 0), requestID: "r1")
+    private func answer(_ request: Request) throws -> Plan {
+        try contract().plan(
+            for: request,
+            in: Circumstances(bounds: HistoryBounds(latest: Self.latest, oldest: 0), requestID: "r1"))
     }
 
     private func json(_ response: Response) throws -> JSONValue { try JSONValue(parsing: response.body) }
@@ -44,7 +48,7 @@ struct ContractTests {
 
         guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
         let described = try json(response)
-        let ofAnyRead = ["at-least", "pretty", "settle", "until", "version", "wait"]
+        let ofAnyRead = ["at-least", "debounce", "pretty", "until", "version", "wait"]
         let ofState = (ofAnyRead + ["as", "since"]).sorted()
         for (path, target, known) in [
             ("/v1/state", "/v1/state", ofState),
@@ -52,7 +56,7 @@ struct ContractTests {
             ("/v1/views/tasks.open", "/v1/views/tasks.open", ofAnyRead),
             (
                 "/v1/changes", "/v1/changes",
-                ["as", "limit", "on-lost", "path", "pretty", "settle", "since", "types", "wait"]
+                ["as", "debounce", "limit", "on-lost", "path", "pretty", "since", "types", "wait"]
             ),
         ] {
             let list = described[pointer: JSONPointer(["paths", path, "get", "parameters"])]
@@ -73,7 +77,7 @@ struct ContractTests {
             .conflict, "taken", "the \"name\" is taken", parts: [.init("/payload/name", "is taken")],
             members: [.init("index", Array("1".utf8))], fields: [.retryAfter: "1"])
 
-        let response = try contract().response(to: problem, head: Self.head, requestID: "r1")
+        let response = try contract().response(to: problem, latest: Self.latest, requestID: "r1")
 
         #expect(response.status == .conflict)
         #expect(response.fields[.contentType] == "application/problem+json")
@@ -108,12 +112,12 @@ struct ContractTests {
         ] as [(Outcome, Int, String)])
     func outcomes(outcome: Outcome, status: Int, code: String) throws {
         let contract = try contract()
-        let manner = DispatchManner(
+        let options = DispatchOptions(
             form: .one, scope: contract.catalogue.whole, style: .compact, returning: nil, wait: nil, tagGuard: nil,
             key: nil, purpose: .commit)
-        let request = DispatchRequest(manner: manner, content: .one(Submission([.init(Demo.Reset())])))
+        let request = DispatchRequest(options: options, content: .one(Submission([.init(Demo.Reset())])))
 
-        let response = contract.response(to: request, outcomes: [outcome], head: Self.head, requestID: "r1")
+        let response = contract.response(to: request, outcomes: [outcome], latest: Self.latest, requestID: "r1")
 
         #expect(response.status.code == status)
         #expect(try json(response)[pointer: "/code"] == .string(code))
@@ -134,7 +138,7 @@ struct ContractTests {
 
         let contract = try contract()
         let response = contract.response(
-            toOutcomeOf: "a", commit, contract.catalogue.whole, head: Self.head, style: .compact, requestID: "r1")
+            toOutcomeOf: "a", commit, contract.catalogue.whole, latest: Self.latest, style: .compact, requestID: "r1")
 
         #expect(try json(response)[pointer: "/time"] == .string(text))
     }
@@ -165,7 +169,7 @@ struct ContractTests {
     func limit(asked: String?, given: Int) throws {
         let answer = try answer(Request(target: "/v1/changes?since=now\(asked.map { "&limit=\($0)" } ?? "")"))
 
-        guard case .follow(let follow) = answer else { Issue.record("\(answer)"); return }
+        guard case .changes(let follow) = answer else { Issue.record("\(answer)"); return }
         #expect(follow.limit == given)
     }
 }

@@ -14,8 +14,8 @@ final class Scratch {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    func open(retention: Journal.Retention = .init()) throws -> Journal {
-        try Journal(directory: path, retention: retention) { Array(#"{"value":0,"list":[]}"#.utf8) }
+    func open(retention: SQLiteJournal.Retention = .init()) throws -> SQLiteJournal {
+        try SQLiteJournal(directory: path, retention: retention) { Array(#"{"value":0,"list":[]}"#.utf8) }
     }
 }
 
@@ -42,7 +42,7 @@ struct JournalTests {
 
     @Test("what was recorded is there after opening again, under the same epoch")
     func recover() throws {
-        var journal: Journal? = try scratch.open()
+        var journal: SQLiteJournal? = try scratch.open()
         let epoch = journal?.epoch
         try journal?.record([.setting(1), .setting(2)])
         try journal?.record([.setting(3)])
@@ -121,7 +121,7 @@ struct JournalTests {
 
     @Test("a second journal on the same directory is refused with a sentence, and let in afterwards")
     func lock() throws {
-        var first: Journal? = try scratch.open()
+        var first: SQLiteJournal? = try scratch.open()
         _ = first
 
         let error = #expect(throws: JournalError.self) { _ = try scratch.open() }
@@ -261,7 +261,7 @@ struct JournalTests {
 
     @Test("a journal of a newer format is refused with a sentence")
     func newer() throws {
-        var journal: Journal? = try scratch.open()
+        var journal: SQLiteJournal? = try scratch.open()
         try journal?.database.write { try $0.execute(sql: "PRAGMA user_version = 99") }
         journal = nil
 

@@ -40,14 +40,14 @@ struct JournalToolTests {
             return try JournalTool(settings: settings)
         }
 
-        func journal(_ name: String) throws -> Journal {
-            try Journal(directory: path + "/" + name) { try Model(Sums()).text(of: Sums.State()) }
+        func journal(_ name: String) throws -> SQLiteJournal {
+            try SQLiteJournal(directory: path + "/" + name) { try Model(Sums()).text(of: Sums.State()) }
         }
 
     }
 
     /// The state that a server on this journal would begin with.
-    func state(_ journal: Journal) throws -> String {
+    func state(_ journal: SQLiteJournal) throws -> String {
         let model = try Model(Sums())
         let recovered = try journal.recover(at: Timestamp(milliseconds: 0)).state
         return String(decoding: try model.text(of: model.state(from: recovered)), as: UTF8.self)
@@ -56,12 +56,12 @@ struct JournalToolTests {
     let scratch = Scratch()
 
     /// Records what a store makes of random actions; returns the journal, still open.
-    func record(count: Int, seed: UInt64 = 1) throws -> Journal {
+    func record(count: Int, seed: UInt64 = 1) throws -> SQLiteJournal {
         var generator = Numbers(state: seed)
         let journal = try scratch.journal("recorded")
         let store = Store(
             model: try Model(Sums()), origin: .init(state: Sums.State(), cursor: Cursor(journal.epoch, 0)),
-            now: { Timestamp(milliseconds: 77) }, recorder: { try journal.record($0) })
+            now: { Timestamp(milliseconds: 77) }, journal: journal)
         for index in 0..<count {
             var items: [Submission.Item] = []
             for part in 0..<Int.random(in: 1...3, using: &generator) {

@@ -7,13 +7,12 @@ import Testing
 
 extension Store where State == Sample.State {
     static func sample(
-        limits: StoreLimits = StoreLimits(), recorder: Recorder? = nil,
-        publish: @escaping @Sendable (Publication) -> Void = { _ in }
+        limits: StoreLimits = StoreLimits(), journal: (any Journal)? = nil, queues: WatchHub.Queues = .dispatch()
     ) throws -> Store {
         Store(
             model: try Model(Sample()), limits: limits,
             origin: Origin(state: State(), cursor: Cursor(Core<State>.epoch, 0)),
-            now: { Timestamp(milliseconds: 0) }, recorder: recorder, publish: publish)
+            now: { Timestamp(milliseconds: 0) }, journal: journal, queues: queues)
     }
 }
 
@@ -42,13 +41,13 @@ struct StoreTests {
         #expect(outcome.receipt?.version == 1)
         #expect(store.version == 1)
         #expect(store.state.count.value == 2)
-        #expect(store.snapshot.cursor.description == "aaaaaaaaaaaaaaaa.1")
+        #expect(store.latest.cursor.description == "aaaaaaaaaaaaaaaa.1")
     }
 
     @Test("what is enqueued waits for a flush and is one turn")
     func flush() throws {
-        let publications = Collection<Int>()
-        let store = try Store.sample(publish: { publications.add($0.commits.count) })
+        let turns = Collection<Int>()
+        let store = try Store.sample(journal: HookedJournal { turns.add($0.count) })
         let done = DispatchSemaphore(value: 0)
         for _ in 0..<5 { store.enqueue(Envelope(.of(Sample.Add(amount: 1))) { _ in done.signal() }) }
         #expect(store.waitingCount == 5)
@@ -56,14 +55,16 @@ struct StoreTests {
         store.flush()
         for _ in 0..<5 { done.wait() }
 
-        #expect(publications.values == [5])
+        #expect(turns.values == [5])
     }
 
     @Test("many threads get the versions from 1 to N, each once, and publications follow without a gap")
     func threads() throws {
         let versions = Collection<Version>()
         let published = Collection<Version>()
-        let store = try Store.sample(publish: { for commit in $0.commits { published.add(commit.version) } })
+        let store = try Store.sample()
+        let token = store.subscribe({ $0 }, changes: { if $0.old != nil { published.add($0.version) } })
+        defer { token.cancel() }
         let group = DispatchGroup()
 
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
@@ -94,8 +95,9 @@ struct StoreTests {
         let isFull = Mutex(true)
         let published = Collection<Version>()
         let store = try Store.sample(
-            recorder: { _ in if isFull.withLock({ $0 }) { throw DiskFull() } },
-            publish: { for commit in $0.commits { published.add(commit.version) } })
+            journal: HookedJournal { _ in if isFull.withLock({ $0 }) { throw DiskFull() } })
+        let token = store.subscribe({ $0 }, changes: { if $0.old != nil { published.add($0.version) } })
+        defer { token.cancel() }
 
         let refused = store.submitNow(.of(Sample.Add(amount: 2), key: "k"))
         let versionAfterRefusal = store.version
@@ -113,7 +115,7 @@ struct StoreTests {
     @Test("in a turn that could not be recorded, what was judged by a state that never was is not answered by it")
     func mixedTurn() throws {
         let isFull = Mutex(false)
-        let store = try Store.sample(recorder: { _ in if isFull.withLock({ $0 }) { throw DiskFull() } })
+        let store = try Store.sample(journal: HookedJournal { _ in if isFull.withLock({ $0 }) { throw DiskFull() } })
         _ = store.submitNow(.of(Sample.Add(amount: 1), key: "known"))
         isFull.withLock { $0 = true }
         let outcomes = Collection<Outcome>()
@@ -138,8 +140,11 @@ struct StoreTests {
     func order() throws {
         let events = Collection<String>()
         let store = try Store.sample(
-            recorder: { events.add("recorded \($0.map(\.version))") },
-            publish: { events.add("published \($0.snapshot.cursor.version)") })
+            journal: HookedJournal { events.add("recorded \($0.map(\.version))") })
+        let token = store.subscribe(
+            { $0 },
+            changes: { [hub = store.hub] in if $0.old != nil { events.add("published \(hub.latest.cursor.version)") } })
+        defer { token.cancel() }
         store.enqueue(Envelope(.of(Sample.Add(amount: 1))) { _ in events.add("answered") })
 
         store.drain()
@@ -150,12 +155,13 @@ struct StoreTests {
     @Test("a turn that commits nothing is neither recorded nor published")
     func nothing() throws {
         let events = Collection<String>()
-        let store = try Store.sample(
-            recorder: { _ in events.add("recorded") }, publish: { _ in events.add("published") })
+        let store = try Store.sample(journal: HookedJournal { _ in events.add("recorded") })
+        let generation = store.hub.generation
 
         _ = store.submitNow(.of(Sample.Add(amount: -1)))
 
         #expect(events.values.isEmpty)
+        #expect(store.hub.generation == generation)
     }
 
     @Test("while a turn is being recorded, as many wait as there is room for, and the next is refused at once")
@@ -163,7 +169,7 @@ struct StoreTests {
         let (entered, leave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let store = try Store.sample(
             limits: StoreLimits(mailboxMax: 2),
-            recorder: { _ in
+            journal: HookedJournal { _ in
                 entered.signal()
                 leave.wait()
             })
@@ -201,7 +207,7 @@ struct StoreTests {
     func snapshot() throws {
         let store = try Store.sample()
         _ = store.submitNow(.of(Sample.Put(id: 1, name: "a")))
-        let snapshot = store.snapshot
+        let snapshot = store.latest
 
         _ = store.submitNow(.of(Sample.Put(id: 1, name: "b")))
 

@@ -116,10 +116,3 @@ final class Log: Sendable {
     var lines: [String] { stored.withLock { $0 } }
     func add(_ line: String) { stored.withLock { $0.append(line) } }
 }
-
-extension WaiterToken: ExpressibleByIntegerLiteral {
-    /// A token of somebody who is nobody's waiter.
-    public init(integerLiteral number: UInt64) { self.init(number) }
-
-    init(_ number: Int) { self.init(UInt64(number)) }
-}

@@ -49,7 +49,7 @@ struct ViewTests {
         for id in 0..<1000 {
             try store.dispatch(Sample.Put(id: id, name: "n"))
             _ = store.view("count", as: Int.self)
-            _ = try store.snapshot.encoded(.view("count"))
+            _ = try store.latest.encoded(.view("count"))
         }
         let between = evaluations.values.count
         try store.dispatch(Plain.SetOther(other: 7))
@@ -70,7 +70,7 @@ struct ViewTests {
             try store.dispatch(Plain.SetOther(other: version))
             DispatchQueue.concurrentPerform(iterations: 8) { index in
                 let value = index.isMultiple(of: 2) ? store.view("count", as: Int.self) : nil
-                let json = try? text(store.snapshot.encoded(.view("count"))?.bytes)
+                let json = try? text(store.latest.encoded(.view("count"))?.bytes)
                 #expect(value ?? version == version)
                 #expect(json == "\(version)")
             }
@@ -82,9 +82,9 @@ struct ViewTests {
     @Test("an older snapshot keeps its own value")
     func older() throws {
         let store = try Store(App(evaluations: Collection()))
-        let snapshot = store.snapshot
+        let snapshot = store.latest
         try store.dispatch(Plain.SetOther(other: 1))
-        let now = try text(store.snapshot.encoded(.view("count"))?.bytes)
+        let now = try text(store.latest.encoded(.view("count"))?.bytes)
 
         let then = try text(snapshot.encoded(.view("count"))?.bytes)
 

@@ -1,0 +1,175 @@
+internal import FoundationEssentials
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+extension Contract {
+    /// Says which commits there are, and where to go on.
+    package func response(to request: ChangesRequest, _ page: ChangesPage) -> Response {
+        if case .difference(let pointer) = request.form { return difference(request, at: pointer, page) }
+        var writer = JSONWriter(capacity: 256 + page.commits.reduce(0) { $0 + $1.action.count + $1.patch.count + 160 })
+        let epoch = page.latest.epoch
+        writer.raw("{\"changes\":[")
+        var isFirst = true
+        for commit in page.commits {
+            writer.separator(&isFirst)
+            write(commit, of: request.scope, as: request.form, epoch: epoch, to: &writer)
+        }
+        writer.raw("],\"next\":")
+        writer.string(Cursor(epoch, page.next).description)
+        writer.raw(",\"more\":")
+        writer.bool(page.isMore)
+        writer.raw(",\"head\":")
+        writer.string(page.latest.description)
+        writer.byte(UInt8(ascii: "}"))
+        return applied(.json(.ok, writer.bytes, style: request.style, latest: page.latest), request.wait)
+    }
+
+    /// Says that a position is gone: a problem, or where the client has asked for it the state to begin again with.
+    ///
+    /// - Parameter snapshot: the head's whole state.
+    package func response(
+        to request: ChangesRequest, lost code: LostCursor, bounds: HistoryBounds, state: () throws -> [UInt8]
+    ) -> Response {
+        guard request.onLost == .snapshot, let state = try? state() else {
+            return response(
+                to: lost(code.rawValue, bounds, request.scope), latest: bounds.latest, requestID: request.requestID,
+                style: request.style)
+        }
+        var writer = JSONWriter(capacity: state.count + 128)
+        writer.raw("{\"reset\":true,\"reason\":")
+        writer.string(code.rawValue)
+        writer.raw(",\"state\":")
+        writer.raw(state)
+        writer.raw(",\"next\":")
+        writer.string(bounds.latest.description)
+        writer.byte(UInt8(ascii: "}"))
+        return applied(.json(.ok, writer.bytes, style: request.style, latest: bounds.latest), request.wait)
+    }
+
+    /// Says what has become of an action.
+    package func response(
+        toOutcomeOf id: String, _ commit: Commit?, _ scope: Scope, latest: Cursor, style: Style, requestID: String
+    ) -> Response {
+        guard let commit, scope.filter?.holds(commit) ?? true else {
+            let problem = Problem(
+                .notFound, "no-such-action",
+                "no commit with this ID is kept: it was never committed, or it is older than the history that is kept")
+            return response(to: problem, latest: latest, requestID: requestID, style: style)
+        }
+        var writer = JSONWriter()
+        write(commit, of: scope, as: .patches, epoch: latest.epoch, to: &writer)
+        writer.bytes.removeLast()
+        writer.raw(",\"changed\":")
+        writer.bool(commit.isChange)
+        writer.byte(UInt8(ascii: "}"))
+        return .json(.ok, writer.bytes, style: style, latest: latest)
+    }
+
+    private func applied(_ response: Response, _ wait: Wait?) -> Response {
+        guard let seconds = wait?.applied else { return response }
+        var response = response
+        response.fields[.preferenceApplied] = "wait=\(seconds)"
+        return response
+    }
+
+    /// Says what has become of the entities in a place since the client looked.
+    private func difference(_ request: ChangesRequest, at pointer: JSONPointer, _ page: ChangesPage) -> Response {
+        var difference = KeyedDifference(catalogue.collections)
+        // A recorded patch is JSON that this program has written.
+        for commit in page.commits { try? difference.add(patch: commit.patch) }
+        var writer = JSONWriter()
+        writer.raw("{\"collections\":")
+        difference.write(at: pointer, of: request.scope, to: &writer)
+        return differed(request, writer, next: Cursor(page.latest.epoch, page.next), isMore: page.isMore, page.latest)
+    }
+
+    /// Says which entities there are in a place, to a client that has seen nothing or whose position is gone.
+    ///
+    /// - Throws: `EncodingError`, never for a committed state.
+    package func initialDifference(to request: ChangesRequest, in snapshot: any AnySnapshot) throws -> Response {
+        guard case .difference(let pointer) = request.form else {
+            return response(to: .ourFault, latest: snapshot.cursor, requestID: request.requestID)
+        }
+        guard try snapshot.encoded(.pointer(pointer)) != nil || request.since != .never else {
+            return response(
+                to: Self.nothing(at: .pointer(pointer), request.scope), latest: snapshot.cursor,
+                requestID: request.requestID, style: request.style)
+        }
+        var writer = JSONWriter()
+        writer.raw("{\"collections\":{")
+        var isFirst = true
+        for collection in catalogue.collections where collection.entities.overlaps(pointer) {
+            guard let place = request.scope.inner(collection.entities),
+                var ids = try snapshot.encoded(.pointer(collection.ids))?.bytes
+            else { continue }
+            if let token = pointer.tokens.dropFirst(collection.entities.tokens.count).first {
+                ids = [UInt8(ascii: "[")] + collection.id(token) + [UInt8(ascii: "]")]
+            }
+            writer.separator(&isFirst)
+            writer.string(place.description)
+            writer.raw(":{\"initial\":")
+            writer.raw(ids)
+            writer.byte(UInt8(ascii: "}"))
+        }
+        writer.byte(UInt8(ascii: "}"))
+        return differed(request, writer, next: snapshot.cursor, isMore: false, snapshot.cursor)
+    }
+
+    private func differed(
+        _ request: ChangesRequest, _ writer: JSONWriter, next: Cursor, isMore: Bool, _ latest: Cursor
+    ) -> Response {
+        var writer = writer
+        writer.raw(",\"next\":")
+        writer.string(next.description)
+        writer.raw(",\"more\":")
+        writer.bool(isMore)
+        writer.byte(UInt8(ascii: "}"))
+        return applied(.json(.ok, writer.bytes, style: request.style, latest: latest), request.wait)
+    }
+
+    func write(
+        _ commit: Commit, of scope: Scope, as form: ChangesRequest.Form, epoch: Epoch, to writer: inout JSONWriter
+    ) {
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        writer.key("version", &isFirst)
+        writer.integer(commit.version)
+        writer.member("cursor", Cursor(epoch, commit.version).description, &isFirst)
+        writer.member("time", Self.text(commit.time), &isFirst)
+        writer.member("id", commit.id, &isFirst)
+        writer.member("cause", commit.cause, &isFirst)
+        writer.member("root", commit.root, &isFirst)
+        writer.key("action", &isFirst)
+        writer.raw(scope.isWhole ? commit.action : scope.action(of: commit))
+        if form == .patches {
+            writer.key("patch", &isFirst)
+            writer.raw(scope.isWhole ? commit.patch : scope.patch(commit.patch))
+        } else {
+            var difference = KeyedDifference(catalogue.collections)
+            // A recorded patch is JSON that this program has written.
+            try? difference.add(patch: commit.patch)
+            writer.key("keyed", &isFirst)
+            difference.write(at: scope.place, of: scope, to: &writer)
+        }
+        writer.byte(UInt8(ascii: "}"))
+    }
+
+    /// RFC 3339 with milliseconds.
+    private static func text(_ time: Timestamp) -> String {
+        // The formatter would cut a fraction that no Double holds: it sees whole seconds only.
+        let (seconds, rest) = time.milliseconds.quotientAndRemainder(dividingBy: 1000)
+        let whole = rest < 0 ? seconds - 1 : seconds
+        let fraction = String(time.milliseconds - whole * 1000 + 1000).dropFirst()
+        return "\(Date(timeIntervalSince1970: Double(whole)).formatted(.iso8601).dropLast()).\(fraction)Z"
+    }
+}
+
+/// Why a position cannot be followed from.
+package enum LostCursor: String, Sendable {
+    /// It belongs to another history.
+    case lost = "cursor-lost"
+    /// What comes after it is no longer kept.
+    case expired = "cursor-expired"
+}

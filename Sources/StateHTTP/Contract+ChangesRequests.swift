@@ -1,0 +1,63 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+internal import StateStore
+
+/// What a GET of commits asks for.
+extension Contract {
+    /// Reads a GET of commits.
+    func changes(_ routed: RoutedRequest) throws(Problem) -> Plan {
+        let (request, scope) = (routed.request, routed.scope)
+        if let options = try onlyReads(request) { return .respond(options) }
+        let known: Set = ["since", "wait", "debounce", "limit", "path", "types", "on-lost", "as", "pretty"]
+        let parameters = try Parameters(routed.target, known: known)
+        let format = streamFormat(request, offered: [.events, .lines])
+        // What an EventSource says of itself when it comes back beats what its address said at first.
+        let lastID = format == .events ? Self.lastEventID(request) : nil
+        guard let since = try parameters.text("since") ?? lastID else {
+            throw Problem(
+                .badRequest, "since-required",
+                "since is required: a cursor such as \(routed.circumstances.latest), oldest, or now")
+        }
+        var follow = ChangesRequest(
+            since: lastID != nil
+                ? .now : since == "oldest" ? .oldest : since == "now" ? .now : .cursor(try cursor(since, "since")),
+            limit: limits.changesLimitDefault, filter: ChangesFilter(), scope: scope,
+            form: try isKeyed(parameters) ? .keyed : .patches, wait: try wait(parameters, request),
+            debounce: try debounce(parameters), onLost: .problem, style: try parameters.style(),
+            requestID: routed.circumstances.requestID)
+        if let text = try parameters.text("limit") {
+            // However many digits: what is above the most is cut.
+            let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
+            guard let limit = digits ? Int(text) ?? .max : nil, limit > 0 else {
+                throw Problem(.badRequest, "bad-parameter", "limit must be a whole number above 0")
+            }
+            follow.limit = min(limit, limits.changesLimitMax)
+        }
+        if let text = try parameters.text("path") {
+            guard let pointer = JSONPointer(text: text) else {
+                throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
+            }
+            follow.filter.path = scope.outer(pointer)
+        }
+        if let text = try parameters.text("types") {
+            let types = text.split(separator: ",").map(String.init)
+            guard !types.isEmpty else {
+                throw Problem(.badRequest, "bad-parameter", "types must name at least one action type")
+            }
+            for type in types {
+                let isOwn = scope.isWhole && Commit.isOfTheStore(type)
+                guard scope.actions[type] != nil || isOwn else { throw unknownType(type, at: nil, scope) }
+                follow.filter.types.append(type)
+            }
+        }
+        follow.filter.within = scope.filter
+        if let format { return .stream(stream(follow, format, lastID)) }
+        switch try parameters.text("on-lost") {
+        case "snapshot"?: follow.onLost = .snapshot
+        case nil: break
+        default: throw Problem(.badRequest, "bad-parameter", "on-lost can only be snapshot")
+        }
+        return .changes(follow)
+    }
+}

@@ -1,0 +1,216 @@
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+extension Contract {
+    /// Says what has become of a POST.
+    ///
+    /// - Parameters:
+    ///   - outcomes: of the request's submissions, in their order.
+    ///   - cascade: what the commit has caused, where the client waits for that.
+    package func response(
+        to request: DispatchRequest, outcomes: [Outcome], cascade: CascadeReport? = nil, latest: Cursor,
+        requestID: String
+    ) -> Response {
+        switch request.content {
+        case .one(let submission):
+            guard let outcome = outcomes.first else {
+                return response(to: Problem.ourFault, latest: latest, requestID: requestID)
+            }
+            return response(to: outcome, submission.form, cascade, request, latest: latest, requestID: requestID)
+        case .lines(let lines):
+            var body: [UInt8] = []
+            var rest = outcomes[...]
+            for line in lines {
+                let answer = line.content.flatMap { submission in
+                    result(of: rest.popFirst() ?? .draining, submission.form, request.scope, epoch: latest.epoch)
+                }
+                switch answer {
+                case .success(let receipt): body += receipt
+                case .failure(var problem):
+                    // Empty lines get no answer: the number tells which line this one belongs to.
+                    problem.members.append(.init("line", Array(String(line.number).utf8)))
+                    body += Self.document(problem, latest: nil, requestID: nil)
+                }
+                body.append(UInt8(ascii: "\n"))
+            }
+            var response = Response.json(.ok, body, latest: latest)
+            response.fields[.contentType] = "application/x-ndjson"
+            return response
+        }
+    }
+
+    private func response(
+        to outcome: Outcome, _ form: Submission.Form, _ cascade: CascadeReport?, _ request: DispatchRequest,
+        latest: Cursor, requestID: String
+    ) -> Response {
+        let body: [UInt8]
+        switch result(of: outcome, form, request.scope, cascade, epoch: latest.epoch) {
+        case .success(let bytes): body = bytes
+        case .failure(let problem):
+            return response(to: problem, latest: latest, requestID: requestID, style: request.style)
+        }
+        var (instant, isRepresented, isReplay) = (latest, false, false)
+        if case .committed(let receipt) = outcome {
+            instant.version = receipt.version
+            (isRepresented, isReplay) = (receipt.representation != nil, receipt.isReplay)
+        }
+        var response = Response.json(.ok, body, style: request.style, latest: instant)
+        if isReplay { response.fields[.idempotencyReplayed] = "true" }
+        switch request.options.returning {
+        case .minimal?:
+            response.status = .noContent
+            response.body = []
+            response.fields[.contentType] = nil
+            response.fields[.preferenceApplied] = "return=minimal"
+        // A replay and a dry run have no new state to show.
+        case .representation?: if isRepresented { response.fields[.preferenceApplied] = "return=representation" }
+        case nil: break
+        }
+        if let cascade {
+            if !cascade.isSettled { response.status = .accepted }
+            let applied = request.wait?.applied.map { "wait=\($0)" }
+            response.fields[.preferenceApplied] = [response.fields[.preferenceApplied], applied].compactMap(\.self)
+                .joined(separator: ", ")
+        }
+        return response
+    }
+
+    /// Says that the time is up before the turn of an action has come.
+    package func response(toUndecided request: DispatchRequest, latest: Cursor) -> Response {
+        let body = Array(#"{"settled":false,"detail":"the action still waits for its turn"}"#.utf8)
+        return .json(.accepted, body, style: request.style, latest: latest)
+    }
+
+    private func result(
+        of outcome: Outcome, _ form: Submission.Form, _ scope: Scope, _ cascade: CascadeReport? = nil, epoch: Epoch
+    ) -> Result<[UInt8], Problem> {
+        switch outcome {
+        case .committed(let receipt): .success(Self.json(receipt, scope, cascade, epoch: epoch))
+        case .wouldCommit(let isChange, let patch):
+            .success(
+                Array(#"{"dryRun":true,"changed":\#(isChange),"patch":"#.utf8)
+                    + (scope.isWhole ? patch : scope.patch(patch)) + [UInt8(ascii: "}")])
+        case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))
+        case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: form == .batch ? index : nil))
+        case .preconditionFailed(let failure): .failure(Self.problem(failure, scope))
+        case .keyReused:
+            .failure(
+                Problem(
+                    .unprocessableContent, "idempotency-key-reused",
+                    "this Idempotency-Key was used with another body; a retry must send the same body, a new command needs a new key"
+                ))
+        case .full(.mailbox):
+            .failure(
+                Problem(
+                    .serviceUnavailable, "mailbox-full",
+                    "as many actions wait as this server allows; nothing was committed, come back in a moment",
+                    fields: [.retryAfter: "1"]))
+        case .full(.idempotencyKeys):
+            .failure(
+                Problem(
+                    .serviceUnavailable, "idempotency-keys-full",
+                    "as many idempotency keys are remembered as this server allows; nothing was committed",
+                    fields: [.retryAfter: "60"]))
+        case .notRecorded: .failure(.notDurable)
+        case .failed: .failure(.ourFault)
+        case .draining: .failure(.draining)
+        }
+    }
+
+    private static func json(
+        _ receipt: Receipt, _ scope: Scope, _ cascade: CascadeReport?, epoch: Epoch
+    ) -> [UInt8] {
+        var writer = JSONWriter(capacity: 96)
+        var isFirst = true
+        let cursor = Cursor(epoch, receipt.version).description
+        writer.byte(UInt8(ascii: "{"))
+        writer.member("cursor", cursor, &isFirst)
+        writer.key("version", &isFirst)
+        writer.integer(receipt.version)
+        writer.member("id", receipt.id, &isFirst)
+        writer.key("changed", &isFirst)
+        writer.bool(receipt.isChange)
+        if let representation = receipt.representation {
+            writer.key("state", &isFirst)
+            writer.byte(UInt8(ascii: "{"))
+            var isFirstPart = true
+            for (pointer, value) in representation {
+                guard let place = scope.inner(pointer) else { continue }
+                writer.separator(&isFirstPart)
+                writer.string(place.description)
+                writer.byte(UInt8(ascii: ":"))
+                writer.raw(value ?? Array("null".utf8))
+            }
+            writer.byte(UInt8(ascii: "}"))
+        }
+        if let cascade { write(cascade, scope, epoch: epoch, to: &writer, &isFirst) }
+        writer.byte(UInt8(ascii: "}"))
+        return writer.bytes
+    }
+
+    /// Appends the members that tell what a commit has caused.
+    private static func write(
+        _ cascade: CascadeReport, _ scope: Scope, epoch: Epoch, to writer: inout JSONWriter, _ isFirst: inout Bool
+    ) {
+        writer.key("settled", &isFirst)
+        writer.bool(cascade.isSettled)
+        writer.key("caused", &isFirst)
+        let isOwn = { (type: String) in scope.isWhole || scope.actions[type] != nil }
+        writer.array(cascade.caused.filter { $0.types.allSatisfy(isOwn) }) { commit, writer in
+            var isFirst = true
+            writer.byte(UInt8(ascii: "{"))
+            writer.member("cursor", Cursor(epoch, commit.version).description, &isFirst)
+            writer.key("version", &isFirst)
+            writer.integer(commit.version)
+            writer.member("id", commit.id, &isFirst)
+            writer.member("cause", commit.cause, &isFirst)
+            writer.key("types", &isFirst)
+            writer.array(commit.types) { $1.string($0) }
+            writer.key("changed", &isFirst)
+            writer.bool(commit.isChange)
+            writer.byte(UInt8(ascii: "}"))
+        }
+        if cascade.causedCount > cascade.caused.count {
+            writer.key("causedCount", &isFirst)
+            writer.integer(cascade.causedCount)
+        }
+        let refused = cascade.refused.filter { isOwn($0.type) }
+        guard !refused.isEmpty else { return }
+        writer.key("refused", &isFirst)
+        writer.array(refused) { refused, writer in
+            var isFirst = true
+            writer.byte(UInt8(ascii: "{"))
+            writer.member("type", refused.type, &isFirst)
+            writer.member("cause", refused.cause, &isFirst)
+            writer.member("code", refused.code, &isFirst)
+            writer.member("detail", refused.detail, &isFirst)
+            writer.byte(UInt8(ascii: "}"))
+        }
+    }
+
+    /// - Parameter index: which action of a batch it was.
+    private static func problem(_ rejection: Rejection, index: Int?) -> Problem {
+        let place = (index.map { "/\($0)" } ?? "") + "/payload"
+        return Problem(
+            rejection.kind == .conflict ? .conflict : .unprocessableContent, rejection.code, rejection.detail,
+            parts: rejection.pointer.map { [.init("\(place)\($0)", rejection.detail)] } ?? [],
+            members: index.map { [.init("index", Array(String($0).utf8))] } ?? [])
+    }
+
+    private static func problem(_ failure: PreconditionFailure, _ scope: Scope) -> Problem {
+        let pointer = scope.inner(failure.pointer) ?? failure.pointer
+        var members: [Problem.Member] = [
+            .string("pointer", pointer.description), .init("expected", failure.expected),
+        ]
+        // Where there is nothing, there is no actual value either: null would be a value.
+        if let actual = failure.actual { members.append(.init("actual", actual)) }
+        if let tag = failure.actualTag { members.append(.string("etag", "\"\(tag)\"")) }
+        let found = failure.actual == nil ? "there is nothing there" : "another value is there"
+        return Problem(
+            .preconditionFailed, "precondition-failed",
+            "\(pointer.tokens.isEmpty ? "the state" : pointer.description) is not as expected: \(found); nothing was committed",
+            members: members)
+    }
+}

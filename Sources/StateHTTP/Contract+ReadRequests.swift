@@ -1,0 +1,95 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+internal import StateStore
+
+/// What a GET of a selection asks for.
+extension Contract {
+    private static let parametersOfViews: Set = ["wait", "until", "debounce", "at-least", "version", "pretty"]
+    private static let parametersOfState = parametersOfViews.union(["as", "since"])
+
+    /// Reads a GET of a selection.
+    func read(_ selection: Selection, _ routed: RoutedRequest) throws(Problem) -> Plan {
+        let (request, target, scope) = (routed.request, routed.target, routed.scope)
+        if let options = try onlyReads(request) { return .respond(options) }
+        let parameters: Parameters
+        switch selection {
+        case .pointer: parameters = try Parameters(target, known: Self.parametersOfState)
+        case .view: parameters = try Parameters(target, known: Self.parametersOfViews)
+        }
+        if case .pointer(let pointer) = selection, try isKeyed(parameters) {
+            return .changes(try difference(at: pointer, routed, parameters))
+        }
+        guard !parameters.has("since") else {
+            throw Problem(
+                .badRequest, "bad-parameter", "since goes with as=keyed; without it, If-None-Match says what is known")
+        }
+        var read = ReadRequest(
+            selection: selection, scope: scope, wait: try wait(parameters, request), style: try parameters.style(),
+            requestID: routed.circumstances.requestID)
+        if let format = streamFormat(request, offered: [.events]) {
+            return .stream(try stream(read, format, request, parameters))
+        }
+        (read.until, read.debounce) = (try until(parameters), try debounce(parameters))
+        guard read.wait != nil || (read.until == nil && read.debounce == nil) else {
+            throw Problem(.badRequest, "bad-parameter", "until and debounce go with wait")
+        }
+        if let value = request.fields[.ifNoneMatch] {
+            switch EntityTagCondition(value) {
+            case .any?: read.known = .any
+            case .tags(let tags)?: read.known = .tags(tags.map(\.opaque))
+            case nil:
+                throw Problem(
+                    .badRequest, "bad-entity-tag", "If-None-Match must be * or a list of tags in double quotes")
+            }
+        }
+        let latest = routed.circumstances.latest
+        if let text = try parameters.text("at-least") {
+            let cursor = try cursor(text, "at-least")
+            guard cursor.epoch == latest.epoch else { throw lost("cursor-lost", routed.circumstances.bounds, scope) }
+            read.atLeast = cursor.version
+            if cursor.version > latest.version, read.wait == nil {
+                throw Self.aheadOfLatest(latest, hint: "; add wait to wait for it")
+            }
+        }
+        if let text = try parameters.text("version") {
+            guard let version = Version(text) else {
+                throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
+            }
+            guard !parameters.has("wait"), read.atLeast == nil, read.until == nil else {
+                throw Problem(
+                    .badRequest, "bad-parameter",
+                    "version takes no wait, no until and no at-least: the past never changes")
+            }
+            guard version <= latest.version else { throw Self.aheadOfLatest(latest) }
+            // A wait that is only preferred may be left out.
+            read.wait = nil
+            read.version = version
+        }
+        return .read(read)
+    }
+
+    /// Whether differences are asked for as lists of IDs.
+    func isKeyed(_ parameters: Parameters) throws(Problem) -> Bool {
+        switch try parameters.text("as") {
+        case nil: return false
+        case "keyed"?: return true
+        case _?: throw Problem(.badRequest, "bad-parameter", "as can only be keyed")
+        }
+    }
+
+    /// A GET of what has become of the entities in a place since the client looked.
+    private func difference(
+        at pointer: JSONPointer, _ routed: RoutedRequest, _ parameters: Parameters
+    ) throws(Problem) -> ChangesRequest {
+        for name in ["version", "at-least", "until"] where parameters.has(name) {
+            throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and debounce, no \(name)")
+        }
+        let since = try parameters.text("since")
+        return ChangesRequest(
+            since: try since.map { text throws(Problem) in .cursor(try cursor(text, "since")) } ?? .never,
+            limit: .max, filter: ChangesFilter(path: pointer), scope: routed.scope, form: .difference(pointer),
+            wait: since == nil ? nil : try wait(parameters, routed.request), debounce: try debounce(parameters),
+            onLost: .problem, style: try parameters.style(), requestID: routed.circumstances.requestID)
+    }
+}

@@ -1,0 +1,306 @@
+internal import Dispatch
+internal import FoundationEssentials
+internal import GRDB
+internal import StateJSON
+package import StateStore
+internal import Synchronization
+
+/// A store's history in an SQLite file: commits, snapshots and idempotency outcomes.
+///
+/// A commit that ``append(_:after:)`` has taken survives the end of the process and of the machine: each call is one
+/// transaction in WAL mode with `synchronous=FULL`. Any thread may call any method; writers take turns.
+package final class SQLiteJournal: Journal {
+    /// What the journal keeps.
+    package struct Retention: Sendable {
+        /// How many of the newest commits are kept.
+        package var commitsMax: Int
+        /// How many snapshots are kept.
+        ///
+        /// The oldest is the oldest state that can be looked at.
+        package var snapshotsMax: Int
+
+        /// Makes a retention.
+        package init(commitsMax: Int = 1_000_000, snapshotsMax: Int = 8) {
+            self.commitsMax = commitsMax
+            self.snapshotsMax = snapshotsMax
+        }
+    }
+
+    /// The history's name.
+    package let epoch: Epoch
+    let path: String
+    let rows: JournalRows
+    let database: DatabasePool
+    private let lock: DirectoryLock
+    private let retention: Retention
+    private let report: @Sendable (JournalEvent) -> Void
+    private let snapshots = DispatchQueue(label: "storekeeper.snapshots", qos: .utility)
+    private let condition = Mutex(Condition())
+
+    private struct Condition {
+        /// Why the last attempt to record failed, or nil when it did not.
+        var failure: String?
+        /// Whether nobody knows what a failed turn has left on the disk.
+        var mayHaveRemains = false
+        /// Commits and bytes of patches since the newest snapshot.
+        var commitsSince = 0
+        var bytesSince = 0
+        var snapshotBytes = 0
+        var isSaving = false
+    }
+
+    /// Opens the journal in a directory, or begins one there.
+    ///
+    /// - Parameters:
+    ///   - report: hears of what fails beside the calls, or in a call that does not throw.
+    ///   - initial: the JSON of the state that a new history begins with.
+    /// - Throws: ``JournalError`` when another process has it, when it is damaged, or of a newer format.
+    package init(
+        directory: String, retention: Retention = Retention(),
+        report: @escaping @Sendable (JournalEvent) -> Void = { _ in }, initial: () throws -> [UInt8]
+    ) throws {
+        path = Self.path(in: directory)
+        lock = try DirectoryLock(directory: directory)
+        self.retention = retention
+        self.report = report
+        do {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(5)
+            configuration.maximumReaderCount = 4
+            configuration.label = "storekeeper.journal"
+            database = try DatabasePool(path: path, configuration: configuration)
+            // GRDB sets NORMAL when it switches to WAL: a power cut could then take back what was acknowledged.
+            let synchronous = try database.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA synchronous = FULL")
+                return try Int.fetchOne(db, sql: "PRAGMA synchronous")
+            }
+            guard synchronous == 2 else { throw JournalError("SQLite does not take synchronous=FULL") }
+            epoch = try Self.prepare(database, initial: initial)
+            rows = JournalRows(path: path, epoch: epoch)
+        } catch let error as JournalError {
+            throw error
+        } catch {
+            throw JournalError("open", path, error)
+        }
+    }
+
+    static func path(in directory: String) -> String { directory + "/journal.sqlite" }
+
+    private static func prepare(_ database: DatabasePool, initial: () throws -> [UInt8]) throws -> Epoch {
+        try database.write { db in
+            switch try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0 {
+            case 0:
+                let epoch = Epoch.random()
+                try begin(db, epoch, version: 0, state: initial())
+                return epoch
+            case let format: return try JournalRows.epoch(db, ofFormat: format)
+            }
+        }
+    }
+
+    /// Begins a history in an empty file.
+    static func begin(_ db: Database, _ epoch: Epoch, version: Version, state: [UInt8]) throws {
+        try JournalSchema.create(db)
+        try db.execute(sql: "INSERT INTO meta VALUES ('epoch', ?)", arguments: [epoch.text])
+        try insertSnapshot(db, version: version, state: state)
+    }
+
+    /// Why the last attempt to record failed; nil when the journal takes commits.
+    package var failure: String? { condition.withLock { $0.failure } }
+
+    package func append(_ commits: [Commit], after version: Version) -> AppendResult {
+        do {
+            try record(commits)
+            return .landed
+        } catch {
+            report(.appendFailed(reason: "\(error)"))
+            return .unknown
+        }
+    }
+
+    /// This journal has one writer: the lock of its directory keeps others out.
+    package func follow(_ appended: @escaping @Sendable () -> Void) {}
+
+    package func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {
+        guard claimSnapshot() else { return }
+        snapshots.async { [self] in
+            do {
+                saved(try saveSnapshot(snapshot.whole(), version: snapshot.cursor.version))
+            } catch {
+                report(.snapshotNotSaved(reason: "\(error)"))
+            }
+        }
+    }
+
+    package func close(_ snapshot: any AnySnapshot) throws {
+        try close(snapshot.whole(), version: snapshot.cursor.version)
+    }
+
+    /// Records commits, all or none of them, and returns when they are on the disk.
+    ///
+    /// - Throws: ``JournalError`` when they are not.
+    package func record(_ commits: [Commit]) throws {
+        guard let first = commits.first else { return }
+        let mayHaveRemains = condition.withLock { $0.mayHaveRemains }
+        do {
+            try database.writeWithoutTransaction { db in
+                try db.inTransaction(.immediate) {
+                    if mayHaveRemains { try Self.takeBack(db, from: first.version) }
+                    for commit in commits { try Self.insert(commit, db) }
+                    return .commit
+                }
+            }
+        } catch {
+            let failure = JournalError("write to", path, error)
+            condition.withLock { condition in
+                condition.failure = failure.description
+                condition.mayHaveRemains = true
+            }
+            throw failure
+        }
+        condition.withLock { condition in
+            condition.failure = nil
+            condition.mayHaveRemains = false
+            condition.commitsSince += commits.count
+            condition.bytesSince += commits.reduce(0) { $0 + $1.patch.count }
+        }
+    }
+
+    /// After a failed sync nobody knows what is on the disk: whatever it is, nobody was told of it.
+    private static func takeBack(_ db: Database, from version: Version) throws {
+        let version = Int64(version)
+        try db.execute(sql: "DELETE FROM commits WHERE version >= ?", arguments: [version])
+        try db.execute(sql: "DELETE FROM ids WHERE version >= ?", arguments: [version])
+        try db.execute(sql: "DELETE FROM keys WHERE version >= ?", arguments: [version])
+    }
+
+    static func insert(_ commit: Commit, _ db: Database) throws {
+        let version = Int64(commit.version)
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO commits (version, time, id, cause, root, types, action, patch, touched)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try statement.execute(
+            arguments: [
+                version, commit.time.milliseconds, commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause,
+                commit.root,
+                commit.types.count == 1 ? commit.types[0] : commit.types.joined(separator: ","), Data(commit.action),
+                Data(commit.patch),
+                Data(text(of: commit.touched)),
+            ])
+        for id in commit.clientIDs {
+            try db.cachedStatement(sql: "INSERT OR REPLACE INTO ids VALUES (?, ?)").execute(arguments: [id, version])
+        }
+        if let record = commit.idempotency {
+            try db.cachedStatement(sql: "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?)").execute(
+                arguments: [
+                    record.key, record.fingerprint, Int64(record.version), record.id, record.isChange,
+                    record.expiry.milliseconds,
+                ])
+        }
+    }
+
+    private static func text(of pointers: [JSONPointer]) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.array(pointers) { $1.string($0.description) }
+        return writer.bytes
+    }
+
+    /// Tries to write, so that a journal that has failed is found to work again without an action to try it on.
+    package func probe() {
+        guard failure != nil else { return }
+        do {
+            try database.write { db in
+                try db.execute(sql: "INSERT OR REPLACE INTO meta VALUES ('probe', datetime('now'))")
+            }
+            condition.withLock { $0.failure = nil }
+        } catch {
+            condition.withLock { $0.failure = JournalError("write to", path, error).description }
+        }
+    }
+
+    /// Saves a last snapshot, where anything came after the newest one, copies the WAL into the file, and
+    /// lets another process have the directory.
+    ///
+    /// - Throws: ``JournalError``. What was recorded is safe all the same; the next start only takes longer.
+    package func close(_ state: [UInt8], version: Version) throws {
+        defer { lock.release() }
+        do {
+            if condition.withLock({ $0.commitsSince > 0 }) { _ = try saveSnapshot(state, version: version) }
+            try database.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+            try database.close()
+        } catch { throw JournalError("close", path, error) }
+    }
+}
+
+// MARK: - Snapshots
+
+extension SQLiteJournal {
+    /// Counts what the next snapshot will spare from where a recovery has found it.
+    func beginCounting(_ recovery: Recovery) {
+        condition.withLock { condition in
+            condition.commitsSince = recovery.patchesCount
+            condition.bytesSince = recovery.patchesBytes
+            condition.snapshotBytes = recovery.state.count
+        }
+    }
+
+    /// Whether enough has been recorded since the newest snapshot for another to be worth it; claims the right to save it.
+    ///
+    /// A snapshot is due after 10,000 commits whose patches weigh as much as the last one: start-up stays short, and no
+    /// more than twice what is recorded is written.
+    package func claimSnapshot() -> Bool {
+        condition.withLock { condition in
+            guard !condition.isSaving, condition.commitsSince >= 10_000, condition.bytesSince >= condition.snapshotBytes
+            else { return false }
+            condition.isSaving = true
+            condition.commitsSince = 0
+            condition.bytesSince = 0
+            return true
+        }
+    }
+
+    /// Saves a state after ``claimSnapshot()``, and drops what is over the retention.
+    ///
+    /// - Returns: the oldest version that can be followed from.
+    /// - Throws: ``JournalError``. A snapshot that could not be saved is no loss.
+    package func saveSnapshot(_ state: [UInt8], version: Version) throws -> Version {
+        defer {
+            condition.withLock { condition in
+                condition.isSaving = false
+                condition.snapshotBytes = state.count
+            }
+        }
+        do {
+            return try database.write { db in
+                try Self.insertSnapshot(db, version: version, state: state)
+                return try self.prune(db, head: version)
+            }
+        } catch { throw JournalError("write a snapshot to", path, error) }
+    }
+
+    static func insertSnapshot(_ db: Database, version: Version, state: [UInt8]) throws {
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)",
+            arguments: [Int64(version), ContentHash(state).text, Data(state)])
+    }
+
+    private func prune(_ db: Database, head: Version) throws -> Version {
+        try db.execute(
+            sql: """
+                DELETE FROM snapshots WHERE version NOT IN
+                    (SELECT version FROM snapshots ORDER BY version DESC LIMIT ?)
+                """, arguments: [max(retention.snapshotsMax, 2)])
+        try db.execute(
+            sql: "DELETE FROM keys WHERE expiry < ?", arguments: [Int64(Date().timeIntervalSince1970 * 1000)])
+        // Starting from the oldest snapshot must stay possible.
+        let kept = try Int64.fetchOne(db, sql: "SELECT min(version) FROM snapshots") ?? 0
+        let last = min(kept, Int64(head) - Int64(retention.commitsMax))
+        if last > 0 {
+            try db.execute(sql: "DELETE FROM ids WHERE version <= ?", arguments: [last])
+            try db.execute(sql: "DELETE FROM commits WHERE version <= ?", arguments: [last])
+        }
+        return try JournalRows.oldest(db)
+    }
+}

@@ -1,0 +1,154 @@
+package import HTTPMessages
+internal import HTTPTypes
+package import MicroHTTP
+internal import Synchronization
+
+/// Requests to a server's handlers without a socket: the same answers, in the same process.
+///
+/// For tests of domains and of their clients. Waits, deadlines and streams are as on the wire; limits of the transport,
+/// such as the longest body, are not met.
+package final class InProcessTransport: AnswerSink {
+    /// What a client is sent.
+    package enum Event: Sendable {
+        /// A whole answer.
+        case answer(Response)
+        /// The head of a stream, with its first bytes.
+        case head(Response)
+        /// The next bytes of a stream.
+        case chunk([UInt8])
+        /// The end of a stream.
+        case end
+    }
+
+    /// An answer, whole or without end.
+    package enum Answer: Sendable {
+        case whole(Response)
+        /// The head, and the body chunk by chunk; it ends when the stream does, and the stream when nobody reads it.
+        case stream(Response, AsyncStream<[UInt8]>)
+    }
+
+    /// How the transport runs work after a time.
+    typealias Timer = @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
+
+    private struct State {
+        /// The clients that are owed something, by the numbers of their exchanges.
+        var clients: [UInt64: @Sendable (Event) -> Void] = [:]
+        var lastNumber: UInt64
+    }
+
+    private let handlers: Handlers
+    private let after: Timer
+    private let state: Mutex<State>
+
+    /// Makes a transport.
+    ///
+    /// - Parameter firstNumber: of the exchanges; no other transport of the same handlers may give out the same.
+    init(_ handlers: Handlers, firstNumber: UInt64, after: @escaping Timer) {
+        self.handlers = handlers
+        self.after = after
+        state = Mutex(State(lastNumber: firstNumber - 1))
+    }
+
+    /// Sends a request.
+    ///
+    /// - Parameter client: called with what the request is answered, on any thread, one call after the other.
+    /// - Returns: the exchange, which ``hangUp(_:)`` ends.
+    @discardableResult
+    package func send(_ request: Request, to client: @escaping @Sendable (Event) -> Void) -> Exchange {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            // An answer may come before the handler returns.
+            state.clients[state.lastNumber] = client
+            return state.lastNumber
+        }
+        let exchange = Exchange(id: number, client: request.client, sink: self)
+        let reply = handlers.receive(request, exchange)
+        switch reply {
+        case .now(let response), .reusable(let response): exchange.answer(response)
+        case .working(let time), .waiting(let time):
+            if let time { after(time) { [weak self] in self?.expire(exchange) } }
+        case .streaming(let response, let heartbeat):
+            state.withLock { $0.clients[number] }?(.head(response))
+            beat(exchange, heartbeat)
+        }
+        handlers.passEnded()
+        if case .streaming = reply { handlers.writable([exchange]) }
+        return exchange
+    }
+
+    /// Ends an exchange as a client that leaves does.
+    package func hangUp(_ exchange: Exchange) {
+        guard exchange.fire() else { return }
+        _ = handlers.expire(exchange, .hangUp)
+        state.withLock { $0.clients[exchange.id] = nil }
+    }
+
+    private func expire(_ exchange: Exchange) {
+        guard !exchange.isOver, let response = handlers.expire(exchange, .deadline) else { return }
+        exchange.answer(response)
+    }
+
+    private func beat(_ exchange: Exchange, _ heartbeat: Duration) {
+        after(heartbeat) { [weak self] in
+            guard let self, !exchange.isOver else { return }
+            handlers.silent([exchange])
+            beat(exchange, heartbeat)
+        }
+    }
+
+    package func put(_ transmission: Transmission) {
+        switch transmission {
+        case .answer(let exchanges, let response):
+            for exchange in exchanges {
+                state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.answer(response))
+            }
+        case .chunk(let exchanges, let bytes, let isLast):
+            for exchange in exchanges {
+                guard let client = state.withLock({ $0.clients[exchange.id] }) else { continue }
+                if !bytes.isEmpty { client(.chunk(bytes)) }
+                guard isLast else { continue }
+                state.withLock { $0.clients[exchange.id] = nil }
+                client(.end)
+            }
+            // As a socket does it: later, not inside the call that sends.
+            if !isLast { after(.zero) { [handlers] in handlers.writable(exchanges) } }
+        }
+    }
+
+    // MARK: For clients that await
+
+    /// Sends a request and returns its answer.
+    package func send(_ request: Request) async -> Answer {
+        let (events, continuation) = AsyncStream<Event>.makeStream()
+        let exchange = send(request) { event in
+            continuation.yield(event)
+            switch event {
+            case .answer, .end: continuation.finish()
+            case .head, .chunk: break
+            }
+        }
+        continuation.onTermination = { [weak self] reason in
+            if case .cancelled = reason { self?.hangUp(exchange) }
+        }
+        var iterator = events.makeAsyncIterator()
+        switch await iterator.next() {
+        case .answer(let response): return .whole(response)
+        case .head(let response): return .stream(response, chunks(of: events, exchange))
+        // Only a task that was cancelled gets here: its request has been hung up.
+        case .chunk, .end, nil: return .whole(Response(status: .serviceUnavailable))
+        }
+    }
+
+    private func chunks(of events: AsyncStream<Event>, _ exchange: Exchange) -> AsyncStream<[UInt8]> {
+        let (chunks, continuation) = AsyncStream<[UInt8]>.makeStream()
+        let reader = Task {
+            for await case .chunk(let bytes) in events { continuation.yield(bytes) }
+            continuation.finish()
+        }
+        continuation.onTermination = { [weak self] _ in
+            reader.cancel()
+            self?.hangUp(exchange)
+        }
+        return chunks
+    }
+}

@@ -1,0 +1,71 @@
+internal import HTTPMessages
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateStore
+internal import Synchronization
+
+/// Every commit, in order.
+extension RequestHandler {
+    func changes(_ request: ChangesRequest, _ exchange: Exchange) -> Reply {
+        let bounds = hub.bounds
+        let since: Version
+        switch request.since {
+        case .now: return .now(contract.response(to: request, ChangesPage(emptyAt: bounds.latest)))
+        case .oldest: since = bounds.oldest
+        case .never: return initialDifference(request, exchange)
+        case .cursor(let cursor):
+            guard cursor.epoch == bounds.latest.epoch else { return lost(.lost, request, exchange) }
+            since = cursor.version
+        }
+        let query = request.query(since: since)
+        var following = Following.nothing(latest: bounds.latest)
+        if let wait = request.wait, !isDraining.load(ordering: .acquiring) {
+            let subject = Watch.Subject.changes(query.filter, limit: query.limit, weightMax: query.weightMax)
+            let watch = watch(exchange, .changes(request), subject, debounce: request.debounce)
+            let watching: Watching
+            (following, watching) = hub.watch(watch, query)
+            if let reply = reply(to: watching, wait, request.requestID) { return reply }
+        } else {
+            following = hub.following(query)
+        }
+        switch following {
+        case .page(let page): return .now(contract.response(to: request, page))
+        case .nothing(let latest): return .now(contract.response(to: request, ChangesPage(emptyAt: latest)))
+        // What was the oldest a moment ago is no longer: the client has named no cursor that could be lost.
+        case .expired where request.since == .oldest: return changes(request, exchange)
+        case .expired: return lost(.expired, request, exchange)
+        case .aboveLatest: return lost(.lost, request, exchange)
+        // Where much has happened since, the whole list is the shorter answer.
+        case .inJournal where request.form.isDifference: return initialDifference(request, exchange)
+        case .inJournal(let latest):
+            return reading(exchange, request.requestID) { [self] in
+                guard let page = try journal?.page(query, latest: latest) else { return lost(.expired, request) }
+                return contract.response(to: request, page)
+            }
+        }
+    }
+
+    /// Every entity is new to a client that has seen nothing, or whose cursor is gone.
+    private func initialDifference(_ request: ChangesRequest, _ exchange: Exchange) -> Reply {
+        reading(exchange, request.requestID) { [self] in
+            try contract.initialDifference(to: request, in: hub.latest)
+        }
+    }
+
+    private func lost(_ code: LostCursor, _ request: ChangesRequest, _ exchange: Exchange) -> Reply {
+        if request.form.isDifference { return initialDifference(request, exchange) }
+        guard request.onLost == .snapshot else { return .now(lost(code, request)) }
+        return reading(exchange, request.requestID) { [self] in lost(code, request) }
+    }
+
+    private func lost(_ code: LostCursor, _ request: ChangesRequest) -> Response {
+        let (oldest, latest) = (hub.bounds.oldest, hub.latest)
+        return contract.response(
+            to: request, lost: code, bounds: HistoryBounds(latest: latest.cursor, oldest: oldest)
+        ) { try latest.encoded(.pointer(request.scope.place))?.bytes ?? [] }
+    }
+}
+
+extension ChangesRequest.Form {
+    fileprivate var isDifference: Bool { if case .difference = self { true } else { false } }
+}

@@ -1,0 +1,146 @@
+internal import HTTPMessages
+internal import Logging
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateStore
+internal import Synchronization
+
+/// Actions to the store, outcomes back.
+extension RequestHandler {
+    func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ requestID: String) -> Reply {
+        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID)) }
+        let answer = { @Sendable [self] (outcomes: [Outcome]) in
+            note(outcomes)
+            exchange.answer(
+                contract.response(to: request, outcomes: outcomes, latest: latest, requestID: requestID))
+        }
+        switch request.content {
+        case .one(let submission):
+            if let wait = request.wait,
+                let reply = dispatch(request, submission, awaitingCascade: wait, exchange, requestID)
+            {
+                return reply
+            }
+            store.enqueue(Envelope(submission) { answer([$0]) })
+        case .lines(let lines):
+            submit(lines.compactMap { line in try? line.content.get() }[...], outcomes: [], done: answer)
+        }
+        return .working()
+    }
+
+    /// Dispatches, and answers when the cascade is complete or the time is up; nil where there is no room to wait, which
+    /// is only a preference.
+    private func dispatch(
+        _ request: DispatchRequest, _ submission: Submission, awaitingCascade wait: Wait, _ exchange: Exchange,
+        _ requestID: String
+    ) -> Reply? {
+        let id = exchange.id
+        let watch = Watch(
+            id, client: exchange.client, receiver: self,
+            request: WatchedRequest(exchange, .dispatch(request, requestID: requestID)), subject: .cascade)
+        guard hub.register(watch) == nil else { return nil }
+        store.enqueue(
+            Envelope(submission) { [self] outcome in
+                note([outcome])
+                hub.decided(id, outcome)
+            } settled: { [self] report in
+                guard let outcome = hub.completed(id) else { return }
+                // Of a cascade that was complete long ago nothing is known any more: a replay does not say that it was empty.
+                let isOfBefore = report.causedCount == 0 && outcome.isReplay
+                exchange.answer(response(to: request, outcome, isOfBefore ? nil : report, requestID))
+            })
+        return .working(atMost: time(of: wait))
+    }
+
+    /// Whether the cascade that a POST waits for is complete, so that its answer is on its way.
+    func isComplete(_ exchange: Exchange) -> Bool {
+        guard case .committed(let receipt)? = hub.outcome(of: exchange.id) else { return false }
+        return store.cascade(of: receipt.version) == nil
+    }
+
+    /// The answer to a POST that has waited, with what has come of it so far.
+    func answer(to request: DispatchRequest, _ outcome: Outcome?, _ requestID: String) -> Response {
+        guard let outcome else { return contract.response(toUndecided: request, latest: latest) }
+        guard case .committed(let receipt) = outcome else { return response(to: request, outcome, nil, requestID) }
+        return response(to: request, outcome, store.cascade(of: receipt.version) ?? CascadeReport(), requestID)
+    }
+
+    private func response(
+        to request: DispatchRequest, _ outcome: Outcome, _ cascade: CascadeReport?, _ requestID: String
+    ) -> Response {
+        contract.response(to: request, outcomes: [outcome], cascade: cascade, latest: latest, requestID: requestID)
+    }
+
+    /// Hands submissions over in portions, so that a bulk load leaves room in the mailbox for others.
+    private func submit(
+        _ submissions: ArraySlice<Submission>, outcomes: [Outcome], done: @escaping @Sendable ([Outcome]) -> Void
+    ) {
+        let portion = submissions.prefix(1024)
+        guard !portion.isEmpty else { return done(outcomes) }
+        let collector = OutcomeCollector(count: portion.count) { [self] results in
+            let rest = submissions.dropFirst(portion.count)
+            guard !rest.isEmpty else { return done(outcomes + results) }
+            submit(rest, outcomes: outcomes + results, done: done)
+            store.flush()
+        }
+        for (index, submission) in portion.enumerated() {
+            store.enqueue(Envelope(submission) { collector.set(index, $0) })
+        }
+    }
+
+    private func note(_ outcomes: [Outcome]) {
+        for outcome in outcomes {
+            switch outcome {
+            case .committed(let receipt): if !receipt.isReplay { counters.commits.add(1, ordering: .relaxed) }
+            case .wouldCommit, .nothingCommitted: break
+            case .failed(let detail):
+                counters.refusals.add(1, ordering: .relaxed)
+                logger.error("action failed", metadata: ["reason": .string(detail)])
+            case .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .draining:
+                counters.refusals.add(1, ordering: .relaxed)
+            }
+        }
+    }
+
+    func outcome(_ id: String, _ scope: Scope, _ style: Style, _ exchange: Exchange, _ requestID: String) -> Reply {
+        let latest = latest
+        let version = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
+        let known = version.map { hub.commit(version: $0) } ?? hub.commit(id: id)
+        guard known == nil, let journal else {
+            return .now(
+                contract.response(toOutcomeOf: id, known, scope, latest: latest, style: style, requestID: requestID))
+        }
+        return reading(exchange, requestID) { [self] in
+            let found = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: id)
+            // The journal has a commit a moment before it is published.
+            let commit = found.flatMap { $0.version <= latest.version ? $0 : nil }
+            return contract.response(toOutcomeOf: id, commit, scope, latest: latest, style: style, requestID: requestID)
+        }
+    }
+}
+
+extension Outcome {
+    /// Whether the action was committed by an earlier request.
+    fileprivate var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
+}
+
+/// Collects the outcomes of several submissions and hands them on in order.
+private final class OutcomeCollector: Sendable {
+    private let outcomes: Mutex<(missing: Int, values: [Outcome?])>
+    private let done: @Sendable ([Outcome]) -> Void
+
+    init(count: Int, done: @escaping @Sendable ([Outcome]) -> Void) {
+        outcomes = Mutex((count, Array(repeating: nil, count: count)))
+        self.done = done
+    }
+
+    /// Sets one; the last one calls `done`.
+    func set(_ index: Int, _ outcome: Outcome) {
+        let all: [Outcome]? = outcomes.withLock { state in
+            state.values[index] = outcome
+            state.missing -= 1
+            return state.missing == 0 ? state.values.compactMap(\.self) : nil
+        }
+        if let all { done(all) }
+    }
+}

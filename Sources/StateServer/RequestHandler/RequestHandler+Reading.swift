@@ -1,0 +1,134 @@
+internal import HTTPMessages
+internal import Logging
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJSON
+internal import StateStore
+internal import Synchronization
+
+/// The state now, later, and as it was.
+extension RequestHandler {
+    func read(_ request: ReadRequest, _ exchange: Exchange) -> Reply {
+        // The newest version, too: by the time it is read, another may be the newest.
+        if let version = request.version { return readPast(request, version, exchange) }
+        let wait = isDraining.load(ordering: .acquiring) ? nil : request.wait
+        if let version = request.atLeast {
+            if let wait {
+                let watch = watch(exchange, .read(request), .version(version))
+                if let reply = reply(to: hub.watch(watch, until: version), wait, request.requestID) { return reply }
+            }
+            guard latest.version >= version else { return .now(contract.aheadOfLatest(request, latest: latest)) }
+        }
+        do {
+            let now = try hub.readQuickly(request.selection)
+            if let wait, let condition = request.condition {
+                let watch = watch(
+                    exchange, .read(request), .value(request.selection, until: condition), debounce: request.debounce)
+                if let reply = reply(to: hub.watch(watch, seen: now), wait, request.requestID) { return reply }
+            }
+            guard let now else {
+                return reading(exchange, request.requestID) { [self] in
+                    contract.response(to: request, try hub.read(request.selection))
+                }
+            }
+            let response = contract.response(to: request, now)
+            let isReusable = request.condition == nil && request.atLeast == nil && now.encoded != nil
+            return isReusable ? .reusable(response) : .now(response)
+        } catch {
+            return .now(failedRead(request, error))
+        }
+    }
+
+    func watch(
+        _ exchange: Exchange, _ kind: WatchedRequest.Kind, _ subject: Watch.Subject, position: Version? = nil,
+        debounce: Duration? = nil
+    ) -> Watch {
+        Watch(
+            exchange.id, client: exchange.client, receiver: self, request: WatchedRequest(exchange, kind),
+            subject: subject, position: position, debounce: debounce)
+    }
+
+    /// What the transport is told of the wish to watch; nil where there is no need to wait.
+    func reply(to watching: Watching, _ wait: Wait, _ requestID: String) -> Reply? {
+        switch watching {
+        case .parked: .waiting(atMost: time(of: wait))
+        case .refused(let refusal): .now(respond(.tooManyWaiters(refusal), requestID))
+        case .ready: nil
+        }
+    }
+
+    /// Answers a request that has waited with what is there now; nil where that takes long to encode.
+    func answerQuickly(_ request: ReadRequest) -> Response? {
+        if let version = request.atLeast, latest.version < version {
+            return contract.aheadOfLatest(request, latest: latest)
+        }
+        do {
+            return try hub.readQuickly(request.selection).map { contract.response(to: request, $0) }
+        } catch {
+            return failedRead(request, error)
+        }
+    }
+
+    /// Answers a request that has waited with what is there now.
+    func answerNow(_ request: ReadRequest) -> Response {
+        if let response = answerQuickly(request) { return response }
+        do {
+            return contract.response(to: request, try hub.read(request.selection))
+        } catch {
+            return failedRead(request, error)
+        }
+    }
+
+    func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
+        logger.error(
+            "encoding failed", metadata: ["reason": .string("\(error)"), "request_id": .string(request.requestID)])
+        return respond(.ourFault, request.requestID)
+    }
+
+    private func readPast(_ request: ReadRequest, _ version: Version, _ exchange: Exchange) -> Reply {
+        let cursor = Cursor(latest.epoch, version)
+        let path = hub.path(to: version)
+        guard path != nil || journal != nil else {
+            return .now(respond(.versionGone(oldest: hub.oldestState), request.requestID))
+        }
+        return reading(exchange, request.requestID) { [self] in
+            let state: [UInt8]?
+            if let path {
+                var value = try JSONValue(parsing: path.from.whole(), depthMax: 1000)
+                for commit in path.commits { try value.apply(patch: JSONValue(parsing: commit.patch, depthMax: 1000)) }
+                state = value.text
+            } else {
+                state = try journal?.state(at: version)
+            }
+            guard let state else {
+                return respond(.versionGone(oldest: try journal?.oldestState() ?? hub.oldestState), request.requestID)
+            }
+            let snapshot = try store.snapshot(restoring: state, at: cursor)
+            return contract.response(
+                to: request, Reading(cursor: cursor, encoded: try snapshot.encoded(request.selection)))
+        }
+    }
+
+    /// How many reads may be under way that take long.
+    private static let readingMax = 1024
+
+    /// Finds an answer off the loop: on the disk, or by much work.
+    func reading(_ exchange: Exchange, _ requestID: String, _ read: @escaping @Sendable () throws -> Response) -> Reply
+    {
+        guard readingCount.load(ordering: .relaxed) < Self.readingMax else {
+            return .now(respond(.tooManyReads, requestID))
+        }
+        readingCount.add(1, ordering: .relaxed)
+        schedule.read(exchange.id) { [self] in
+            defer { readingCount.subtract(1, ordering: .relaxed) }
+            do {
+                exchange.answer(try read())
+            } catch {
+                logger.error(
+                    "reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(requestID)])
+                exchange.answer(respond(.ourFault, requestID))
+            }
+        }
+        return .working()
+    }
+}

@@ -1,0 +1,120 @@
+internal import HTTPMessages
+internal import Logging
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJSON
+internal import StateStore
+internal import Synchronization
+
+/// Streams: a watch that is sent chunk after chunk.
+///
+/// A client that reads slowly is not waited for, and no more than one chunk is kept for it: when that is written, the
+/// hub looks for what is newer.
+extension RequestHandler {
+    func stream(_ request: StreamRequest, _ exchange: Exchange) -> Reply {
+        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, request.requestID)) }
+        if case .value(let read) = request.source {
+            do {
+                if let now = try hub.readQuickly(read.selection), now.encoded == nil {
+                    return .now(contract.response(to: read, now))
+                }
+            } catch {
+                return .now(failedRead(read, error))
+            }
+        }
+        let bounds = hub.bounds
+        if let refusal = hub.register(watch(request, exchange, bounds)) {
+            return .now(respond(.tooManyWaiters(refusal), request.requestID))
+        }
+        let response = contract.response(
+            to: request, latest: bounds.latest, retry: Int(schedule.random(1000...3000)))
+        // Streams that begin together do not fall silent together.
+        return .streaming(response, heartbeat: heartbeat * schedule.random(0.75...1))
+    }
+
+    private func watch(_ request: StreamRequest, _ exchange: Exchange, _ bounds: HistoryBounds) -> Watch {
+        var reset: ResetReason?
+        if request.isLost || request.lastEpoch.map({ $0 != bounds.latest.epoch }) ?? false { reset = .lost }
+        let subject: Watch.Subject
+        var position: Version?
+        switch request.source {
+        case .value(let read):
+            subject = .value(read.selection, until: .present)
+            if let seen = read.atLeast, seen > bounds.latest.version { reset = .lost }
+        case .changes(let changes):
+            let query = changes.streamQuery(since: 0)
+            subject = .changes(query.filter, limit: query.limit, weightMax: query.weightMax)
+            position = bounds.latest.version
+            switch changes.since {
+            case .cursor(let cursor):
+                if cursor.epoch == bounds.latest.epoch { position = cursor.version } else { reset = .lost }
+            case .oldest: position = bounds.oldest
+            case .now, .never: break
+            }
+        }
+        return Watch(
+            stream: exchange.id, client: exchange.client, receiver: self,
+            request: WatchedRequest(exchange, .stream(request)), subject: subject, position: position, reset: reset,
+            // A restart, which ends all streams, is to look like any other time.
+            debounce: request.debounce, endsAt: schedule.now() + streamLifetime * schedule.random(0.75...1))
+    }
+
+    /// Sends streams that are told the same the same bytes.
+    func send(_ chunk: Watch.Chunk, _ news: Delivery.News, to group: [WatchedRequest]) {
+        guard case .stream(let request)? = group.first?.kind else { return }
+        let bytes: [UInt8] =
+            switch (chunk, news) {
+            case (.reset(let reason), .value(let reading)): contract.chunk(of: request, reset: reason, reading)
+            case (_, .value(let reading)): contract.chunk(of: request, reading, isFirst: chunk == .first)
+            case (_, .changes(let page, _)): contract.chunk(of: request, page)
+            case (_, .latest), (_, .outcome): []
+            }
+        Exchange.send(bytes, to: group.map(\.exchange))
+    }
+
+    func sendHeartbeat(_ version: Version?, to group: [WatchedRequest]) {
+        guard case .stream(let request)? = group.first?.kind else { return }
+        let cursor = version.map { Cursor(latest.epoch, $0) }
+        Exchange.send(contract.heartbeat(of: request, movedTo: cursor), to: group.map(\.exchange))
+    }
+
+    func end(_ streams: [WatchedRequest]) { Exchange.send([], to: streams.map(\.exchange), isLast: true) }
+
+    /// Reads what a stream of commits needs from the journal, or the state that it begins again with.
+    func prepare(_ watched: WatchedRequest, _ chunk: Watch.Chunk) {
+        guard case .stream(let request) = watched.kind, case .changes(let changes) = request.source else { return }
+        schedule.read(watched.exchange.id) { [self] in
+            do {
+                try send(chunk, of: request, changes, to: watched.exchange)
+            } catch {
+                logger.error("stream failed", metadata: ["reason": .string("\(error)")])
+                if hub.end(watched.exchange.id) != nil { end([watched]) }
+            }
+        }
+    }
+
+    private func send(
+        _ chunk: Watch.Chunk, of request: StreamRequest, _ changes: ChangesRequest, to exchange: Exchange
+    ) throws {
+        let (id, latest) = (exchange.id, latest)
+        var reason = ResetReason.expired
+        if case .reset(let known) = chunk {
+            reason = known
+        } else if let position = hub.position(of: id),
+            let page = try journal?.page(changes.streamQuery(since: position), latest: latest)
+        {
+            guard hub.prepared(id, chunk, page.next, hasMore: page.isMore) else { return }
+            return Exchange.send(contract.chunk(of: request, page), to: [exchange])
+        }
+        let reading = try hub.read(.pointer(changes.scope.place))
+        guard hub.prepared(id, .reset(reason), reading.cursor.version, hasMore: false) else { return }
+        Exchange.send(contract.chunk(of: request, reset: reason, reading), to: [exchange])
+    }
+}
+
+extension ChangesRequest {
+    /// The query of a stream: a client that does not read keeps no more than a chunk of this.
+    fileprivate func streamQuery(since version: Version) -> ChangesQuery {
+        ChangesQuery(since: version, limit: limit, weightMax: 256 << 10, filter: filter)
+    }
+}

@@ -1,0 +1,76 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateStore
+internal import Synchronization
+
+/// Watched requests: news for them, and the end of their time.
+extension RequestHandler: WatchReceiver {
+    func receive(_ delivery: Delivery) {
+        let watched = delivery.watched
+        switch delivery.action {
+        case .answer, .answerTimedOut:
+            for group in watched.byOptions { answer(group, delivery.news) }
+        case .startTimer(let time):
+            let ids = watched.map(\.exchange.id)
+            schedule.after(time) { [hub] in hub.timers(ids) }
+        case .prepare(let chunk): for request in watched { prepare(request, chunk) }
+        case .send(let chunk): for group in watched.byOptions { send(chunk, delivery.news, to: group) }
+        case .heartbeat(let version): for group in watched.byOptions { sendHeartbeat(version, to: group) }
+        case .end: end(watched)
+        case .nothing, .look: break
+        }
+    }
+
+    /// Answers requests that get the same bytes, wherever that is so.
+    private func answer(_ group: [WatchedRequest], _ news: Delivery.News) {
+        switch (group.first?.kind, news) {
+        case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
+            Exchange.answer(group.map(\.exchange), with: closing(contract.response(to: request, reading)))
+        case (.changes(let request)?, .changes(let page, _)):
+            Exchange.answer(group.map(\.exchange), with: closing(contract.response(to: request, page)))
+        case _:
+            // A problem names its request, and who is told what is there now is told what it has asked for.
+            for request in group { answer(request, news) }
+        }
+    }
+
+    private func answer(_ watched: WatchedRequest, _ news: Delivery.News) {
+        if let response = response(to: watched, news) { return watched.exchange.answer(response) }
+        guard case .read(let request) = watched.kind else { return }
+        schedule.read(watched.exchange.id) { [self] in watched.exchange.answer(closing(answerNow(request))) }
+    }
+
+    /// The answer to one request; nil where it takes long to encode.
+    private func response(to watched: WatchedRequest, _ news: Delivery.News) -> Response? {
+        let response: Response? =
+            switch (watched.kind, news) {
+            case (.read(let request), .value(let reading)): contract.response(to: request, reading)
+            case (.read(let request), _): answerQuickly(request)
+            case (.changes(let request), .changes(let page, _)): contract.response(to: request, page)
+            case (.changes(let request), _): contract.response(to: request, ChangesPage(emptyAt: latest))
+            case (.dispatch(let request, let requestID), .outcome(let outcome)):
+                answer(to: request, outcome, requestID)
+            case (.dispatch(_, let requestID), _): respond(.ourFault, requestID)
+            case (.stream(let request), _): respond(.draining, request.requestID)
+            }
+        return response.map(closing)
+    }
+
+    /// Ends an exchange in place of its answer; nil where the answer is on its way.
+    func expire(_ exchange: Exchange, _ expiry: Expiry) -> Response? {
+        if case .deadline = expiry, isComplete(exchange) { return nil }
+        guard let delivery = hub.end(exchange.id) else {
+            // Work that has outlived the grace time; or a wait that is being answered at this moment.
+            if case .stopping = expiry { return respond(.draining, "r\(exchange.id)") }
+            return nil
+        }
+        guard delivery.action != .end, let watched = delivery.watched.first else { return Response(status: .ok) }
+        if let response = response(to: watched, delivery.news) { return response }
+        guard case .read(let request) = watched.kind else { return respond(.ourFault, "r\(exchange.id)") }
+        if case .stopping = expiry { return closing(answerNow(request)) }
+        answer(watched, delivery.news)
+        return nil
+    }
+}

@@ -1,0 +1,115 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import Logging
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateStore
+internal import Synchronization
+
+/// Does what the contract plans: asks the store, reads, watches, and answers.
+///
+/// Threads: requests and expiries come on the transport's loop thread, outcomes on the store's queue, deliveries on the
+/// hub's fan-out queue, and what has to be read from the disk on the schedule's readers.
+final class RequestHandler: Sendable {
+    let contract: Contract
+    let store: any AnyStore
+    let journal: (any Journal)?
+    let schedule: Schedule
+    let logger: Logger
+    let gauges: ServerGauges
+    /// How long a stream may be silent, and how long it lives at most.
+    let heartbeat: Duration
+    let streamLifetime: Duration
+    let counters = Counters()
+    let isDraining = Atomic(false)
+    let readingCount = Atomic(0)
+
+    init(
+        contract: Contract, store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
+        streamLifetime: Duration, gauges: ServerGauges, logger: Logger
+    ) {
+        self.contract = contract
+        self.store = store
+        self.journal = journal
+        self.schedule = schedule
+        self.heartbeat = heartbeat
+        self.streamLifetime = streamLifetime
+        self.gauges = gauges
+        self.logger = logger
+    }
+
+    var hub: WatchHub { store.hub }
+    var latest: Cursor { hub.latest.cursor }
+
+    /// What a transport calls.
+    var handlers: Handlers {
+        Handlers(
+            receive: { self.receive($0, $1) },
+            expire: { self.expire($0, $1) },
+            // Without a journal, a turn for all that an iteration has brought is over sooner than another thread is awake.
+            passEnded: { self.journal == nil ? self.store.flushNow() : self.store.flush() },
+            writable: { self.hub.writable($0.map(\.id)) },
+            silent: { self.hub.silent($0.map(\.id)) },
+            refuse: { self.refuse($0, $1) },
+            generation: { [hub] in hub.generation },
+            remark: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
+    }
+
+    private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
+        let circumstances = Circumstances(bounds: hub.bounds, requestID: Self.requestID(of: request, exchange))
+        let requestID = circumstances.requestID
+        switch contract.plan(for: request, in: circumstances) {
+        case .respond(let response):
+            // A problem names its request.
+            return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
+        case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, requestID)
+        case .read(let read): return self.read(read, exchange)
+        case .changes(let changes): return self.changes(changes, exchange)
+        case .stream(let stream): return self.stream(stream, exchange)
+        case .outcome(let id, let scope, let style): return outcome(id, scope, style, exchange, requestID)
+        case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
+        case .ready: return .now(readiness(requestID))
+        case .metrics: return .now(metrics())
+        }
+    }
+
+    private static func requestID(of request: Request, _ exchange: Exchange) -> String {
+        guard let given = request.fields[.requestID], (1...128).contains(given.utf8.count),
+            given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return "r" + String(exchange.id) }
+        return given
+    }
+
+    func respond(_ problem: Problem, _ requestID: String) -> Response {
+        closing(contract.response(to: problem, latest: latest, requestID: requestID))
+    }
+
+    /// A response that ends its connection while the server is stopping.
+    func closing(_ response: Response) -> Response {
+        guard isDraining.load(ordering: .relaxed) else { return response }
+        var response = response
+        response.connection = .close
+        return response
+    }
+
+    /// The server only ever shortens a wait, by up to a sixteenth: clients that came together do not come back together.
+    func time(of wait: Wait) -> Duration { wait.duration * schedule.random(0.9375...1) }
+
+    private func refuse(_ fault: TransportFault, _ request: Request?) -> Response {
+        let problem =
+            switch fault {
+            case .malformed(let detail): Problem(.badRequest, "malformed-request", detail)
+            case .unsupportedTransferCoding:
+                Problem(
+                    .notImplemented, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
+            case .bodyTooLarge(let limit): Problem.tooLarge(limit: limit)
+            case .connectionsExhausted:
+                Problem(
+                    .serviceUnavailable, "too-many-connections",
+                    "this server has as many connections as it allows; come back in a moment",
+                    fields: [.retryAfter: "1"])
+            }
+        return contract.response(
+            to: problem, latest: latest, requestID: request?.fields[.requestID].map { String($0.prefix(128)) } ?? "-")
+    }
+}

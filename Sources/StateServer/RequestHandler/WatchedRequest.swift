@@ -1,0 +1,82 @@
+internal import HTTPMessages
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJSON
+internal import StateStore
+
+/// A request whose exchange is watched: what was asked for, and how the answer is written.
+///
+/// An object, because thousands are handed about at once.
+final class WatchedRequest: Sendable {
+    enum Kind: Sendable {
+        case read(ReadRequest)
+        case changes(ChangesRequest)
+        case stream(StreamRequest)
+        case dispatch(DispatchRequest, requestID: String)
+    }
+
+    /// What makes two answers of the same news differ: problems name their request, the rest only these.
+    struct Options: Hashable {
+        var style = Style.compact
+        var applied: Int?
+        var scope = ""
+        var form = ChangesRequest.Form.patches
+        var stream: StreamRequest.Format?
+        var until: [UInt8]?
+    }
+
+    let exchange: Exchange
+    let kind: Kind
+    let options: Options
+
+    init(_ exchange: Exchange, _ kind: Kind) {
+        self.exchange = exchange
+        self.kind = kind
+        options = Options(kind)
+    }
+}
+
+extension Delivery {
+    /// The requests as the handler has registered them.
+    var watched: [WatchedRequest] {
+        requests.map { request in
+            guard let watched = request as? WatchedRequest else {
+                preconditionFailure("the request handler registers nothing but watched requests")
+            }
+            return watched
+        }
+    }
+}
+
+extension [WatchedRequest] {
+    /// Those that get the same bytes of the same news.
+    var byOptions: [[WatchedRequest]] {
+        // Mostly they are all of one kind.
+        guard let options = first?.options, contains(where: { $0.options != options }) else { return [self] }
+        return Array<[WatchedRequest]>(Dictionary(grouping: self, by: \.options).values)
+    }
+}
+
+extension WatchedRequest.Options {
+    fileprivate init(_ kind: WatchedRequest.Kind) {
+        switch kind {
+        case .read(let request):
+            self.init(
+                style: request.style, applied: request.wait?.applied, scope: request.scope.name,
+                until: request.until?.text)
+        case .changes(let request): self.init(request)
+        case .stream(let request):
+            switch request.source {
+            case .value: self.init(stream: request.format)
+            case .changes(let changes): self.init(changes, stream: request.format)
+            }
+        case .dispatch: self.init()
+        }
+    }
+
+    private init(_ request: ChangesRequest, stream: StreamRequest.Format? = nil) {
+        self.init(
+            style: request.style, applied: request.wait?.applied, scope: request.scope.name, form: request.form,
+            stream: stream)
+    }
+}

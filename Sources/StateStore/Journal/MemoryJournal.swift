@@ -1,0 +1,85 @@
+internal import Synchronization
+
+/// A journal in memory, which several stores of one process can share.
+///
+/// It survives its stores, not the process. It keeps every commit and no snapshot but the first.
+package final class MemoryJournal: Journal {
+    private struct Content {
+        var commits: [Commit] = []
+        var followers: [@Sendable () -> Void] = []
+        var failure: String?
+    }
+
+    private let content = Mutex(Content())
+    private let start: Version
+    private let initial: [UInt8]
+
+    /// Begins with a state.
+    ///
+    /// - Parameters:
+    ///   - initial: UTF-8 JSON of the state.
+    ///   - version: of that state.
+    package init(_ initial: [UInt8], version: Version = 0) {
+        self.initial = initial
+        start = version
+    }
+
+    /// The newest version.
+    package var latestVersion: Version { start + Version(content.withLock { $0.commits.count }) }
+
+    /// Makes each append fail with this sentence, or with nil succeed again.
+    package func fail(_ failure: String?) { content.withLock { $0.failure = failure } }
+
+    package var failure: String? { content.withLock { $0.failure } }
+
+    package func append(_ commits: [Commit], after version: Version) -> AppendResult {
+        let (result, followers) = content.withLock { content -> (AppendResult, [@Sendable () -> Void]) in
+            guard content.failure == nil else { return (.unknown, []) }
+            guard version == start + Version(content.commits.count) else { return (.refused, []) }
+            content.commits += commits
+            return (.landed, content.followers)
+        }
+        for follower in followers { follower() }
+        return result
+    }
+
+    package func follow(_ appended: @escaping @Sendable () -> Void) {
+        content.withLock { $0.followers.append(appended) }
+    }
+
+    package func commits(after version: Version, through last: Version, limit: Int) -> [Commit] {
+        guard version >= start else { return [] }
+        return content.withLock { content in
+            Array(content.commits.dropFirst(Int(version - start)).prefix(limit).prefix { $0.version <= last })
+        }
+    }
+
+    package func page(_ query: ChangesQuery, latest: Cursor) -> ChangesPage? {
+        guard query.since >= start else { return nil }
+        return ChangesPage(
+            query, from: commits(after: query.since, through: latest.version, limit: .max), latest: latest)
+    }
+
+    package func commit(version: Version) -> Commit? {
+        version > start ? commits(after: version - 1, through: version, limit: 1).first : nil
+    }
+
+    package func commit(id: String) -> Commit? {
+        content.withLock { $0.commits.last { $0.clientIDs.contains(id) } }
+    }
+
+    package func state(at version: Version) throws -> [UInt8]? {
+        guard version >= start else { return nil }
+        var state = try PatchedState(parsing: initial, version: start)
+        for commit in commits(after: start, through: version, limit: .max) { _ = try state.take(commit) }
+        return state.text()
+    }
+
+    package func oldestState() -> Version { start }
+
+    package func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
+
+    package func probe() { fail(nil) }
+
+    package func close(_ snapshot: any AnySnapshot) {}
+}

@@ -1,0 +1,172 @@
+import Dispatch
+import HTTPMessages
+import Logging
+import MicroHTTP
+import StateHTTP
+import Synchronization
+
+@testable import StateServer
+@testable import StateStore
+@testable import TestSupport
+
+/// The request handler that serves sockets, behind the in-process transport, with a clock, queues and names that are
+/// always the same.
+final class Stage {
+    /// What a transcript may set before its first request.
+    struct Setting {
+        var version: Version = 0
+        var limits = StoreLimits()
+        var contract = ContractLimits()
+        var watches = WatchLimits(watchesMax: 100, watchesPerClientMax: 100)
+    }
+
+    /// What a client has been sent so far.
+    struct Received {
+        var answer: Response?
+        var isStream = false
+    }
+
+    /// What the clients have been sent, by the numbers of their requests.
+    private final class Mail: Sendable {
+        private let received = Mutex<[Int: Received]>([:])
+
+        subscript(number: Int) -> Received? { received.withLock { $0[number] } }
+
+        var all: [Int: Received] { received.withLock { $0 } }
+
+        func add(_ event: InProcessTransport.Event, to number: Int) {
+            received.withLock { received in
+                switch event {
+                case .answer(let response): received[number] = Received(answer: response)
+                case .head(let response): received[number] = Received(answer: response, isStream: true)
+                case .chunk(let bytes): received[number]?.answer?.body += bytes
+                case .end: break
+                }
+            }
+        }
+    }
+
+    static let epoch = Epoch("storekeeperdemoa") ?? .random()
+
+    private let store: Store<Demo.State>
+    private let transport: InProcessTransport
+    private let schedule: ManualSchedule
+    private let mail = Mail()
+    private var requestsCount = 0
+    /// The requests that have been answered to the transcript.
+    private var told: Set<Int> = []
+
+    init(_ setting: Setting = Setting()) throws {
+        let model = try Model(Demo())
+        let schedule = ManualSchedule()
+        store = Store(
+            model: model, limits: setting.limits,
+            origin: .init(state: model.initial, cursor: Cursor(Self.epoch, setting.version)),
+            now: { schedule.timestamp }, watchLimits: setting.watches, clock: { schedule.now },
+            queues: WatchHub.Queues(fanOut: { schedule.enqueue($0) }, encoding: { schedule.enqueue($0) }))
+        let handler = RequestHandler(
+            contract: Contract(catalogue: model.catalogue, limits: setting.contract), store: store, journal: nil,
+            schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
+            gauges: ServerGauges(loops: 1), logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
+        transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)
+        self.schedule = schedule
+    }
+
+    /// Sends a request, lets everything happen that follows from it, and returns its answer, or nil when it waits.
+    ///
+    /// Of a stream, what has been sent by then is the answer.
+    func receive(_ request: Request) -> (number: Int, answer: Response?) {
+        requestsCount += 1
+        let number = requestsCount
+        let exchange = transport.send(request) { [mail] in mail.add($0, to: number) }
+        run()
+        guard let found = mail[number], let answer = found.answer else { return (number, nil) }
+        if found.isStream { transport.hangUp(exchange) }
+        told.insert(number)
+        return (number, answer)
+    }
+
+    /// The answers to requests that waited and have been answered since, in the order in which they came.
+    func takeAnswers() -> [(number: Int, Response)] {
+        let answers = mail.all.filter { !told.contains($0.key) }.compactMap { number, received in
+            received.answer.map { (number: number, $0) }
+        }
+        told.formUnion(answers.map(\.number))
+        return answers.sorted { $0.number < $1.number }
+    }
+
+    /// Lets time pass.
+    func pass(_ duration: Duration) { schedule.pass(duration) { self.run() } }
+
+    /// Stops the store.
+    func drain() { store.drain() }
+
+    /// Runs what the request handler and the hub have put off, and what the store has queued, until nothing is left.
+    private func run() {
+        repeat {
+            store.queue.sync {}
+        } while schedule.runNext()
+    }
+}
+
+/// A schedule that is turned by hand.
+final class ManualSchedule: Sendable {
+    private struct State {
+        var elapsed = Duration.zero
+        var work: [@Sendable () -> Void] = []
+        var timers: [(due: Duration, work: @Sendable () -> Void)] = []
+    }
+
+    private let state = Mutex(State())
+
+    var now: Instant { Instant(nanoseconds: 0) + state.withLock { $0.elapsed } }
+
+    /// The time that commits are stamped with; it begins at a fixed instant.
+    var timestamp: Timestamp { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: state.withLock { $0.elapsed }) }
+
+    /// As a request handler is given it; chance is always the middle of its range.
+    var value: Schedule {
+        Schedule(
+            now: { self.now },
+            after: { delay, work in
+                self.state.withLock { state in
+                    if delay == .zero {
+                        state.work.append(work)
+                    } else {
+                        state.timers.append((state.elapsed + delay, work))
+                    }
+                }
+            },
+            read: { _, work in self.enqueue(work) },
+            random: { ($0.lowerBound + $0.upperBound) / 2 })
+    }
+
+    func enqueue(_ work: @escaping @Sendable () -> Void) { state.withLock { $0.work.append(work) } }
+
+    /// Runs one piece of work; false when there is none.
+    func runNext() -> Bool {
+        let work = state.withLock { $0.work.isEmpty ? nil : $0.work.removeFirst() }
+        work?()
+        return work != nil
+    }
+
+    /// Lets time pass: each timer rings at its moment.
+    func pass(_ duration: Duration, _ run: () -> Void) {
+        let end = state.withLock { $0.elapsed + duration }
+        while let timer = next(by: end) {
+            timer()
+            run()
+        }
+        state.withLock { $0.elapsed = end }
+    }
+
+    private func next(by end: Duration) -> (@Sendable () -> Void)? {
+        state.withLock { state in
+            guard let index = state.timers.indices.min(by: { state.timers[$0].due < state.timers[$1].due }),
+                state.timers[index].due <= end
+            else { return nil }
+            state.elapsed = max(state.elapsed, state.timers[index].due)
+            return state.timers.remove(at: index).work
+        }
+    }
+}

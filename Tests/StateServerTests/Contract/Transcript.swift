@@ -1,0 +1,174 @@
+import Foundation
+import HTTPMessages
+import HTTPTypes
+import StateHTTP
+import Testing
+
+@testable import StateServer
+@testable import StateStore
+
+/// A conversation as text.
+///
+/// Exchanges are divided by a line of `=`, and in each the request from the answer by a line of `-`. Before a request may
+/// stand prose (`#`) and stage directions (`@`):
+///
+/// - `@ from 10.0.0.2`: who sends the request.
+/// - `@ 25 seconds pass`: instead of a request; those whose time is up are answered.
+/// - `@ the store drains`.
+/// - `@ history of 3 commits`, `@ version 41`, `@ waiters 2, per client 1`, `@ depth 5`, `@ keys: at most 1`, `@ keys for 60 seconds`:
+///   before the first request.
+///
+/// In a request, `$etag` and `$cursor` stand for what the answer before it had in these fields.
+struct Transcript {
+    struct Exchange {
+        var request: String
+        var answer: String
+    }
+
+    var exchanges: [Exchange]
+
+    private static let heavy = "\n" + String(repeating: "=", count: 80) + "\n"
+    private static let light = "\n" + String(repeating: "-", count: 80) + "\n"
+
+    init(_ text: String) {
+        exchanges = text.components(separatedBy: Self.heavy).map { part in
+            let sides = part.components(separatedBy: Self.light)
+            return Exchange(
+                request: sides[0].trimmingCharacters(in: .newlines),
+                answer: sides.dropFirst().joined(separator: Self.light).trimmingCharacters(in: .newlines))
+        }
+    }
+
+    var text: String {
+        exchanges.map { $0.request + Self.light + $0.answer }.joined(separator: "\n" + Self.heavy) + "\n"
+    }
+
+    /// The same requests with the answers that they get now.
+    func played() throws -> Transcript {
+        var transcript = self
+        var setting = Stage.Setting()
+        for line in lines(of: exchanges[0].request) where line.hasPrefix("@ ") { try setting.set(line) }
+        let stage = try Stage(setting)
+        var fields = HTTPFields()
+        for index in exchanges.indices {
+            transcript.exchanges[index].answer = try Self.play(exchanges[index].request, on: stage, &fields)
+        }
+        return transcript
+    }
+
+    private func lines(of text: String) -> [String] { text.components(separatedBy: "\n") }
+
+    private static func play(_ text: String, on stage: Stage, _ last: inout HTTPFields) throws -> String {
+        var lines = text.components(separatedBy: "\n")[...]
+        var client = "10.0.0.1"
+        var answers: [String] = []
+        while let line = lines.first, line.isEmpty || line.hasPrefix("#") || line.hasPrefix("@") {
+            lines.removeFirst()
+            if line.hasPrefix("@ from ") { client = String(line.dropFirst(7)) }
+            if line == "@ the store drains" { stage.drain() }
+            if line.hasSuffix(" seconds pass"),
+                let seconds = line.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
+            {
+                stage.pass(.seconds(seconds))
+                answers += stage.takeAnswers().map { "answer to \($0.number):\n" + Self.text($0.1, to: .get) }
+            }
+        }
+        guard let first = lines.popFirst() else { return answers.joined(separator: "\n\n") }
+        let parts = first.split(separator: " ", maxSplits: 1).map(String.init)
+        let method = try #require(HTTPRequest.Method(parts[0]))
+        var request = Request(method: method, target: Self.filled(parts[1], last), client: client)
+        while let line = lines.popFirst(), !line.isEmpty {
+            let sides = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            let name = try #require(HTTPField.Name(sides[0]))
+            request.fields.append(HTTPField(name: name, value: Self.filled(sides[1], last)))
+        }
+        request.body = Array(Self.filled(lines.joined(separator: "\n"), last).utf8)
+        switch stage.receive(request) {
+        case (_, let response?):
+            last = response.fields
+            answers.append(Self.text(response, to: method))
+        case (let number, nil): answers.append("(request \(number) waits)")
+        }
+        for (number, response) in stage.takeAnswers() {
+            answers.append("answer to \(number):\n" + Self.text(response, to: .get))
+        }
+        return answers.joined(separator: "\n\n")
+    }
+
+    private static func filled(_ text: String, _ fields: HTTPFields) -> String {
+        text.replacingOccurrences(of: "$etag", with: fields[.eTag] ?? "$etag")
+            .replacingOccurrences(of: "$cursor", with: fields[.stateCursor] ?? "$cursor")
+    }
+
+    /// What `curl -i` shows, without the fields that the transport adds.
+    private static func text(_ response: Response, to method: HTTPRequest.Method) -> String {
+        var text = "\(response.status.code) \(response.status.reasonPhrase)\n"
+        for field in response.fields { text += "\(field.name.rawName): \(field.value)\n" }
+        let isBodiless = method == .head || [204, 304].contains(response.status.code)
+        if !isBodiless, !response.body.isEmpty { text += "\n" + String(decoding: response.body, as: UTF8.self) }
+        return text.trimmingCharacters(in: .newlines)
+    }
+}
+
+extension Stage.Setting {
+    fileprivate mutating func set(_ line: String) throws {
+        let words = line.dropFirst(2).split(whereSeparator: { $0 == " " || $0 == "," }).map(String.init)
+        let numbers = words.compactMap { Int($0) }
+        switch words.prefix(2).joined(separator: " ") {
+        case "history of": limits.historyCommitsMax = try #require(numbers.first)
+        case "keys for":
+            limits.idempotencyLifetime = .seconds(try #require(numbers.first))
+            contract.idempotencyLifetime = limits.idempotencyLifetime
+        case let start where start.hasPrefix("keys"): limits.idempotencyKeysMax = try #require(numbers.first)
+        case let start where start.hasPrefix("version"): version = Version(try #require(numbers.first))
+        case let start where start.hasPrefix("depth"): contract.depthMax = try #require(numbers.first)
+        case let start where start.hasPrefix("batches"): contract.batchActionsMax = try #require(numbers.last)
+        case let start where start.hasPrefix("waiters"):
+            watches = WatchLimits(
+                watchesMax: try #require(numbers.first), watchesPerClientMax: try #require(numbers.last))
+        case let start where start.hasPrefix("from"): break
+        default: throw Problem(.badRequest, "stage-direction", "\(line) is not understood")
+        }
+    }
+}
+
+extension Transcript {
+    static let names = [
+        "at-least", "batches", "bulk-loads", "changes", "conditional-reads", "conditions", "descriptions", "dispatch",
+        "derived-stores", "dry-runs", "following", "idempotency", "idempotency-limit", "keyed", "lost-cursors",
+        "methods", "past-versions",
+        "preferences", "reading",
+        "refused-bodies", "stopping", "streams", "views", "waiter-caps", "waiting",
+    ]
+}
+
+@Suite("Transcripts")
+struct TranscriptTests {
+    /// With `REWRITE_TRANSCRIPTS=1` in the environment the files are written anew, for a person to read the difference.
+    private static let isRewriting = ProcessInfo.processInfo.environment["REWRITE_TRANSCRIPTS"] == "1"
+
+    @Test("the interface answers as its transcripts say", arguments: Transcript.names)
+    func play(name: String) throws {
+        let source = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Transcripts/\(name).txt")
+        let file = Self.isRewriting ? source : try Self.folder().appending(path: "\(name).txt")
+        let written = Transcript(try String(contentsOf: file, encoding: .utf8))
+
+        let played = try written.played()
+
+        guard !Self.isRewriting else { return try played.text.write(to: source, atomically: true, encoding: .utf8) }
+        for (number, (expected, actual)) in zip(written.exchanges, played.exchanges).enumerated() {
+            #expect(actual.answer == expected.answer, "exchange \(number + 1) of \(name).txt: \(expected.request)")
+        }
+    }
+
+    @Test("every transcript is played")
+    func listed() throws {
+        let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder().path)
+
+        #expect(Set(files) == Set(Transcript.names.map { "\($0).txt" }))
+    }
+
+    private static func folder() throws -> URL {
+        try #require(Bundle.module.url(forResource: "Transcripts", withExtension: nil))
+    }
+}

@@ -1,0 +1,35 @@
+@testable import StateStore
+
+/// A journal in memory that asks a test before it appends: what the test throws is what a disk would do.
+final class HookedJournal: Journal {
+    private let memory: MemoryJournal
+    private let hook: @Sendable ([Commit]) throws -> Void
+
+    init(_ hook: @escaping @Sendable ([Commit]) throws -> Void) {
+        memory = MemoryJournal(Array("{}".utf8))
+        self.hook = hook
+    }
+
+    func append(_ commits: [Commit], after version: Version) -> AppendResult {
+        do {
+            try hook(commits)
+            return memory.append(commits, after: version)
+        } catch {
+            return .unknown
+        }
+    }
+
+    func commits(after version: Version, through last: Version, limit: Int) -> [Commit] {
+        memory.commits(after: version, through: last, limit: limit)
+    }
+    func page(_ query: ChangesQuery, latest: Cursor) -> ChangesPage? { memory.page(query, latest: latest) }
+    func commit(version: Version) -> Commit? { memory.commit(version: version) }
+    func commit(id: String) -> Commit? { memory.commit(id: id) }
+    func state(at version: Version) throws -> [UInt8]? { try memory.state(at: version) }
+    func oldestState() -> Version { memory.oldestState() }
+    func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
+    func follow(_ appended: @escaping @Sendable () -> Void) {}
+    var failure: String? { memory.failure }
+    func probe() {}
+    func close(_ snapshot: any AnySnapshot) {}
+}

@@ -1,0 +1,118 @@
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("Following changes")
+struct FollowingTests {
+    private func page(_ following: Following) throws -> ChangesPage {
+        guard case .page(let page) = following else { throw Unexpected(following: "\(following)") }
+        return page
+    }
+
+    private struct Unexpected: Error { let following: String }
+
+    @Test("a follower gets what comes after its position, at once or when it comes")
+    func follow() throws {
+        var published = try Published()
+        published.commit(Sample.Add(amount: 1))
+        published.commit(Sample.Add(amount: 2))
+
+        let page = try page(published.watches.follow(ChangesQuery(since: 1), as: 1).0)
+        let (nothing, waiting) = published.watches.follow(ChangesQuery(since: 2), as: 1)
+        let wakes = published.commit(Sample.Add(amount: 1), Sample.Add(amount: 1))
+
+        #expect(page.commits.map(\.version) == [2])
+        guard case .nothing = nothing, case .parked = waiting else { Issue.record("\(nothing) \(waiting)"); return }
+        #expect(wakes.map { $0.page?.commits.map(\.version) } == [[3, 4]])
+        #expect(wakes.first?.page?.next == 4)
+    }
+
+    @Test("a follower is woken only by what passes its filter, and still goes on from what was examined")
+    func filters() throws {
+        var published = try Published()
+        _ = published.watches.follow(ChangesQuery(since: 0, filter: ChangesFilter(path: "/items")), as: 1)
+        _ = published.watches.follow(ChangesQuery(since: 0, filter: ChangesFilter(types: ["items/remove"])), as: 2)
+
+        let first = published.commit(Sample.Add(amount: 1))
+        let second = published.commit(Sample.Put(id: 1, name: "a"), Sample.Add(amount: 1))
+
+        #expect(first.isEmpty)
+        #expect(second.map(\.numbers) == [[1]])
+        #expect(second.first?.page?.commits.map(\.version) == [2])
+        #expect(second.first?.page?.next == 3)
+        guard case .latest(let latest)? = published.watches.leave(2)?.news else { Issue.record("2 has left"); return }
+        #expect(latest.version == 3)
+    }
+
+    @Test("a follower far behind waits only from the newest version on, with those who stand there")
+    func behind() throws {
+        var published = try Published()
+        published.commit(Sample.Add(amount: 1))
+        let filter = ChangesFilter(path: "/items")
+        _ = published.watches.follow(ChangesQuery(since: 0, filter: filter), as: 1)
+        _ = published.watches.follow(ChangesQuery(since: 1, filter: filter), as: 2)
+
+        let wakes = published.commit(Sample.Put(id: 1, name: "a"))
+
+        #expect(wakes.map { Set($0.numbers) } == [[1, 2]])
+    }
+
+    @Test("more than the limit in one turn: the first part, and that there is more")
+    func limit() throws {
+        var published = try Published()
+        _ = published.watches.follow(ChangesQuery(since: 0, limit: 2), as: 1)
+
+        let wakes = published.commit(Sample.Add(amount: 1), Sample.Add(amount: 1), Sample.Add(amount: 1))
+
+        #expect(wakes.first?.page?.commits.map(\.version) == [1, 2])
+        #expect(wakes.first?.page?.next == 2)
+        #expect(wakes.first?.page?.isMore == true)
+    }
+
+    @Test("a position above the newest belongs to another history: nobody waits at it")
+    func above() throws {
+        let published = try Published()
+
+        let (following, _) = published.watches.follow(ChangesQuery(since: 1), as: 1)
+
+        guard case .aboveLatest(let head) = following else { Issue.record("\(following)"); return }
+        #expect(head.version == 0)
+        #expect(published.hub.watchesCount == 0)
+    }
+
+    @Test(
+        "without a journal, what is out of memory is expired",
+        arguments: [(2, false), (3, true), (4, true), (5, true)] as [(Version, Bool)])
+    func expired(since: Version, isKept: Bool) throws {
+        var published = try Published(limits: StoreLimits(historyCommitsMax: 2))
+        for _ in 0..<5 { published.commit(Sample.Add(amount: 1)) }
+
+        let following = published.hub.following(ChangesQuery(since: since))
+
+        #expect(published.hub.bounds.oldest == 3)
+        guard !isKept else {
+            if case .expired = following { Issue.record("\(since) is kept") }
+            return
+        }
+        guard case .expired(oldest: 3, let head) = following else { Issue.record("\(following)"); return }
+        #expect(head.version == 5)
+    }
+
+    @Test("with a journal, what is out of memory is in it, until the journal drops it")
+    func journal() throws {
+        var published = try Published(limits: StoreLimits(historyCommitsMax: 2), journalOldest: 0)
+        for _ in 0..<5 { published.commit(Sample.Add(amount: 1)) }
+
+        let (before, _) = published.watches.follow(ChangesQuery(since: 2), as: 1)
+        published.hub.journalBegins(at: 3)
+        let (after, _) = published.watches.follow(ChangesQuery(since: 2), as: 1)
+        let kept = try page(published.watches.follow(ChangesQuery(since: 3), as: 1).0)
+
+        guard case .inJournal(let head) = before else { Issue.record("\(before)"); return }
+        #expect(head.version == 5)
+        guard case .expired(oldest: 3, _) = after else { Issue.record("\(after)"); return }
+        #expect(kept.commits.map(\.version) == [4, 5])
+        #expect(published.hub.watchesCount == 0)
+    }
+}

@@ -1,0 +1,146 @@
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("Selection index")
+struct SelectionIndexTests {
+    private static let counter = Selection.pointer("/counter")
+    private static let old = Encoded(Array("1".utf8))
+    private static let new = Encoded(Array("2".utf8))
+
+    private func index(viewReads: [String: [JSONPointer]] = [:]) -> SelectionIndex { .init(viewReads: viewReads) }
+
+    @Test(
+        "a change finds the watched selections that overlap it",
+        arguments: ["", "/counter", "/counter/value"] as [JSONPointer])
+    func touched(pointer: JSONPointer) {
+        var index = index()
+        index.insert(1, at: Self.counter)
+        index.insert(2, at: .pointer("/tasks"))
+
+        index.invalidate(touchedBy: [pointer])
+
+        #expect(index.dirty.contains(Self.counter))
+        #expect(index.dirty.contains(.pointer("/tasks")) == pointer.tokens.isEmpty)
+    }
+
+    @Test("a view is found by what it reads, and one that says nothing by everything")
+    func views() {
+        var index = index(viewReads: ["open": ["/tasks/entities", "/tasks/ids"]])
+        index.insert(1, at: .view("open"))
+        index.insert(2, at: .view("all"))
+
+        index.invalidate(touchedBy: ["/tasks/ids/0"])
+        #expect(index.beginEncoding() == [.view("open"), .view("all")])
+        index.invalidate(touchedBy: ["/counter"])
+        #expect(index.beginEncoding() == [.view("all")])
+    }
+
+    @Test("a value is compared once, and one that is older than the last is compared with nothing")
+    func order() {
+        var index = index()
+        index.insert(1, at: Self.counter)
+        index.invalidate(touchedBy: ["/counter"])
+        _ = index.beginEncoding()
+
+        #expect(index.endEncoding(Self.counter, Self.new, at: 7) == [1])
+        #expect(index.endEncoding(Self.counter, Self.old, at: 6) == [])
+        #expect(index.encoded(Self.counter)?.tag == Self.new.tag)
+    }
+
+    @Test("a value that has changed while it was encoded is not current")
+    func changedMeanwhile() {
+        var index = index()
+        index.insert(1, at: Self.counter)
+        index.invalidate(touchedBy: ["/counter"])
+        _ = index.beginEncoding()
+        index.invalidate(touchedBy: ["/counter"])
+
+        let compared = index.endEncoding(Self.counter, Self.old, at: 1)
+
+        #expect(compared == [1])
+        #expect(index.encoded(Self.counter) == nil)
+        #expect(index.isPending(Self.counter))
+    }
+
+    @Test("a value that no watch looks at is kept until it may have changed")
+    func idle() {
+        var index = index()
+        index.note(Self.old, for: Self.counter)
+
+        #expect(index.encoded(Self.counter)?.tag == Self.old.tag)
+        index.invalidate(touchedBy: ["/counter/value"])
+        #expect(index.encoded(Self.counter) == nil)
+        #expect(index.dirty.isEmpty)
+    }
+
+    @Test("the values that no watch looks at are bounded in number, those of watches are kept")
+    func bounded() {
+        var index = index()
+        index.insert(1, at: Self.counter)
+        index.note(Self.old, for: Self.counter)
+
+        for number in 0..<10_000 { index.note(Self.old, for: .pointer(JSONPointer(["idle", "\(number)"]))) }
+
+        let kept = (0..<10_000).count { index.encoded(.pointer(JSONPointer(["idle", "\($0)"]))) != nil }
+        #expect((1...4097).contains(kept))
+        #expect(index.watches(at: Self.counter) == [1])
+        #expect(index.encoded(Self.counter) != nil)
+    }
+
+    @Test("the last watch to leave takes its selection along")
+    func leave() {
+        var index = index()
+        index.insert(1, at: Self.counter)
+        index.insert(2, at: Self.counter)
+
+        index.remove(1, at: Self.counter)
+        index.invalidate(touchedBy: ["/counter"])
+        #expect(index.dirty == [Self.counter])
+        index.remove(2, at: Self.counter)
+
+        #expect(index.dirty.isEmpty)
+        index.invalidate(touchedBy: [.root])
+        #expect(index.dirty.isEmpty)
+    }
+
+    @Test("two spellings of one accented key are two selections")
+    func spelling() {
+        var index = index()
+        index.note(Self.old, for: .pointer(JSONPointer(["\u{E9}"])))
+
+        #expect(index.encoded(.pointer(JSONPointer(["e\u{301}"]))) == nil)
+    }
+}
+
+@Suite("Version index")
+struct VersionIndexTests {
+    @Test("the watches of a version and of older ones are reached together, in the order of their IDs")
+    func reached() {
+        var index = VersionIndex()
+        index.insert(3, at: 5)
+        index.insert(1, at: 7)
+        index.insert(2, at: 5)
+        index.insert(4, at: 8)
+        index.remove(3, at: 5)
+
+        #expect(!index.isReached(4))
+        #expect(index.isReached(5))
+        #expect(index.takeReached(7) == [1, 2])
+        #expect(!index.isReached(7))
+        #expect(index.takeReached(8) == [4])
+    }
+
+    @Test("versions of clients that have gone do not pile up")
+    func sweep() {
+        var index = VersionIndex()
+        for version in 1...100_000 as ClosedRange<Version> {
+            index.insert(version, at: version)
+            index.remove(version, at: version)
+        }
+
+        #expect(index.versionsCount <= 1025)
+        #expect(index.takeReached(.max).isEmpty)
+    }
+}

@@ -1,0 +1,283 @@
+import Dispatch
+import Synchronization
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("Waiting for a selection")
+struct SelectionWaitingTests {
+    private static let count = Selection.pointer("/count")
+    private static let items = Selection.pointer("/items/entities")
+
+    @Test("a waiter is woken by other content, with the value and the cursor of one instant")
+    func woken() throws {
+        var published = try Published()
+        let parking = try published.watches.park(
+            1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
+
+        let wakes = published.commit(Sample.Add(amount: 2))
+
+        #expect(parking.name == "parked")
+        #expect(wakes.map(\.numbers) == [[1]])
+        #expect(text(wakes.first?.reading?.encoded?.bytes) == #"{"value":2}"#)
+        #expect(wakes.first?.reading?.cursor.version == 1)
+        #expect(published.hub.watchesCount == 0)
+    }
+
+    @Test("a waiter on another selection stays parked")
+    func elsewhere() throws {
+        var published = try Published()
+        _ = try published.watches.park(1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
+
+        let wakes = published.commit(Sample.Put(id: 1, name: "a"))
+
+        #expect(wakes.isEmpty)
+        #expect(published.hub.watchesCount == 1)
+    }
+
+    @Test("a commit that leaves the bytes as they are does not wake, though it touches the place")
+    func unchanged() throws {
+        var published = try Published()
+        published.commit(Sample.Put(id: 1, name: "a"))
+        _ = try published.watches.park(1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
+        _ = try published.watches.park(
+            2, client: "a", at: .view("items.names"), until: .otherThan(published.tag(.view("items.names"))))
+
+        let wakes = [published.commit(Sample.Add(amount: 0)), published.commit(Sample.Put(id: 1, name: "a"))]
+
+        #expect(wakes.map(\.count) == [0, 0])
+    }
+
+    @Test("A that became B wakes, and so does B that became A again")
+    func backAndForth() throws {
+        var published = try Published()
+        let tagOfA = try published.tag(Self.count)
+        _ = try published.watches.park(1, client: "a", at: Self.count, until: .otherThan(tagOfA))
+
+        let toB = published.commit(Sample.Add(amount: 5))
+        let parkedAtB = try published.watches.park(
+            1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
+        let parkedAtA = try published.watches.park(2, client: "a", at: Self.count, until: .otherThan(tagOfA))
+        let toA = published.commit(Sample.Add(amount: -5))
+
+        #expect(toB.map(\.numbers) == [[1]])
+        #expect(parkedAtB.name == "parked")
+        #expect(parkedAtA.name == "ready")
+        #expect(toA.map(\.numbers) == [[1]])
+    }
+
+    @Test("A, B, A within one turn is invisible")
+    func coalesced() throws {
+        var published = try Published()
+        _ = try published.watches.park(1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
+
+        let wakes = published.commit(Sample.Add(amount: 5), Sample.Add(amount: -5))
+
+        #expect(wakes.isEmpty)
+        #expect(published.hub.latest.cursor.version == 2)
+    }
+
+    @Test("a value that is gone wakes with nothing")
+    func vanished() throws {
+        var published = try Published()
+        let item = Selection.pointer("/items/entities/1")
+        published.commit(Sample.Put(id: 1, name: "a"))
+        _ = try published.watches.park(1, client: "a", at: item, until: .otherThan(published.tag(item)))
+        _ = try published.watches.park(2, client: "a", at: item, until: .otherThan(.any))
+
+        let wakes = published.commit(Sample.Remove(id: 1))
+
+        #expect(Set(wakes.flatMap(\.numbers)) == [1, 2])
+        #expect(wakes.allSatisfy { $0.reading != nil && $0.reading?.encoded == nil })
+    }
+
+    @Test("where there is nothing, nobody waits", arguments: [TagSet.any, .tags(["x"])])
+    func absent(tags: TagSet) throws {
+        let published = try Published()
+
+        let parking = try published.watches.park(
+            1, client: "a", at: .pointer("/items/entities/9"), until: .otherThan(tags))
+
+        #expect(parking.name == "ready")
+        #expect(published.hub.watchesCount == 0)
+    }
+
+    @Test("those who wait for the same get one group with one encoding, in a change of a part or of the whole")
+    func groups() throws {
+        var published = try Published()
+        for token in 1...3 {
+            _ = try published.watches.park(
+                token, client: "a", at: Self.items, until: .otherThan(published.tag(Self.items)))
+        }
+        _ = try published.watches.park(4, client: "a", at: .pointer(""), until: .otherThan(published.tag(.pointer(""))))
+        _ = try published.watches.park(
+            5, client: "a", at: .view("items.names"), until: .otherThan(published.tag(.view("items.names"))))
+
+        let wakes = published.commit(Sample.Put(id: 1, name: "a"))
+
+        #expect(Set(wakes.map { Set($0.numbers) }) == [[1, 2, 3], [4], [5]])
+    }
+
+    @Test("a waiter that leaves is not woken, and is given back as it was registered")
+    func leave() throws {
+        var published = try Published()
+        _ = try published.watches.park(1, client: "a", at: Self.count, until: .otherThan(.any))
+
+        let left = published.watches.leave(1)
+        let again = published.watches.leave(1)
+        let wakes = published.commit(Sample.Add(amount: 1))
+
+        #expect(left?.numbers == [1])
+        #expect(left?.action == .answerTimedOut)
+        #expect(again == nil)
+        #expect(wakes.isEmpty)
+        #expect(published.hub.watchesCount == 0)
+    }
+
+    @Test("all watches end together, whatever they wait for")
+    func drain() throws {
+        var published = try Published()
+        _ = try published.watches.park(1, client: "a", at: Self.count, until: .otherThan(.any))
+        _ = published.watches.park(2, client: "a", until: 7)
+        _ = published.watches.follow(ChangesQuery(since: 0), as: 3, client: "b")
+
+        published.hub.drain(published.hub.watchIDs)
+
+        let left = published.watches.log.takeAll()
+        #expect(left.flatMap(\.numbers) == [1, 2, 3])
+        #expect(left.allSatisfy { $0.action == .answerTimedOut })
+        #expect(published.hub.watchesCount == 0)
+        #expect(published.commit(Sample.Add(amount: 1)).isEmpty)
+    }
+
+    @Test(
+        "those who park while commits come are woken or told at once: nobody sleeps through a change", arguments: 0..<5)
+    func race(round: Int) throws {
+        let store = try Store.sample()
+        let watches = HubDriver(hub: store.hub)
+        let parked = Collection<(token: Int, tag: String)>()
+
+        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+            for number in 0..<200 {
+                guard thread > 0 else {
+                    _ = store.submitNow(.of(Sample.Add(amount: 1)))
+                    continue
+                }
+                let token = thread * 1000 + number
+                guard let encoded = Self.value(of: Self.count, in: store.hub) else { continue }
+                if Self.isParked(token, until: encoded.tag, watches) { parked.add((token, encoded.tag)) }
+            }
+        }
+
+        let last = try #require(try store.hub.read(Self.count).encoded).tag
+        // What has been published is compared behind the turns: when nobody is left that waits for older content, it is done.
+        let known = Dictionary(uniqueKeysWithValues: parked.values)
+        var woken: [Int] = []
+        repeat {
+            woken += watches.log.takeAll().flatMap(\.numbers)
+        } while woken.count < known.count { $0.value != last }
+        let sleeping = known.filter { watches.leave($0.key) != nil }
+        woken += watches.log.takeAll().flatMap(\.numbers)
+        #expect(sleeping.values.allSatisfy { $0 == last })
+        #expect(woken.count + sleeping.count == known.count)
+        #expect(Set(woken).count == woken.count)
+    }
+
+    private static func value(of selection: Selection, in hub: WatchHub) -> Encoded? {
+        do { return try hub.read(selection).encoded } catch { return nil }
+    }
+
+    private static func isParked(_ token: Int, until tag: String, _ watches: HubDriver) -> Bool {
+        do {
+            return try watches.park(token, client: "a", at: count, until: .otherThan(.tags([tag]))).name == "parked"
+        } catch {
+            return false
+        }
+    }
+}
+
+@Suite("Waiting for a version")
+struct VersionWaitingTests {
+    @Test(
+        "a version that is there is ready, one that is not is waited for, and a later one will do", arguments: [1, 2])
+    func version(commits: Int) throws {
+        var published = try Published()
+        published.commit(Sample.Add(amount: 1))
+
+        let (ready, parked) = (
+            published.watches.park(1, client: "a", until: 1), published.watches.park(2, client: "a", until: 2)
+        )
+        let wakes =
+            commits == 1
+            ? published.commit(Sample.Add(amount: 1)) : published.commit(Sample.Add(amount: 1), Sample.Add(amount: 1))
+
+        #expect(ready.name == "ready")
+        #expect(parked.name == "parked")
+        #expect(wakes.map(\.numbers) == [[2]])
+    }
+
+    @Test("a version further on is still waited for")
+    func further() throws {
+        var published = try Published()
+        _ = published.watches.park(1, client: "a", until: 3)
+
+        let wakes = [
+            published.commit(Sample.Add(amount: 1)), published.commit(Sample.Add(amount: 1)),
+            published.commit(Sample.Add(amount: 1)),
+        ]
+
+        #expect(wakes.map { $0.flatMap(\.numbers) } == [[], [], [1]])
+    }
+}
+
+@Suite("Caps of waiters")
+struct WaiterCapsTests {
+    @Test(
+        "the share of a client, the share of all, and a place that becomes free",
+        arguments: ["selection", "version", "changes"])
+    func caps(kind: String) throws {
+        var published = try Published(watchLimits: WatchLimits(watchesMax: 3, watchesPerClientMax: 2))
+        func park(_ token: Int, _ client: String) throws -> String {
+            switch kind {
+            case "selection":
+                try published.watches.park(
+                    token, client: client, at: .pointer("/count"), until: .otherThan(.any)
+                ).name
+            case "version": published.watches.park(token, client: client, until: 9).name
+            default:
+                published.watches.follow(
+                    ChangesQuery(since: 0, filter: ChangesFilter(types: ["x"])), as: token, client: client
+                ).1.name
+            }
+        }
+
+        let first = [
+            try park(1, "a"), try park(2, "a"), try park(3, "a"), try park(4, "b"), try park(5, "b"), try park(6, "c"),
+        ]
+        let left = published.watches.leave(1)
+        let second = [try park(7, "a"), try park(8, "c")]
+
+        #expect(
+            first == [
+                "parked", "parked", "refused(StateStore.WatchRefusal.client)", "parked",
+                "refused(StateStore.WatchRefusal.all)", "refused(StateStore.WatchRefusal.all)",
+            ])
+        #expect(left != nil)
+        #expect(second == ["parked", "refused(StateStore.WatchRefusal.all)"])
+        published.commit(Sample.Add(amount: 1))
+    }
+
+    @Test("who is woken leaves a place, and one place only")
+    func woken() throws {
+        var published = try Published(watchLimits: WatchLimits(watchesMax: 9, watchesPerClientMax: 2))
+        _ = published.watches.follow(ChangesQuery(since: 0), as: 1, client: "a")
+        _ = published.watches.park(2, client: "a", until: 9)
+
+        published.commit(Sample.Add(amount: 1))
+        let parkings = [3, 4].map { published.watches.park($0, client: "a", until: 9).name }
+
+        #expect(parkings == ["parked", "refused(StateStore.WatchRefusal.client)"])
+        #expect(published.hub.watchesCount == 2)
+    }
+}

@@ -1,0 +1,314 @@
+import TestSupport
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+/// What can happen to a watch.
+private enum Event: CaseIterable {
+    case published, published2, prepared, decided, rejected, completed, deadline, timer, writable, silent, hungUp,
+        draining
+
+    /// Lets the event happen.
+    func happen(to watch: inout Watch, at now: Instant) -> Watch.Action {
+        switch self {
+        case .published: return watch.published(6, at: now)
+        case .published2: return watch.published(7, hasMore: true, at: now)
+        case .prepared: return watch.prepared(.next, 6, hasMore: false, at: now)
+        case .decided:
+            return watch.decided(.committed(Receipt(version: 6, id: "a", isChange: true, isReplay: false)))
+        case .rejected: return watch.decided(.nothingCommitted)
+        case .completed: return watch.completed()
+        case .deadline: return watch.deadline()
+        case .timer: return watch.timer(at: now)
+        case .writable: return watch.writable(at: now)
+        case .silent: return watch.silent(lookedAt: 6, at: now)
+        case .hungUp:
+            watch.hungUp()
+            return .nothing
+        case .draining: return watch.draining()
+        }
+    }
+}
+
+extension Watch {
+    fileprivate static func sample(
+        isStream: Bool, state: State, subject: Subject = .changes(ChangesFilter(), limit: 100, weightMax: 1 << 20),
+        debounce: Duration? = nil
+    ) -> Watch {
+        let (log, request) = (DeliveryLog(), DeliveryLog.Request(1))
+        var watch =
+            isStream
+            ? Watch(
+                stream: 1, client: "a", receiver: log, request: request, subject: subject, position: 5, reset: nil,
+                debounce: debounce, endsAt: Instant(nanoseconds: 0) + .seconds(900))
+            : Watch(
+                1, client: "a", receiver: log, request: request, subject: subject, position: 5, debounce: debounce)
+        watch.state = state
+        if isStream { (watch.isBehind, watch.chunk) = (false, .next) }
+        return watch
+    }
+}
+
+@Suite("A watch")
+struct WatchTests {
+    private static let now = Instant(nanoseconds: 1_000_000_000)
+
+    /// Each state and event of a wait that is answered once: the state after it, and what has to be done.
+    private static let once: [(Watch.State, Event, Watch.State, Watch.Action)] = [
+        (.preparing, .published, .preparing, .nothing), (.preparing, .published2, .preparing, .nothing),
+        (.preparing, .prepared, .done, .answer), (.preparing, .decided, .preparing, .nothing),
+        (.preparing, .rejected, .done, .answer), (.preparing, .completed, .done, .answer),
+        (.preparing, .deadline, .done, .answerTimedOut), (.preparing, .timer, .preparing, .nothing),
+        (.preparing, .writable, .preparing, .nothing), (.preparing, .silent, .preparing, .nothing),
+        (.preparing, .hungUp, .done, .nothing), (.preparing, .draining, .done, .answerTimedOut),
+
+        (.parked, .published, .done, .answer), (.parked, .published2, .done, .answer),
+        (.parked, .prepared, .parked, .nothing), (.parked, .decided, .parked, .nothing),
+        (.parked, .rejected, .done, .answer), (.parked, .completed, .done, .answer),
+        (.parked, .deadline, .done, .answerTimedOut), (.parked, .timer, .parked, .nothing),
+        (.parked, .writable, .parked, .nothing), (.parked, .silent, .parked, .nothing),
+        (.parked, .hungUp, .done, .nothing), (.parked, .draining, .done, .answerTimedOut),
+
+        (.debouncing, .published, .debouncing, .nothing), (.debouncing, .published2, .debouncing, .nothing),
+        (.debouncing, .prepared, .debouncing, .nothing), (.debouncing, .decided, .debouncing, .nothing),
+        (.debouncing, .rejected, .done, .answer), (.debouncing, .completed, .done, .answer),
+        (.debouncing, .deadline, .done, .answer), (.debouncing, .timer, .done, .answer),
+        (.debouncing, .writable, .debouncing, .nothing), (.debouncing, .silent, .debouncing, .nothing),
+        (.debouncing, .hungUp, .done, .nothing), (.debouncing, .draining, .done, .answer),
+    ]
+
+    /// The same of a stream that has been sent something before.
+    private static let stream: [(Watch.State, Event, Watch.State, Watch.Action)] = [
+        (.preparing, .published, .preparing, .nothing), (.preparing, .published2, .preparing, .nothing),
+        (.preparing, .prepared, .sending, .send(.next)), (.preparing, .deadline, .done, .end),
+        (.preparing, .timer, .preparing, .nothing), (.preparing, .writable, .preparing, .nothing),
+        (.preparing, .silent, .preparing, .nothing), (.preparing, .hungUp, .done, .nothing),
+        (.preparing, .draining, .done, .end),
+
+        (.parked, .published, .sending, .send(.next)), (.parked, .published2, .sending, .send(.next)),
+        (.parked, .prepared, .parked, .nothing), (.parked, .deadline, .done, .end),
+        (.parked, .timer, .parked, .nothing), (.parked, .writable, .parked, .nothing),
+        (.parked, .silent, .sending, .heartbeat(movedTo: 6)), (.parked, .hungUp, .done, .nothing),
+        (.parked, .draining, .done, .end),
+
+        (.debouncing, .published, .debouncing, .nothing), (.debouncing, .published2, .debouncing, .nothing),
+        (.debouncing, .prepared, .debouncing, .nothing), (.debouncing, .deadline, .done, .end),
+        (.debouncing, .timer, .sending, .look), (.debouncing, .writable, .debouncing, .nothing),
+        (.debouncing, .silent, .debouncing, .nothing), (.debouncing, .hungUp, .done, .nothing),
+        (.debouncing, .draining, .done, .end),
+
+        (.sending, .published, .sending, .nothing), (.sending, .published2, .sending, .nothing),
+        (.sending, .prepared, .sending, .nothing), (.sending, .deadline, .done, .end),
+        (.sending, .timer, .sending, .nothing), (.sending, .writable, .parked, .nothing),
+        (.sending, .silent, .sending, .nothing), (.sending, .hungUp, .done, .nothing),
+        (.sending, .draining, .sending, .nothing),
+    ]
+
+    @Test(
+        "each event of a wait that is answered once leads from each state where the table says", arguments: once.indices
+    )
+    func waits(row: Int) {
+        let (before, event, after, expected) = Self.once[row]
+        var watch = Watch.sample(isStream: false, state: before)
+
+        let action = event.happen(to: &watch, at: Self.now)
+
+        #expect(watch.state == after, "\(before) \(event)")
+        #expect(action == expected, "\(before) \(event)")
+    }
+
+    @Test("each event of a stream leads from each state where the table says", arguments: stream.indices)
+    func streams(row: Int) {
+        let (before, event, after, expected) = Self.stream[row]
+        var watch = Watch.sample(isStream: true, state: before)
+
+        let action = event.happen(to: &watch, at: Self.now)
+
+        #expect(watch.state == after, "\(before) \(event)")
+        #expect(action == expected, "\(before) \(event)")
+    }
+
+    @Test("nothing happens to a watch that is done", arguments: [false, true])
+    func done(isStream: Bool) {
+        for event in Event.allCases {
+            var watch = Watch.sample(isStream: isStream, state: .done)
+
+            let action = event.happen(to: &watch, at: Self.now)
+
+            #expect(watch.state == .done, "\(event)")
+            #expect(action == .nothing, "\(event)")
+        }
+    }
+
+    @Test("the tables have each pair of a state and an event")
+    func complete() {
+        let pairs = { (rows: [(Watch.State, Event, Watch.State, Watch.Action)]) in Set(rows.map { "\($0.0) \($0.1)" }) }
+        let ofOnce: [Watch.State] = [.preparing, .parked, .debouncing]
+        let ofStreams: [Watch.State] = [.preparing, .parked, .debouncing, .sending]
+        // A stream waits for no action and no cascade.
+        let events = Event.allCases.filter { ![.decided, .rejected, .completed].contains($0) }
+
+        #expect(pairs(Self.once) == Set(ofOnce.flatMap { state in Event.allCases.map { "\(state) \($0)" } }))
+        #expect(pairs(Self.stream) == Set(ofStreams.flatMap { state in events.map { "\(state) \($0)" } }))
+    }
+
+    @Test("what is not newer than the position is no news", arguments: [false, true])
+    func stale(isStream: Bool) {
+        var watch = Watch.sample(isStream: isStream, state: .parked)
+
+        #expect(watch.published(5, at: Self.now) == .nothing)
+        #expect(watch.state == .parked)
+    }
+
+    @Test("a wait that is debounced starts a timer and keeps its position, from which it is answered")
+    func debounced() {
+        var watch = Watch.sample(isStream: false, state: .parked, debounce: .milliseconds(50))
+
+        #expect(watch.published(6, at: Self.now) == .startTimer(.milliseconds(50)))
+        #expect(watch.state == .debouncing)
+        #expect(watch.position == 5)
+        #expect(watch.timer(at: Self.now) == .answer)
+    }
+
+    @Test("a stream that is debounced waits behind each chunk, but not where there is more to be had at once")
+    func debouncedStream() {
+        var watch = Watch.sample(isStream: true, state: .parked, debounce: .milliseconds(50))
+
+        #expect(watch.published(6, hasMore: true, at: Self.now) == .send(.next))
+        #expect(watch.writable(at: Self.now) == .look)
+        #expect(watch.found(7, hasMore: false, at: Self.now) == .send(.next))
+        #expect(watch.writable(at: Self.now) == .startTimer(.milliseconds(50)))
+        #expect(watch.timer(at: Self.now) == .look)
+    }
+
+    @Test("what is published while a chunk is on its way is looked at when it is written")
+    func behind() {
+        var watch = Watch.sample(isStream: true, state: .parked)
+        _ = watch.published(6, at: Self.now)
+
+        #expect(watch.published(7, at: Self.now) == .nothing)
+        #expect(watch.writable(at: Self.now) == .look)
+        // Something comes between the look and its result.
+        #expect(watch.published(8, at: Self.now) == .nothing)
+        #expect(watch.found(7, hasMore: false, at: Self.now) == .send(.next))
+        #expect(watch.writable(at: Self.now) == .look)
+    }
+
+    @Test("a client is slow when it has had everything and then takes too long for a chunk that leaves it behind")
+    func slow() {
+        var watch = Watch.sample(isStream: true, state: .parked)
+        watch.isLive = true
+        _ = watch.published(6, at: Self.now)
+        _ = watch.published(7, at: Self.now)
+
+        #expect(watch.writable(at: Self.now + Watch.patience + .seconds(1)) == .look)
+        #expect(watch.isSlow)
+
+        var catchingUp = Watch.sample(isStream: true, state: .sending)
+        catchingUp.isBehind = true
+        _ = catchingUp.writable(at: Self.now)
+        _ = catchingUp.found(6, hasMore: true, at: Self.now)
+        _ = catchingUp.writable(at: Self.now + Watch.patience + .seconds(1))
+        #expect(!catchingUp.isSlow)
+    }
+
+    @Test("a stream ends at the end of its life, behind what is on its way")
+    func life() {
+        let late = Instant(nanoseconds: 0) + .seconds(900)
+        var parked = Watch.sample(isStream: true, state: .parked)
+        var sending = Watch.sample(isStream: true, state: .sending)
+        var debouncing = Watch.sample(isStream: true, state: .debouncing)
+
+        #expect(parked.silent(lookedAt: 5, at: late) == .end)
+        #expect(sending.writable(at: late) == .end)
+        #expect(debouncing.timer(at: late) == .end)
+    }
+
+    @Test("a stream that is being sent something when the server stops ends when that is written")
+    func drainingStream() {
+        var watch = Watch.sample(isStream: true, state: .sending)
+
+        #expect(watch.draining() == .nothing)
+        #expect(watch.writable(at: Self.now) == .end)
+        #expect(watch.state == .done)
+    }
+
+    @Test("a heartbeat says how far a stream has come only where that is news")
+    func heartbeat() {
+        var watch = Watch.sample(isStream: true, state: .parked)
+
+        #expect(watch.silent(lookedAt: 5, at: Self.now) == .heartbeat(movedTo: nil))
+        _ = watch.writable(at: Self.now)
+        #expect(watch.silent(lookedAt: 9, at: Self.now) == .heartbeat(movedTo: 9))
+        #expect(watch.position == 9)
+    }
+
+    @Test(
+        "whatever happens in whatever order, an exchange is answered at most once and a stream has one chunk on its way",
+        arguments: 0..<200)
+    func sequences(seed: Int) {
+        var generator = SplitMix(seed: UInt64(seed))
+        let isStream = seed.isMultiple(of: 2)
+        var watch = Watch.sample(
+            isStream: isStream, state: .parked, debounce: seed.isMultiple(of: 3) ? .milliseconds(50) : nil)
+        var (answers, chunksOnTheWay, isTimerSet, hasEnded) = (0, 0, false, false)
+        var newest: Version = 5
+        var sent: Version = 5
+        var now = Self.now
+
+        for _ in 0..<200 where watch.state != .done {
+            now = now + .milliseconds(Int.random(in: 0..<100, using: &generator))
+            var action: Watch.Action
+            switch Int.random(in: 0..<100, using: &generator) {
+            case 0..<45:
+                newest += Version.random(in: 0...2, using: &generator)
+                action = watch.published(newest, at: now)
+            // Only a transport that has something on its way says that it is written.
+            case 45..<75 where chunksOnTheWay == 1:
+                chunksOnTheWay = 0
+                action = watch.writable(at: now)
+            case 75..<90 where isTimerSet:
+                isTimerSet = false
+                action = watch.timer(at: now)
+            case 90..<96: action = watch.silent(lookedAt: newest, at: now)
+            case 96: action = watch.deadline()
+            case 97: action = watch.draining()
+            case 98:
+                watch.hungUp()
+                action = .nothing
+            default: action = .nothing
+            }
+            if action == .look {
+                // As the hub looks: there is something newer, or the stream waits.
+                if newest > sent {
+                    action = watch.found(newest, hasMore: false, at: now)
+                } else {
+                    watch.parks(lookedAt: newest)
+                    action = .nothing
+                }
+            }
+            switch action {
+            case .answer, .answerTimedOut: answers += 1
+            case .send:
+                chunksOnTheWay += 1
+                let position = watch.position ?? 0
+                #expect(position > sent, "seed \(seed): a chunk tells something new")
+                sent = position
+            case .heartbeat(let moved):
+                chunksOnTheWay += 1
+                if let moved { sent = moved }
+            case .startTimer: isTimerSet = true
+            case .end: hasEnded = true
+            case .nothing, .look, .prepare: break
+            }
+            #expect(chunksOnTheWay <= 1, "seed \(seed)")
+            #expect((watch.state == .sending) == (chunksOnTheWay == 1) || watch.state == .done, "seed \(seed)")
+            #expect((watch.state == .debouncing) == isTimerSet || watch.state == .done, "seed \(seed)")
+            if watch.state == .parked { #expect(!watch.isBehind, "seed \(seed): nothing is left behind") }
+        }
+
+        #expect(answers <= 1 && (!isStream || answers == 0), "seed \(seed)")
+        #expect(!hasEnded || watch.state == .done, "seed \(seed)")
+    }
+}
