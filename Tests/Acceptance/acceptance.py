@@ -51,6 +51,7 @@ CHECKS = [
     stopping.stopped_under_load,
     bad_input.bad_bodies,
     bad_input.bad_targets,
+    bad_input.bulk_of_expectations,
     bad_input.lost_cursors,
     bad_input.broken_requests,
     bad_input.too_many_waiters,

@@ -168,4 +168,35 @@ struct ContractTests {
         guard case .follow(let follow) = answer else { Issue.record("\(answer)"); return }
         #expect(follow.limit == given)
     }
+
+    /// The answer to a POST on a stage.
+    private func post(_ body: String, as type: String = "application/json", on stage: Stage) throws -> Response {
+        var request = Request(method: .post, target: "/v1/actions")
+        request.fields[.contentType] = type
+        request.body = Array(body.utf8)
+        guard case .now(let response) = try stage.receive(request) else { throw Problem.ourFault }
+        return response
+    }
+
+    @Test("an actual value above 4096 bytes is left out of a 412, which says its size and tag; lines bring it never")
+    func largeActual() throws {
+        let stage = try Stage()
+        let (title, size) = (String(repeating: "x", count: 5000), 5000 + #"{"done":false,"title":""}"#.utf8.count)
+        _ = try post(#"{"type":"tasks/add","payload":{"id":1,"title":"\#(title)"}}"#, on: stage)
+        let action = #"{"type":"counter/reset","expect":[{"path":"/tasks/entities/1","value":{}}]}"#
+
+        let one = try json(try post(action, on: stage))
+        let many = try post(
+            Array(repeating: action, count: 100).joined(separator: "\n"), as: "application/x-ndjson", on: stage)
+
+        #expect(one[pointer: "/actual"] == nil)
+        #expect(one[pointer: "/actualBytes"] == .integer(Int64(size)))
+        #expect(one[pointer: "/etag"] != nil)
+        #expect(
+            one[pointer: "/detail"]
+                == .string(
+                    "/tasks/entities/1 is not as expected: another value is there, of \(size) bytes, more than this answer shows; nothing was committed"
+                ))
+        #expect(many.body.count < 100 * 500)
+    }
 }
