@@ -52,6 +52,7 @@ CHECKS = [
     bad_input.bad_bodies,
     bad_input.bad_targets,
     bad_input.bulk_of_expectations,
+    bad_input.bulk_of_unknown_types,
     bad_input.lost_cursors,
     bad_input.broken_requests,
     bad_input.too_many_waiters,

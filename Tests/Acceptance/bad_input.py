@@ -1,6 +1,7 @@
 """Checks of what is refused: how it is said, that nothing happened, and that the connection goes on."""
 
 import json
+import select
 import time
 
 from canvas import bulk
@@ -371,6 +372,25 @@ def memory_peak(server):
     """The most memory that a server has had, in bytes."""
     with open(f"/proc/{server.pid}/status") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+
+
+def bulk_of_unknown_types(bench):
+    """8 MB of actions of unknown types, a line each, do not keep /livez waiting."""
+    server = bench.server(data="none")
+    lines = b"".join(action(f"{'tasks/ad' * 7}{number}") + b"\n" for number in range(110_000))
+    with server.client() as client, server.client() as other:
+        client.send(encode_request("POST", "/v1/actions", lines, {"Content-Type": "application/x-ndjson"}))
+        longest = 0
+        while not select.select([client.socket], [], [], 0.02)[0]:
+            begun = time.monotonic()
+            expect_equal(other.get("/livez").status, 200, "the status of /livez")
+            longest = max(longest, time.monotonic() - begun)
+        documents = [json.loads(text) for text in client.receive().body.splitlines()]
+    expect_equal({document["code"] for document in documents}, {"unknown-action"}, "the codes")
+    hints = [number for number, document in enumerate(documents) if "did you mean" in document["detail"]]
+    expect(hints in ([], [0]), "lines with a hint beside the first:", hints[:5])
+    expect(longest < 1.5, "/livez took so many seconds:", longest)
+    return f"{len(lines) / 1e6:.1f} MB, {longest:.2f} s"
 
 
 def lost_cursors(bench):

@@ -178,6 +178,18 @@ struct ContractTests {
         return response
     }
 
+    @Test("of a body with many unknown types, the first fault names near ones and the others the list")
+    func hints() throws {
+        let lines = (0..<5).map { #"{"type":"counter/ad\#($0)"}"# } + [#"{"type":"counter/reset"}"#, #"{"type":"x"}"#]
+
+        let response = try post(lines.joined(separator: "\n"), as: "application/x-ndjson", on: try Stage())
+
+        let answers = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
+        #expect(answers.map { $0.contains("did you mean") } == [true] + Array(repeating: false, count: 6))
+        #expect(
+            answers.map { $0.contains("GET /v1/actions lists them") } == [false, true, true, true, true, false, true])
+    }
+
     @Test("an actual value above 4096 bytes is left out of a 412, which says its size and tag; lines bring it never")
     func largeActual() throws {
         let stage = try Stage()
