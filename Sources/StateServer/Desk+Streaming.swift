@@ -31,8 +31,11 @@ extension Desk {
         if case .refused(let share) = board.enlist(waiter.token, client: exchange.client) {
             return .now(respond(.tooManyWaiters(share), request.requestID))
         }
-        streams.withLock { $0[exchange] = Stream(request, position, endsIn: streamLifetime) }
-        let response = contract.response(to: request, head: position.head, retry: .random(in: 1000...3000))
+        let stream = Stream(request, position, endsIn: streamLifetime)
+        streams.withLock { $0[exchange] = stream }
+        let start = stream.positionAbreast.map { Cursor(position.head.epoch, $0.since) }
+        let response = contract.response(
+            to: request, head: position.head, start: start, retry: .random(in: 1000...3000))
         // Those who came together do not fall silent together.
         return .streaming(response, heartbeat: heartbeat * Double.random(in: 0.75...1))
     }

@@ -75,6 +75,7 @@ CHECKS = [
     stalls.bursts_after_silence,
     stalls.cost_of_catching_up,
     resuming.streams_through_kills,
+    resuming.streams_from_now,
     resuming.streams_into_new_history,
     resuming.ends_of_streams,
     resuming.streams_at_sigterm,

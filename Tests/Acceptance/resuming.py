@@ -108,6 +108,33 @@ def follow_through_kills(bench, server, kills):
     return f"{history.version} commits, {len(receipts)} of them acknowledged"
 
 
+def streams_from_now(bench):
+    """An EventSource with since=now that is cut off before its first event comes back to where it began."""
+    server = bench.server()
+    with server.client() as client:
+        client.commit(add(1))
+        began = client.get("/v1/state").cursor
+        for end_stream in (lambda stream: stream.close(), lambda _: (server.kill(), server.start())):
+            for target in ("/v1/changes?since=now", "/v1/changes?since=now&path=/counter"):
+                stream = open_stream(server, target)
+                wait_until(lambda: not stream.watch(0.05) and stream.reader.retries, "the stream has been opened", 5)
+                expect_equal(stream.reader.last_id, began, "the ID that a stream opens with")
+                end_stream(stream)
+                with server.client() as writer:
+                    receipt = writer.commit(add(1))
+                with open_stream(server, target, stream.reader.last_id) as again:
+                    expect_equal(again.next().id, receipt["cursor"], "the first event after coming back")
+                    expect_equal(again.reader.last_id, receipt["cursor"], "the ID after that event")
+                began = receipt["cursor"]
+    with open_stream(server, "/v1/changes?since=oldest") as stream:
+        first = stream.next()
+        expect(first.id.endswith(".1"), "the first event since=oldest has the ID", first.id)
+    with open_stream(server, "/v1/changes?since=now", "not a cursor") as stream:
+        # An ID before the reset would keep the state from a client that is cut off there.
+        expect_equal((stream.next().name, stream.reader.last_id is None or stream.next().name),
+                     ("reset", "snapshot"), "the events of a cursor that is lost")
+
+
 def streams_into_new_history(bench):
     """Without a journal a killed server begins a new history: streams that come back are told reset and snapshot first."""
     server = bench.server(data="none")

@@ -169,8 +169,12 @@ final class Stage {
 
     /// A stream's head and its first pieces.
     private func beginning(of request: StreamRequest) throws -> Response {
-        var response = contract.response(to: request, head: position.head, retry: 2000)
         var isLost = request.isLost || request.lastEpoch.map { $0 != Self.epoch } ?? false
+        func opening(after start: Version? = nil) -> Response {
+            let start = isLost ? nil : start.map { Cursor(Self.epoch, $0) }
+            return contract.response(to: request, head: position.head, start: start, retry: 2000)
+        }
+        var response = opening()
         switch request.source {
         case .value(let read):
             let reading = try board.read(read.selection)
@@ -185,6 +189,7 @@ final class Stage {
             if case .cursor(let cursor) = follow.since {
                 (since, isLost) = (cursor.version, cursor.epoch != Self.epoch)
             }
+            response = opening(after: since)
             switch board.follow(follow.query(since: since)) {
             case .page(let page) where !isLost: response.body += contract.piece(of: request, page)
             case .nothing(let head, _) where !isLost:
