@@ -76,6 +76,7 @@ CHECKS = [
     stalls.cost_of_catching_up,
     resuming.streams_through_kills,
     resuming.streams_from_now,
+    resuming.loop_of_the_readme,
     resuming.streams_into_new_history,
     resuming.ends_of_streams,
     resuming.streams_at_sigterm,
