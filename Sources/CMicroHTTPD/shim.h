@@ -110,14 +110,19 @@ static inline bool microhttpd_add(struct MHD_Daemon *daemon, int socket) {
 // How many bytes have been read from a TCP socket since it was connected, -1 when the system cannot tell. The kernel
 // counts what has arrived in `tcpi_bytes_received` of linux/tcp.h's `struct tcp_info`, at offset 128; that header and
 // the C library's netinet/tcp.h, whose structure ends before it, cannot both be included.
+//
+// What is unread is asked first. Bytes that arrive between the two questions then count as read: the result is too
+// large at worst, and the connection is closed behind its answer, after which the client repeats what it has sent. The
+// other way round the result is too small by those bytes, and may hide exactly as many that libmicrohttpd has read
+// beyond the request: a pipelined request would be lost and never answered.
 static inline int64_t microhttpd_bytes_read(int socket) {
     unsigned char info[136];
     socklen_t size = sizeof info;
     enum { TCP_INFO_OPTION = 11, OFFSET = 128 };
     uint64_t received;
     int unread;
-    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO_OPTION, info, &size) != 0 || size < sizeof info) return -1;
     if (ioctl(socket, FIONREAD, &unread) != 0) return -1;
+    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO_OPTION, info, &size) != 0 || size < sizeof info) return -1;
     memcpy(&received, info + OFFSET, sizeof received);
     return (int64_t)received - unread;
 }

@@ -205,9 +205,18 @@ extension Contract {
             .string("pointer", pointer.description), .init("expected", failure.expected),
         ]
         // Where there is nothing, there is no actual value either: null would be a value.
-        if let actual = failure.actual { members.append(.init("actual", actual)) }
+        // A large one is named by its size and tag: the lines of a bulk load would each bring it.
+        let found: String
+        switch (failure.actual, failure.actualBytes) {
+        case (let actual?, _):
+            members.append(.init("actual", actual))
+            found = "another value is there"
+        case (nil, let bytes?):
+            members.append(.init("actualBytes", Array(String(bytes).utf8)))
+            found = "another value is there, of \(bytes) bytes, more than this answer shows"
+        case (nil, nil): found = "there is nothing there"
+        }
         if let tag = failure.actualTag { members.append(.string("etag", "\"\(tag)\"")) }
-        let found = failure.actual == nil ? "there is nothing there" : "another value is there"
         return Problem(
             .preconditionFailed, "precondition-failed",
             "\(pointer.tokens.isEmpty ? "the state" : pointer.description) is not as expected: \(found); nothing was committed",

@@ -70,8 +70,13 @@ extension Contract {
 
     /// The head of a stream, and its first bytes.
     ///
-    /// - Parameter retry: after how many milliseconds an EventSource may come back.
-    package func response(to request: StreamRequest, latest: Cursor, retry: Int) -> Response {
+    /// An event without data tells an EventSource nothing but its ID (the HTML standard, section 9.2.6): with that, a
+    /// client that is cut off before the first commit comes back to where it began.
+    ///
+    /// - Parameters:
+    ///   - start: the cursor after which commits are streamed; nil where the state comes first, with a cursor of its own.
+    ///   - retry: after how many milliseconds an EventSource may come back.
+    package func response(to request: StreamRequest, latest: Cursor, start: Cursor?, retry: Int) -> Response {
         let isEvents = request.format == .events
         return Response(
             status: .ok,
@@ -79,7 +84,7 @@ extension Contract {
                 .contentType: isEvents ? "text/event-stream" : "application/x-ndjson", .cacheControl: "no-store",
                 .xContentTypeOptions: "nosniff", .accelBuffering: "no", .stateCursor: latest.description,
             ],
-            body: isEvents ? Array("retry: \(retry)\n\n".utf8) : [])
+            body: isEvents ? Array("retry: \(retry)\n\(start.map { "id: \($0)\n" } ?? "")\n".utf8) : [])
     }
 
     /// The value of a selection: as a snapshot for a client that has nothing, or as a change.

@@ -23,10 +23,13 @@ extension Contract {
     func dispatch(_ body: [UInt8], _ options: DispatchOptions) throws(Problem) -> Plan {
         switch options.form {
         case .one:
-            let submission = options.applied(to: try submission(body, options.scope), body: body, line: nil)
+            var hint = Hint.nearestNames
+            let submission = options.applied(to: try submission(body, options.scope, &hint), body: body, line: nil)
             return .dispatch(DispatchRequest(options: options, content: .one(submission)))
         case .lines:
             var found: [DispatchRequest.Line] = []
+            // Looking for near names costs more than anything else that a faulty line needs.
+            var hint = Hint.nearestNames
             guard body.count(where: { $0 == UInt8(ascii: "\n") }) < limits.bulkLinesMax else {
                 throw Problem(
                     .contentTooLarge, "too-many-lines",
@@ -37,7 +40,7 @@ extension Contract {
             for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
                 let content: Result<Submission, Problem>
                 do throws(Problem) {
-                    let submission = try submission(Array(line), options.scope)
+                    let submission = try submission(Array(line), options.scope, &hint)
                     content = .success(options.applied(to: submission, body: Array(line), line: index))
                 } catch {
                     content = .failure(error)
@@ -131,7 +134,7 @@ extension Contract {
     }
 
     /// Reads one action, or an array of them as one transaction.
-    private func submission(_ body: [UInt8], _ scope: Scope) throws(Problem) -> Submission {
+    private func submission(_ body: [UInt8], _ scope: Scope, _ hint: inout Hint) throws(Problem) -> Submission {
         let document: JSONDocument
         do throws(JSONFault) {
             document = try JSONDocument(body, depthMax: limits.depthMax)
@@ -149,7 +152,7 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Submission.Expectation] = []
-            let item = try item(node, &expectations, scope)
+            let item = try item(node, &expectations, scope, &hint)
             var submission = Submission([item])
             submission.expectations = expectations
             return submission
@@ -163,14 +166,14 @@ extension Contract {
         }
         var expectations: [Submission.Expectation] = []
         var items: [Submission.Item] = []
-        for element in elements { items.append(try item(element, &expectations, scope)) }
+        for element in elements { items.append(try item(element, &expectations, scope, &hint)) }
         var submission = Submission(items, form: .batch)
         submission.expectations = expectations
         return submission
     }
 
     private func item(
-        _ node: JSONNode, _ expectations: inout [Submission.Expectation], _ scope: Scope
+        _ node: JSONNode, _ expectations: inout [Submission.Expectation], _ scope: Scope, _ hint: inout Hint
     ) throws(Problem) -> Submission.Item {
         guard let members = node.members else {
             throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
@@ -205,7 +208,8 @@ extension Contract {
         }
         guard let type else { throw invalid(node.pointer.appending("type"), "is missing; expected a string") }
         guard let actionType = scope.actions[type] else {
-            throw unknownType(type, at: node.pointer.appending("type"), scope)
+            defer { hint = .list }
+            throw unknownType(type, at: node.pointer.appending("type"), scope, hint)
         }
         return .init(try decode(actionType, payload, in: node), id: id, meta: meta)
     }
@@ -251,8 +255,18 @@ extension Contract {
             .unprocessableContent, "invalid-action", "\(place): \(detail)", parts: [.init(pointer.description, detail)])
     }
 
-    func unknownType(_ type: String, at pointer: JSONPointer?, _ scope: Scope) -> Problem {
-        let near = NearestNames.of(type, among: scope.types)
+    /// What the answer to an unknown type of action helps the client with.
+    enum Hint {
+        /// The names that the client may have meant; for the first fault of a body.
+        case nearestNames
+        /// Where the client finds all names.
+        case list
+    }
+
+    func unknownType(
+        _ type: String, at pointer: JSONPointer?, _ scope: Scope, _ hint: Hint = .nearestNames
+    ) -> Problem {
+        let near = hint == .nearestNames ? NearestNames.of(type, among: scope.types) : []
         let hint =
             near.isEmpty ? "GET \(scope.path)/actions lists them" : "did you mean \(near.joined(separator: " or "))?"
         let detail = "there is no action of this type; \(hint)"
@@ -275,30 +289,5 @@ extension DispatchOptions {
             submission.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
         }
         return submission
-    }
-}
-
-/// Names that somebody may have meant.
-enum NearestNames {
-    /// At most three, nearest first, none that shares little with what was written.
-    static func of(_ name: String, among names: [String]) -> [String] {
-        let scored = names.map { ($0, distance(Array(name.utf8.prefix(64)), Array($0.utf8))) }
-        return scored.filter { $0.1 <= max(2, $0.0.utf8.count / 3) || $0.0.hasSuffix("/\(name)") }
-            .sorted { ($0.1, $0.0) < ($1.1, $1.0) }.prefix(3).map(\.0)
-    }
-
-    /// How many letters have to be put in, taken out or exchanged (Levenshtein).
-    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
-        var row = Array(0...right.count)
-        for (i, a) in left.enumerated() {
-            var diagonal = row[0]
-            row[0] = i + 1
-            for (j, b) in right.enumerated() {
-                let cost = min(row[j] + 1, row[j + 1] + 1, diagonal + (a == b ? 0 : 1))
-                diagonal = row[j + 1]
-                row[j + 1] = cost
-            }
-        }
-        return row[right.count]
     }
 }

@@ -22,6 +22,17 @@ package struct JSONText {
     /// The whole text as one value.
     package var whole: Span { 0..<bytes.count }
 
+    /// Whether two texts may be of equal values, as far as their kinds and lengths tell; it parses neither.
+    ///
+    /// Compact texts of equal values differ in the order of members and in the spelling of numbers and strings. No
+    /// spelling of a number is 32 times as long as another, and none of a string is more than six times as long.
+    package static func maySayTheSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard let first = left.first, let second = right.first else { return left.isEmpty && right.isEmpty }
+        let isNumber = { (byte: UInt8) in byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte) }
+        guard first == second || isNumber(first) && isNumber(second) else { return false }
+        return left.count / 32 <= right.count && right.count / 32 <= left.count
+    }
+
     /// Whether two spans, of this text and of another, are the same bytes.
     @inline(__always)
     func matches(_ span: Span, _ other: JSONText, _ otherSpan: Span) -> Bool {

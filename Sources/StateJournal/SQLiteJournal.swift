@@ -40,8 +40,8 @@ package final class SQLiteJournal: Journal {
     private struct Condition {
         /// Why the last attempt to record failed, or nil when it did not.
         var failure: String?
-        /// Whether nobody knows what a failed turn has left on the disk.
-        var mayHaveRemains = false
+        /// Commits of failed turns that may be on the disk all the same: after a failed sync that is unknown.
+        var remains: [Commit] = []
         /// Commits and bytes of patches since the newest snapshot.
         var commitsSince = 0
         var bytesSince = 0
@@ -136,16 +136,21 @@ package final class SQLiteJournal: Journal {
         try close(snapshot.whole(), version: snapshot.cursor.version)
     }
 
+    /// How many commits of failed turns may be on the disk.
+    var remainsCount: Int { condition.withLock { $0.remains.count } }
+
     /// Records commits, all or none of them, and returns when they are on the disk.
     ///
     /// - Throws: ``JournalError`` when they are not.
     package func record(_ commits: [Commit]) throws {
-        guard let first = commits.first else { return }
-        let mayHaveRemains = condition.withLock { $0.mayHaveRemains }
+        guard !commits.isEmpty else { return }
+        var remains = condition.withLock { $0.remains }
         do {
             try database.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
-                    if mayHaveRemains { try Self.takeBack(db, from: first.version) }
+                    // What is not there now was never written: with each look the list shrinks to what is.
+                    remains = try remains.filter { try Self.takeBack($0, db) }
+                    remains += commits
                     for commit in commits { try Self.insert(commit, db) }
                     return .commit
                 }
@@ -154,41 +159,52 @@ package final class SQLiteJournal: Journal {
             let failure = JournalError("write to", path, error)
             condition.withLock { condition in
                 condition.failure = failure.description
-                condition.mayHaveRemains = true
+                condition.remains = remains
             }
             throw failure
         }
         condition.withLock { condition in
             condition.failure = nil
-            condition.mayHaveRemains = false
+            condition.remains = []
             condition.commitsSince += commits.count
             condition.bytesSince += commits.reduce(0) { $0 + $1.patch.count }
         }
     }
 
-    /// After a failed sync nobody knows what is on the disk: whatever it is, nobody was told of it.
-    private static func takeBack(_ db: Database, from version: Version) throws {
-        let version = Int64(version)
-        try db.execute(sql: "DELETE FROM commits WHERE version >= ?", arguments: [version])
-        try db.execute(sql: "DELETE FROM ids WHERE version >= ?", arguments: [version])
-        try db.execute(sql: "DELETE FROM keys WHERE version >= ?", arguments: [version])
+    /// Deletes exactly the rows that a commit of a failed turn has left, of which no client was told.
+    ///
+    /// A row with the same version and any other content was written by another process and stays: inserting beside it
+    /// then fails, and the turn is refused.
+    ///
+    /// - Returns: whether its rows were there.
+    private static func takeBack(_ commit: Commit, _ db: Database) throws -> Bool {
+        try db.cachedStatement(
+            sql: """
+                DELETE FROM commits WHERE version = ? AND time = ? AND id IS ? AND cause IS ? AND root IS ?
+                    AND types = ? AND action = ? AND patch = ? AND touched = ?
+                """
+        ).execute(arguments: columns(of: commit))
+        guard db.changesCount > 0 else { return false }
+        let version = Int64(commit.version)
+        for id in commit.clientIDs {
+            try db.cachedStatement(sql: "DELETE FROM ids WHERE id = ? AND version = ?").execute(
+                arguments: [id, version])
+        }
+        if let record = commit.idempotency {
+            try db.cachedStatement(sql: "DELETE FROM keys WHERE key = ? AND fingerprint = ? AND version = ?").execute(
+                arguments: [record.key, record.fingerprint, Int64(record.version)])
+        }
+        return true
     }
 
     static func insert(_ commit: Commit, _ db: Database) throws {
         let version = Int64(commit.version)
-        let statement = try db.cachedStatement(
+        try db.cachedStatement(
             sql: """
                 INSERT INTO commits (version, time, id, cause, root, types, action, patch, touched)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """)
-        try statement.execute(
-            arguments: [
-                version, commit.time.milliseconds, commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause,
-                commit.root,
-                commit.types.count == 1 ? commit.types[0] : commit.types.joined(separator: ","), Data(commit.action),
-                Data(commit.patch),
-                Data(text(of: commit.touched)),
-            ])
+                """
+        ).execute(arguments: columns(of: commit))
         for id in commit.clientIDs {
             try db.cachedStatement(sql: "INSERT OR REPLACE INTO ids VALUES (?, ?)").execute(arguments: [id, version])
         }
@@ -199,6 +215,16 @@ package final class SQLiteJournal: Journal {
                     record.expiry.milliseconds,
                 ])
         }
+    }
+
+    /// A commit as the columns of its row: version, time, id, cause, root, types, action, patch, touched.
+    private static func columns(of commit: Commit) -> StatementArguments {
+        [
+            Int64(commit.version), commit.time.milliseconds,
+            commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause, commit.root,
+            commit.types.count == 1 ? commit.types[0] : commit.types.joined(separator: ","), Data(commit.action),
+            Data(commit.patch), Data(text(of: commit.touched)),
+        ]
     }
 
     private static func text(of pointers: [JSONPointer]) -> [UInt8] {

@@ -1,6 +1,7 @@
 internal import Configuration
 internal import FoundationEssentials
 internal import StateJSON
+internal import StateStore
 internal import SystemPackage
 
 /// A fault in the configuration, as a sentence for the operator.
@@ -130,17 +131,8 @@ public struct SettingsReading: Sendable {
     /// Refuses a name that is no setting and suggests the one that was meant.
     private static func checkNames(_ names: [String], known: [String], place: String) throws {
         for name in names.sorted() where !known.contains(name) {
-            let near = known.min { distance(name, $0) < distance(name, $1) }
-            let hint = near.map { "; did you mean \($0)?" } ?? ""
+            let hint = NearestNames.of(name, among: known).first.map { "; did you mean \($0)?" } ?? ""
             throw SettingsFault(description: "\(place) has \(name), which is not a setting\(hint)")
         }
-    }
-
-    /// How many letters differ at the best alignment from both ends: enough to find a mistyped name.
-    private static func distance(_ left: String, _ right: String) -> Int {
-        let prefix = zip(left, right).prefix { $0 == $1 }.count
-        let suffix = zip(left.dropFirst(prefix).reversed(), right.dropFirst(prefix).reversed()).prefix { $0 == $1 }
-            .count
-        return max(left.count, right.count) - prefix - suffix
     }
 }

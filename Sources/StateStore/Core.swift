@@ -35,6 +35,7 @@ struct Core<State: StateType>: Sendable {
         /// The commits in order.
         fileprivate(set) var commits: [Commit] = []
         fileprivate var texts: KnownTexts
+        fileprivate var preconditions: Preconditions<State>
         /// Whether anything beyond the commits themselves follows from them.
         fileprivate(set) var hasConsequences = false
         /// What middleware has dispatched that then swallowed its action, by the submission's place.
@@ -56,7 +57,7 @@ struct Core<State: StateType>: Sendable {
     /// What has expired is forgotten first, whatever becomes of the turn: a ledger full of it would refuse every key.
     mutating func turn(_ submissions: [Submission], at time: Timestamp) -> Turn {
         ledger.forget(before: time)
-        var turn = Turn(latest: latest, texts: texts)
+        var turn = Turn(latest: latest, texts: texts, preconditions: Preconditions(model.place))
         turn.outcomes.reserveCapacity(submissions.count)
         for submission in submissions { turn.outcomes.append(take(submission, in: &turn, at: time)) }
         return turn
@@ -91,7 +92,9 @@ struct Core<State: StateType>: Sendable {
             guard ledger.count + turn.keys.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
         }
         do {
-            if let failure = try failedPrecondition(of: submission, in: turn.state) {
+            if submission.isConditional,
+                let failure = try turn.preconditions.failure(of: submission, in: turn.state, at: turn.version)
+            {
                 return .preconditionFailed(failure)
             }
             let passage = Passage(
@@ -237,32 +240,6 @@ struct Core<State: StateType>: Sendable {
             writer.raw(meta)
         }
         writer.byte(UInt8(ascii: "}"))
-    }
-
-    private func failedPrecondition(of submission: Submission, in state: State) throws -> PreconditionFailure? {
-        if let tagGuard = submission.tagGuard {
-            let actual = try model.place.select(state, tagGuard.pointer.tokens[...]).map(Encoded.init)
-            guard tagGuard.tags.contains(actual?.tag) else {
-                let expected: [String] =
-                    switch tagGuard.tags {
-                    case .any: ["*"]
-                    case .tags(let tags): tags.map { "\"\($0)\"" }
-                    }
-                return PreconditionFailure(
-                    pointer: tagGuard.pointer, expected: try JSON.encode(expected), actual: actual?.bytes,
-                    actualTag: actual?.tag)
-            }
-        }
-        for expectation in submission.expectations {
-            let actual = try model.place.select(state, expectation.pointer.tokens[...])
-            let value = try actual.map { try JSONValue(parsing: $0, depthMax: 1000) }
-            guard value == expectation.value else {
-                return PreconditionFailure(
-                    pointer: expectation.pointer, expected: expectation.value.text, actual: actual,
-                    actualTag: actual.map { Encoded($0).tag })
-            }
-        }
-        return nil
     }
 }
 

@@ -16,17 +16,17 @@ package struct KeyedDifference: Sendable {
     private struct Table {
         /// Whether the whole table is new, so that what is not listed is gone.
         var isNew = false
-        var fates: [String: Fate?] = [:]
+        var fates: [JSONKey: Fate?] = [:]
         /// The members in the order in which they were first met.
-        var order: [String] = []
+        var order: [JSONKey] = []
 
-        mutating func meet(_ token: String, _ fate: Fate) {
-            guard let known = fates[token] else {
-                fates[token] = .some(fate)
-                order.append(token)
+        mutating func meet(_ key: JSONKey, _ fate: Fate) {
+            guard let known = fates[key] else {
+                fates[key] = .some(fate)
+                order.append(key)
                 return
             }
-            fates[token] = .some(Self.sum(known, fate))
+            fates[key] = .some(Self.sum(known, fate))
         }
 
         /// What two fates in a row come to; nil for nothing.
@@ -73,14 +73,14 @@ package struct KeyedDifference: Sendable {
             var table = Table(isNew: true)
             let rest = JSONPointer(Array(place.dropFirst(tokens.count)))
             if case .object(let members)? = value?[pointer: rest] {
-                for (key, _) in members.members { table.meet(key, .initial) }
+                for (key, _) in members.members { table.meet(JSONKey(key), .initial) }
             }
             tables[index] = table
             return
         }
         let isWhole = tokens.count == place.count + 1
         let fate: Fate = !isWhole ? .changed : name == "add" ? .added : name == "remove" ? .removed : .changed
-        tables[index, default: Table()].meet(tokens[place.count], fate)
+        tables[index, default: Table()].meet(JSONKey(tokens[place.count]), fate)
     }
 
     /// Appends a JSON object: for each table with a difference its place, and lists of IDs.
@@ -96,7 +96,7 @@ package struct KeyedDifference: Sendable {
                 let place = scope.inner(collection.entities)
             else { continue }
             // Inside a table, only the one entity counts.
-            let only = pointer.tokens.dropFirst(collection.entities.tokens.count).first
+            let only = pointer.tokens.dropFirst(collection.entities.tokens.count).first.map(JSONKey.init)
             let order = table.order.filter { only == nil || $0 == only }
             let fates = Fate.allCases.map { fate in (fate, order.filter { table.fates[$0] == .some(.some(fate)) }) }
             // A new table without members is told, too: whoever knew others forgets them.
@@ -106,11 +106,11 @@ package struct KeyedDifference: Sendable {
             writer.string(place.description)
             writer.raw(":{")
             var isFirstFate = true
-            for (fate, tokens) in told {
+            for (fate, keys) in told {
                 writer.separator(&isFirstFate)
                 writer.string(fate.rawValue)
                 writer.byte(UInt8(ascii: ":"))
-                writer.array(tokens) { token, writer in writer.raw(collection.id(token)) }
+                writer.array(keys) { key, writer in writer.raw(collection.id(key.text)) }
             }
             writer.byte(UInt8(ascii: "}"))
         }

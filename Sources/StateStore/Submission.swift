@@ -78,6 +78,9 @@ package struct Submission: Sendable {
     /// Where it comes from, when a commit has caused it.
     var lineage: Lineage?
 
+    /// Whether it is committed only under conditions.
+    var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
+
     /// Makes a submission that is committed without conditions.
     package init(_ items: [Item], form: Form = .single) {
         self.items = items
@@ -155,15 +158,4 @@ public final class Receipt: Sendable {
         self.types = types
         self.representation = representation
     }
-}
-
-/// A condition that did not hold.
-package struct PreconditionFailure: Sendable {
-    package var pointer: JSONPointer
-    /// UTF-8 JSON of what was expected there, or of an array of the tags as they stand in a header field.
-    package var expected: [UInt8]
-    /// UTF-8 JSON of what stands there, or nil where there is nothing.
-    package var actual: [UInt8]?
-    /// The content tag of what stands there.
-    package var actualTag: String?
 }

@@ -1,8 +1,10 @@
 """Checks of what is refused: how it is said, that nothing happened, and that the connection goes on."""
 
 import json
+import select
 import time
 
+from canvas import bulk
 from harness import (
     ConnectionLost, Failure, action, add, encode_request, expect, expect_equal, wait_until)
 
@@ -336,6 +338,59 @@ def broken_requests(bench):
             faults.append("something was committed")
     expect(not faults, f"{len(faults)} of {len(cases)} cases:\n" + "\n".join(faults))
     return f"{len(cases)} cases"
+
+
+def bulk_of_expectations(bench):
+    """2,000 lines that each expect something of a whole state of 1.3 MB are answered in little time, memory and text."""
+    server = bench.server(data="none")
+    with server.client() as client:
+        bulk(client, [action("tasks/add", {"id": number, "title": "x" * 100}) for number in range(10_000)])
+        size = len(client.get("/v1/state").body)
+        expect(size > 1_200_000, "the state is too small:", size)
+        before = memory_peak(server)
+        lines = {"Content-Type": "application/x-ndjson"}
+        line, changing = add(1, expect=[{"path": "", "value": 0}]) + b"\n", add(1) + b"\n"
+        begun = time.monotonic()
+        answer = client.post(line * 2000, **lines)
+        seconds = time.monotonic() - begun
+        documents = [json.loads(text) for text in answer.body.splitlines()]
+        begun = time.monotonic()
+        client.post((line + changing) * 500, **lines)
+        seconds_between = time.monotonic() - begun
+    expect_equal(len(documents), 2000, "the number of answers")
+    for document in documents:
+        expect_equal((document["status"], document["actualBytes"], "actual" in document), (412, size, False),
+                     "status, size and value in the answer to a line")
+    expect(len(answer.body) < 2000 * 600, "the answer is too large:", len(answer.body))
+    grown = memory_peak(server) - before
+    expect(grown < 200 << 20, "the server has grown by so many bytes:", grown)
+    expect(seconds < 3, "the lines took so many seconds:", seconds)
+    return f"{seconds:.2f} s, {seconds_between:.2f} s with 500 commits between, {grown >> 20} MB"
+
+
+def memory_peak(server):
+    """The most memory that a server has had, in bytes."""
+    with open(f"/proc/{server.pid}/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+
+
+def bulk_of_unknown_types(bench):
+    """8 MB of actions of unknown types, a line each, do not keep /livez waiting."""
+    server = bench.server(data="none")
+    lines = b"".join(action(f"{'tasks/ad' * 7}{number}") + b"\n" for number in range(110_000))
+    with server.client() as client, server.client() as other:
+        client.send(encode_request("POST", "/v1/actions", lines, {"Content-Type": "application/x-ndjson"}))
+        longest = 0
+        while not select.select([client.socket], [], [], 0.02)[0]:
+            begun = time.monotonic()
+            expect_equal(other.get("/livez").status, 200, "the status of /livez")
+            longest = max(longest, time.monotonic() - begun)
+        documents = [json.loads(text) for text in client.receive().body.splitlines()]
+    expect_equal({document["code"] for document in documents}, {"unknown-action"}, "the codes")
+    hints = [number for number, document in enumerate(documents) if "did you mean" in document["detail"]]
+    expect(hints in ([], [0]), "lines with a hint beside the first:", hints[:5])
+    expect(longest < 1.5, "/livez took so many seconds:", longest)
+    return f"{len(lines) / 1e6:.1f} MB, {longest:.2f} s"
 
 
 def lost_cursors(bench):

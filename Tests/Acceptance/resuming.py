@@ -1,8 +1,10 @@
 """Checks of streams that end, by a kill, by a stop or of old age, and of clients that come back to them."""
 
 import copy
+import json
 import os
 import select
+import signal
 import subprocess
 import threading
 import time
@@ -106,6 +108,85 @@ def follow_through_kills(bench, server, kills):
         expect_equal((record.resets, record.seen == history.seen), ([], True), "resets, and whether all was told once")
         expect_equal(record.state, history.state, "the state of a follower")
     return f"{history.version} commits, {len(receipts)} of them acknowledged"
+
+
+def streams_from_now(bench):
+    """An EventSource with since=now that is cut off before its first event comes back to where it began."""
+    server = bench.server()
+    with server.client() as client:
+        client.commit(add(1))
+        began = client.get("/v1/state").cursor
+        for end_stream in (lambda stream: stream.close(), lambda _: (server.kill(), server.start())):
+            for target in ("/v1/changes?since=now", "/v1/changes?since=now&path=/counter"):
+                stream = open_stream(server, target)
+                wait_until(lambda: not stream.watch(0.05) and stream.reader.retries, "the stream has been opened", 5)
+                expect_equal(stream.reader.last_id, began, "the ID that a stream opens with")
+                end_stream(stream)
+                with server.client() as writer:
+                    receipt = writer.commit(add(1))
+                with open_stream(server, target, stream.reader.last_id) as again:
+                    expect_equal(again.next().id, receipt["cursor"], "the first event after coming back")
+                    expect_equal(again.reader.last_id, receipt["cursor"], "the ID after that event")
+                began = receipt["cursor"]
+    with open_stream(server, "/v1/changes?since=oldest") as stream:
+        first = stream.next()
+        expect(first.id.endswith(".1"), "the first event since=oldest has the ID", first.id)
+    with open_stream(server, "/v1/changes?since=now", "not a cursor") as stream:
+        # An ID before the reset would keep the state from a client that is cut off there.
+        expect_equal((stream.next().name, stream.reader.last_id is None or stream.next().name),
+                     ("reset", "snapshot"), "the events of a cursor that is lost")
+
+
+def loop_of_the_readme(bench):
+    """The README's loop in the shell prints each commit once, across restarts, and the state of a new history."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(root, "README.md")) as file:
+        loop = next(block for block in file.read().split("```sh\n") if "since=$next" in block).partition("```")[0]
+    server, port = bench.server(), bench.path("port")
+
+    def publish():
+        with open(port + ".new", "w") as new:
+            new.write(str(server.port))
+        os.rename(port + ".new", port)
+
+    publish()
+    output = bench.path("output")
+    with open(output, "wb") as file:
+        shell = subprocess.Popen(
+            ["bash", "-c", loop.replace("localhost:8080", f"127.0.0.1:$(cat {port})")], stdout=file,
+            stderr=subprocess.DEVNULL, start_new_session=True)
+    bench.at_close.append(lambda: os.killpg(shell.pid, signal.SIGKILL))
+
+    def printed():
+        with open(output) as file:
+            return [json.loads(line) for line in file.read().split("\n")[:-1]]
+
+    def commit_and_await():
+        with server.client() as client:
+            cursors = [client.commit(add(1))["cursor"] for _ in range(3)]
+        wait_until(lambda: printed() and printed()[-1].get("cursor") == cursors[-1], "the loop printed the commits", 20)
+        return cursors
+
+    with server.client() as client:
+        wait_until(lambda: server.metric(client, "waiters") == 1, "the loop waits", 10)
+    cursors = commit_and_await()
+    server.kill()
+    time.sleep(1.5)
+    server.start()
+    with server.client() as client:  # while the loop is away
+        cursors.append(client.commit(add(1))["cursor"])
+    publish()
+    cursors += commit_and_await()
+    expect_equal([line["cursor"] for line in printed()], cursors, "the commits that the loop printed")
+    server.kill()
+    server.data = "none"
+    server.start()
+    publish()
+    wait_until(lambda: len(printed()) > len(cursors), "the loop printed the state of the new history", 20)
+    with server.client() as client:
+        expect_equal(printed()[len(cursors):], [{"state": client.get("/v1/state").json}], "what came of the restart")
+    commit_and_await()
+    expect_equal(len(printed()), len(cursors) + 4, "how much the loop printed")
 
 
 def streams_into_new_history(bench):

@@ -1,3 +1,5 @@
+import CMicroHTTPD
+import Foundation
 import Glibc
 import HTTPMessages
 import MicroHTTP
@@ -46,6 +48,39 @@ struct ParkingTests {
             #expect(client.isAtEnd())
             #expect(try await eventually { server.statistics.connections == 0 })
         }
+    }
+
+    @Test("bytes that arrive while the socket is asked never make the count of those read too small")
+    func arriving() throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(listener) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, size) == 0 && listen(listener, 1) == 0 && getsockname(listener, $0, &size) == 0
+            }
+        }
+        #expect(isListening)
+        let client = try RawClient(port: UInt16(bigEndian: address.sin_port))
+        let accepted = accept(listener, nil, nil)
+        // It ends when the other side closes.
+        Thread { while client.send("0123456789abcdef") {} }.start()
+
+        var (readCount, leastSurplus, rounds) = (0, Int64.max, 0)
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let end = ContinuousClock.now + .seconds(2)
+        while ContinuousClock.now < end {
+            leastSurplus = min(leastSurplus, microhttpd_bytes_read(accepted) - Int64(readCount))
+            readCount += max(recv(accepted, &buffer, buffer.count, Int32(MSG_DONTWAIT)), 0)
+            rounds += 1
+        }
+        close(accepted)
+
+        #expect(leastSurplus == 0)
+        #expect(readCount > 0 && rounds > 1000)
     }
 
     @Test("what comes while a request waits is read after its answer")

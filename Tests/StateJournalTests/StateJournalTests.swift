@@ -164,21 +164,79 @@ struct JournalTests {
         #expect(text(try journal.recover(at: start).state) == #"{"value":77,"list":[]}"#)
     }
 
+    /// Refuses a turn as its second commit is written, after the journal has begun to write it.
+    private func fail(_ turn: [Commit], in journal: SQLiteJournal) throws {
+        try journal.database.writeWithoutTransaction { db in
+            try db.execute(
+                sql: """
+                    CREATE TEMP TRIGGER failing BEFORE INSERT ON commits WHEN new.version = \(turn[1].version)
+                    BEGIN SELECT RAISE(ABORT, 'failing'); END
+                    """)
+        }
+        #expect(throws: JournalError.self) { try journal.record(turn) }
+        try journal.database.writeWithoutTransaction { try $0.execute(sql: "DROP TRIGGER failing") }
+    }
+
+    /// Writes commits past the journal, as the disk or another process does.
+    private func write(_ commits: [Commit]) throws {
+        let other = try DatabaseQueue(path: SQLiteJournal.path(in: scratch.path))
+        try other.write { db in for commit in commits { try SQLiteJournal.insert(commit, db) } }
+    }
+
     @Test("what a failed sync may have left behind is taken back by the next turn")
     func ambiguous() throws {
         let journal = try scratch.open()
-        try journal.record([.setting(1), .setting(2, ids: ["mine"]), .setting(3)])
-        // As if recording 2 and 3 had failed after the disk had them.
-        try journal.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA query_only = ON") }
-        #expect(throws: JournalError.self) { try journal.record([.setting(2)]) }
-        try journal.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA query_only = OFF") }
+        let key = KeyRecord(
+            key: "k", fingerprint: "f", version: 2, id: "mine", isChange: true, expiry: Timestamp(milliseconds: 9))
+        let turn: [Commit] = [.setting(2, ids: ["mine"], key: key), .setting(3)]
+        try journal.record([.setting(1)])
+        try fail(turn, in: journal)
+        // As if the sync had failed after the disk had the commits.
+        try write(turn)
 
         try journal.record([.setting(2, to: 22)])
 
         let recovery = try journal.recover(at: start)
         #expect(recovery.version == 2)
         #expect(text(recovery.state) == #"{"value":22,"list":[]}"#)
+        #expect(recovery.keys.isEmpty)
         #expect(try journal.commit(id: "mine") == nil)
+    }
+
+    @Test("rows that another process wrote are never taken back: the turn is refused", arguments: [false, true])
+    func foreign(isBesideRemains: Bool) throws {
+        let journal = try scratch.open()
+        let turn: [Commit] = [.setting(2, ids: ["mine"]), .setting(3)]
+        try journal.record([.setting(1)])
+        try fail(turn, in: journal)
+        if isBesideRemains { try write([turn[0]]) }
+        let foreign = (isBesideRemains ? 3...4 : 2...4).map { Commit.setting($0, to: 70, ids: ["theirs\($0)"]) }
+        try write(foreign)
+
+        for _ in 0..<2 {
+            #expect(throws: JournalError.self) { try journal.record([.setting(2, to: 22), .setting(3, to: 33)]) }
+        }
+
+        let other = try DatabaseQueue(path: SQLiteJournal.path(in: scratch.path))
+        let (values, ids) = try other.read { db in
+            (
+                try Data.fetchAll(db, sql: "SELECT patch FROM commits WHERE version > 2 ORDER BY version"),
+                try String.fetchAll(db, sql: "SELECT id FROM ids WHERE id LIKE 'theirs%' ORDER BY id")
+            )
+        }
+        #expect(values.map { [UInt8]($0) } == foreign.filter { $0.version > 2 }.map(\.patch))
+        #expect(ids == foreign.map { "theirs\($0.version)" })
+        #expect(journal.failure != nil)
+    }
+
+    @Test("a turn that failed again and again leaves no more to look for than its own commits")
+    func repeated() throws {
+        let journal = try scratch.open()
+        for _ in 0..<3 { try fail([.setting(1), .setting(2)], in: journal) }
+
+        #expect(journal.remainsCount == 2)
+        try journal.record([.setting(1)])
+        #expect(journal.remainsCount == 0)
     }
 
     @Test("a commit is found by its version and by a client's own ID, the newest first")

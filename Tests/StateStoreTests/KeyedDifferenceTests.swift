@@ -52,4 +52,18 @@ struct KeyedDifferenceTests {
         #expect(try text(of: [emptied]) == #"{"/items":{"initial":[]}}"#)
         #expect(try text(of: [first, second]) == #"{"/items":{"initial":[]}}"#)
     }
+
+    @Test("IDs that Swift takes for the same string are two entities where their bytes differ")
+    func canonicallyEquivalent() throws {
+        let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
+        let (first, second) = (
+            #"[{"op":"add","path":"/items/\#(composed)","value":{}}]"#,
+            #"[{"op":"remove","path":"/items/\#(decomposed)"}]"#
+        )
+        #expect(composed == decomposed)
+
+        let text = try text(of: [first, second])
+
+        #expect(text.utf8.elementsEqual(#"{"/items":{"added":[\#(composed)],"removed":[\#(decomposed)]}}"#.utf8))
+    }
 }

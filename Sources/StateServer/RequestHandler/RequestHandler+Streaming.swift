@@ -23,11 +23,14 @@ extension RequestHandler {
             }
         }
         let bounds = hub.bounds
-        if let refusal = hub.register(watch(request, exchange, bounds)) {
+        let watch = watch(request, exchange, bounds)
+        if let refusal = hub.register(watch) {
             return .now(respond(.tooManyWaiters(refusal), request.requestID))
         }
+        // Where the state comes first, it brings a cursor of its own.
+        let start = watch.chunk == .first ? watch.position.map { Cursor(bounds.latest.epoch, $0) } : nil
         let response = contract.response(
-            to: request, latest: bounds.latest, retry: Int(schedule.random(1000...3000)))
+            to: request, latest: bounds.latest, start: start, retry: Int(schedule.random(1000...3000)))
         // Streams that begin together do not fall silent together.
         return .streaming(response, heartbeat: heartbeat * schedule.random(0.75...1))
     }

@@ -4,7 +4,7 @@ internal import StateJSON
 ///
 /// Finding costs the depth of the place and the number of things found, whatever else is filed.
 struct PointerTree<Element: Hashable & Sendable>: Sendable {
-    private var children: [String: PointerTree] = [:]
+    private var children: [JSONKey: PointerTree] = [:]
     private var elements: Set<Element> = []
 
     private var isEmpty: Bool { children.isEmpty && elements.isEmpty }
@@ -18,7 +18,7 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
             elements.insert(element)
             return
         }
-        children[token, default: PointerTree()].insert(element, tokens.dropFirst())
+        children[JSONKey(token), default: PointerTree()].insert(element, tokens.dropFirst())
     }
 
     mutating func remove(_ element: Element, at pointer: JSONPointer) {
@@ -30,8 +30,9 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
             elements.remove(element)
             return
         }
-        children[token]?.remove(element, tokens.dropFirst())
-        if children[token]?.isEmpty == true { children[token] = nil }
+        let key = JSONKey(token)
+        children[key]?.remove(element, tokens.dropFirst())
+        if children[key]?.isEmpty == true { children[key] = nil }
     }
 
     /// Adds everything filed at the place, above it or below it.
@@ -39,7 +40,7 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
         var tree = self
         for token in pointer.tokens {
             found.formUnion(tree.elements)
-            guard let child = tree.children[token] else { return }
+            guard let child = tree.children[JSONKey(token)] else { return }
             tree = child
         }
         tree.collectAll(into: &found)

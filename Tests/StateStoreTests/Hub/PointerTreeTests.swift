@@ -45,6 +45,18 @@ struct PointerTreeTests {
         #expect(found == [1])
     }
 
+    @Test("places that Swift takes for the same string are two where their bytes differ")
+    func canonicallyEquivalent() {
+        var tree = PointerTree<Int>()
+        tree.insert(1, at: "/caf\u{E9}")
+        tree.insert(2, at: "/cafe\u{301}")
+
+        var found: Set<Int> = []
+        tree.collect(overlapping: "/cafe\u{301}", into: &found)
+
+        #expect(found == [2])
+    }
+
     @Test("random filing finds what looking at everything finds", arguments: 0..<20)
     func model(seed: Int) {
         var generator = SplitMix(seed: UInt64(seed))

@@ -1,0 +1,27 @@
+/// Finds the names that a mistyped one may stand for.
+package enum NearestNames {
+    /// The names nearest to a given one, at most three, nearest first; none that shares little with it.
+    ///
+    /// It costs the product of the name's length, of which 64 bytes count, and that of all the names.
+    package static func of(_ name: String, among names: [String]) -> [String] {
+        let start = Array(name.utf8.prefix(64))
+        let scored = names.map { ($0, distance(start, Array($0.utf8))) }
+        return scored.filter { $0.1 <= max(2, $0.0.utf8.count / 3) || $0.0.hasSuffix("/\(name)") }
+            .sorted { ($0.1, $0.0) < ($1.1, $1.0) }.prefix(3).map(\.0)
+    }
+
+    /// How many bytes have to be put in, taken out or exchanged (Levenshtein).
+    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        var row = Array(0...right.count)
+        for (i, a) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, b) in right.enumerated() {
+                let cost = min(row[j] + 1, row[j + 1] + 1, diagonal + (a == b ? 0 : 1))
+                diagonal = row[j + 1]
+                row[j + 1] = cost
+            }
+        }
+        return row[right.count]
+    }
+}

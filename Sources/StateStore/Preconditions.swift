@@ -1,0 +1,94 @@
+package import StateJSON
+
+/// The conditions of a turn's submissions, each judged by the state that it finds.
+///
+/// A place is encoded, hashed and parsed at most once for each version, however many submissions look at it.
+struct Preconditions<State: StateType>: Sendable {
+    /// What stands at a place.
+    private struct Found {
+        let encoded: Encoded?
+        /// Parsed when a comparison needs it.
+        private var parsed: JSONValue?
+
+        init(_ encoded: Encoded?) { self.encoded = encoded }
+
+        mutating func equals(_ expected: JSONValue, _ text: [UInt8]) throws -> Bool {
+            guard let encoded else { return false }
+            guard encoded.bytes != text else { return true }
+            guard JSONText.maySayTheSame(encoded.bytes, text) else { return false }
+            let value = try parsed ?? JSONValue(parsing: encoded.bytes, depthMax: 1000)
+            parsed = value
+            return value == expected
+        }
+    }
+
+    private let place: any Place<State>
+    /// The version that `found` is of.
+    private var version: Version?
+    private var found: [JSONPointer: Found] = [:]
+
+    init(_ place: any Place<State>) { self.place = place }
+
+    /// The first condition that does not hold in a state, or nil where all hold.
+    mutating func failure(
+        of submission: Submission, in state: State, at version: Version
+    ) throws -> PreconditionFailure? {
+        if self.version != version {
+            found = [:]
+            self.version = version
+        }
+        if let tagGuard = submission.tagGuard {
+            let actual = try find(tagGuard.pointer, in: state).encoded
+            guard tagGuard.tags.contains(actual?.tag) else {
+                let expected: [String] =
+                    switch tagGuard.tags {
+                    case .any: ["*"]
+                    case .tags(let tags): tags.map { "\"\($0)\"" }
+                    }
+                return PreconditionFailure(
+                    pointer: tagGuard.pointer, expected: try JSON.encode(expected), actual: actual)
+            }
+        }
+        for expectation in submission.expectations {
+            var actual = try find(expectation.pointer, in: state)
+            let text = expectation.value.text
+            let holds = try actual.equals(expectation.value, text)
+            found[expectation.pointer] = actual
+            guard holds else {
+                return PreconditionFailure(pointer: expectation.pointer, expected: text, actual: actual.encoded)
+            }
+        }
+        return nil
+    }
+
+    private mutating func find(_ pointer: JSONPointer, in state: State) throws -> Found {
+        if let known = found[pointer] { return known }
+        let new = Found(try place.select(state, pointer.tokens[...]).map(Encoded.init))
+        found[pointer] = new
+        return new
+    }
+}
+
+/// A condition that did not hold.
+package struct PreconditionFailure: Sendable {
+    /// How large a value is that ``actual`` still holds, in bytes; the failures of a bulk load hold one each.
+    package static let actualBytesMax = 4096
+
+    package let pointer: JSONPointer
+    /// UTF-8 JSON of what was expected there, or of an array of the tags as they stand in a header field.
+    package let expected: [UInt8]
+    /// UTF-8 JSON of what stands there; nil where there is nothing, and where it is larger than ``actualBytesMax``.
+    package let actual: [UInt8]?
+    /// The size of what stands there, in bytes; nil where there is nothing.
+    package let actualBytes: Int?
+    /// The content tag of what stands there.
+    package let actualTag: String?
+
+    init(pointer: JSONPointer, expected: [UInt8], actual: Encoded?) {
+        self.pointer = pointer
+        self.expected = expected
+        self.actual = actual.flatMap { $0.bytes.count > Self.actualBytesMax ? nil : $0.bytes }
+        actualBytes = actual?.bytes.count
+        actualTag = actual?.tag
+    }
+}

@@ -1,0 +1,116 @@
+import Synchronization
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+/// A state that is encoded as one value and counts how often.
+private struct Archive: Domain {
+    struct State: StateType, Codable {
+        static let encodingsCount = Atomic(0)
+
+        var entries: [String] = []
+
+        init() {}
+
+        init(from decoder: any Decoder) throws {
+            entries = try decoder.container(keyedBy: Key.self).decode([String].self, forKey: .entries)
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            Self.encodingsCount.add(1, ordering: .relaxed)
+            var container = encoder.container(keyedBy: Key.self)
+            try container.encode(entries, forKey: .entries)
+        }
+
+        enum Key: String, CodingKey { case entries }
+    }
+
+    struct Append: Action { static let type = "archive/append"; var entry: String }
+
+    var reducer: some Reducer<State> {
+        On(Append.self) { state, action in state.entries.append(action.entry) }
+    }
+}
+
+@Suite("Preconditions")
+struct PreconditionTests {
+    private static func core(entries: Int) throws -> Core<Archive.State> {
+        var state = Archive.State()
+        state.entries = (0..<entries).map { "entry \($0)" }
+        return Core(
+            model: try Model(Archive()), epoch: .random(), middleware: [], limits: StoreLimits(), state: state,
+            version: 0, keys: [])
+    }
+
+    private static func append(expecting text: String, at pointer: JSONPointer = .root) throws -> Submission {
+        var submission = Submission.of(Archive.Append(entry: "new"))
+        submission.expectations = [.init(pointer, try JSONValue(parsing: Array(text.utf8)))]
+        return submission
+    }
+
+    @Test("however many submissions of a turn look at a place, a version of it is encoded once")
+    func encodedOnce() throws {
+        var core = try Self.core(entries: 1000)
+        let submission = try Self.append(expecting: "{}")
+        let before = Archive.State.encodingsCount.load(ordering: .relaxed)
+
+        let turn = core.turn(Array(repeating: submission, count: 200), at: Timestamp(milliseconds: 0))
+
+        #expect(Archive.State.encodingsCount.load(ordering: .relaxed) - before == 1)
+        #expect(turn.outcomes.allSatisfy { if case .preconditionFailed = $0 { true } else { false } })
+    }
+
+    @Test("a value of 4096 bytes is in the failure, one of 4097 bytes is named by its size and tag", arguments: [0, 1])
+    func cut(surplus: Int) throws {
+        var core = try Self.core(entries: 0)
+        let entry = String(repeating: "x", count: 4096 - 2 + surplus)
+        let first = core.turn([.of(Archive.Append(entry: entry))], at: Timestamp(milliseconds: 0))
+        core.adopt(first)
+
+        let turn = core.turn(
+            [try Self.append(expecting: "null", at: "/entries/0")], at: Timestamp(milliseconds: 0))
+
+        guard case .preconditionFailed(let failure) = turn.outcomes.first else { Issue.record("\(turn)"); return }
+        #expect(failure.actual == (surplus == 0 ? Array("\"\(entry)\"".utf8) : nil))
+        #expect(failure.actualBytes == 4096 + surplus)
+        #expect(failure.actualTag == Encoded(Array("\"\(entry)\"".utf8)).tag)
+    }
+
+    @Test("a later submission of a turn is judged by what an earlier one has made")
+    func eachVersion() throws {
+        var core = try Self.core(entries: 0)
+
+        let turn = core.turn(
+            [
+                try Self.append(expecting: #"{"entries":[]}"#), try Self.append(expecting: #"{"entries":[]}"#),
+                try Self.append(expecting: #"{"entries":["new"]}"#),
+            ], at: Timestamp(milliseconds: 0))
+
+        #expect(turn.outcomes.map { $0.receipt?.version } == [1, nil, 2])
+    }
+
+    @Test(
+        "texts of equal values may be equal, whatever their spelling",
+        arguments: [
+            ("1", "1.0"), ("-1", "-1e0"), ("0", "-0.0"), ("1e300", "1e+300"), (#""a""#, #""\u0061""#),
+            (#"{"a":1,"b":2}"#, #"{"b":2,"a":1}"#), ("[]", "[]"),
+            ("10000000000000000000", "1e19"), ("[1,1,1,1]", "[1.0,1.0,1.0,1.0]"),
+        ])
+    func spellings(left: String, right: String) throws {
+        let (first, second) = (Array(left.utf8), Array(right.utf8))
+
+        #expect(try JSONValue(parsing: first) == JSONValue(parsing: second))
+        #expect(JSONText.maySayTheSame(first, second))
+        #expect(JSONText.maySayTheSame(second, first))
+    }
+
+    @Test(
+        "a text of another kind or far from the length of another is not parsed",
+        arguments: [("{}", "[]"), ("null", "0"), (#""1""#, "1"), ("true", "false")])
+    func different(left: String, right: String) {
+        #expect(!JSONText.maySayTheSame(Array(left.utf8), Array(right.utf8)))
+        #expect(!JSONText.maySayTheSame(Array("{}".utf8), Array(repeating: UInt8(ascii: "{"), count: 96)))
+        #expect(!JSONText.maySayTheSame(Array(repeating: UInt8(ascii: "{"), count: 96), Array("{}".utf8)))
+    }
+}
