@@ -31,7 +31,8 @@ import streams
 import survival
 import vanishing
 import waits
-from harness import Bench, Failure
+from harness.expectations import Failure
+from harness.workspace import Workspace
 
 # Nothing may hang: a check that takes longer than this has failed.
 SECONDS_MAX = 150
@@ -114,7 +115,7 @@ def run(check, binary, seed):
     """Runs one check; returns whether it passed."""
     sentence = check.__doc__.split("\n")[0].removesuffix(".")
     start = time.monotonic()
-    bench = Bench(binary, seed)
+    workspace = Workspace(binary, seed)
 
     def too_long(*_):
         raise Failure(f"not done within {SECONDS_MAX} s, at\n" + "".join(traceback.format_stack(limit=4)[:-1]))
@@ -123,7 +124,7 @@ def run(check, binary, seed):
     signal.alarm(SECONDS_MAX)
     evidence = figures = None
     try:
-        figures = check(bench)
+        figures = check(workspace)
     except Failure as failure:
         where = traceback.extract_tb(failure.__traceback__)
         places = " > ".join(f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in where[1:])
@@ -132,7 +133,7 @@ def run(check, binary, seed):
         evidence = traceback.format_exc(limit=-5)
     finally:
         signal.alarm(0)
-        bench.close()
+        workspace.close()
     seconds = time.monotonic() - start
     if evidence is None:
         print(f"ok     {seconds:6.1f} s  {sentence}" + (f"  [{figures}]" if figures else ""), flush=True)

@@ -1,76 +1,18 @@
 """Checks of what is refused: how it is said, that nothing happened, and that the connection goes on."""
 
-import json
 import time
 
-from harness import (
-    ConnectionLost, Failure, action, add, encode_request, expect, expect_equal, wait_until)
+from harness.actions import action, add
+from harness.client import ConnectionLost
+from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.messages import encode_request
+from harness.refusals import Case, get, judge, judge_problem, post
 
 
-class Case:
-    """A request that must be refused, and what the refusal must say."""
-
-    def __init__(self, name, request, status, code=None, pointer=None, says=(), method="GET"):
-        self.name, self.request, self.method = name, request, method
-        self.status, self.code, self.pointer = status, code, pointer
-        self.says = [says] if isinstance(says, str) else list(says)
-
-
-def post(name, body, status, *arguments, target="/v1/actions", fields=None, **others):
-    body = body if isinstance(body, bytes) else body.encode()
-    return Case(name, encode_request("POST", target, body, fields), status, *arguments, method="POST", **others)
-
-
-def get(name, target, status, *arguments, fields=None, method="GET", **others):
-    return Case(name, encode_request(method, target, fields=fields), status, *arguments, method=method, **others)
-
-
-def judge_problem(answer, case):
-    expect_equal(answer.status, case.status, "the status")
-    expect_equal(answer.fields.get("content-type"), "application/problem+json", "the media type")
-    expect("state-cursor" in answer.fields, "no State-Cursor:", answer)
-    problem = answer.json
-    for member in ("type", "title", "status", "detail", "code", "requestId", "cursor"):
-        expect(member in problem, f"no {member} in", problem)
-    expect_equal(problem["status"], answer.status, "the status in the document")
-    if case.code:
-        expect_equal(problem["code"], case.code, "the code")
-    expect(len(problem["detail"]) > 15, "a detail that says little:", problem)
-    if case.pointer is not None:
-        expect(case.pointer in [error["pointer"] for error in problem.get("errors", [])], f"no {case.pointer} in", problem)
-    for words in case.says:
-        expect(words.lower() in json.dumps(problem).lower(), f"nothing about {words!r} in", problem)
-
-
-def judge(server, cases):
-    """Sends every case on a kept-alive connection; all faults are told, not only the first."""
-    faults = []
-    with server.client() as witness:
-        for case in cases:
-            before = witness.get("/v1/state")
-            try:
-                with server.client(timeout=10) as client:
-                    client.get("/livez")
-                    client.send(case.request)
-                    answer = client.receive(case.method)
-                    judge_problem(answer, case)
-                    if answer.closes:
-                        # Only where nobody can tell the end of the body.
-                        expect_equal(case.status, 413, "the status of an answer that closes the connection")
-                    else:
-                        expect_equal(client.get("/v1/state/counter").status, 200, "the next request on the connection")
-                after = witness.get("/v1/state")
-                expect_equal((after.version, after.body), (before.version, before.body), "version and state afterwards")
-            except (Failure, ConnectionLost, json.JSONDecodeError, KeyError, ValueError) as fault:
-                faults.append(f"{case.name}: {type(fault).__name__}: {fault}")
-    expect(not faults, f"{len(faults)} of {len(cases)} cases:\n" + "\n".join(faults))
-    return f"{len(cases)} cases"
-
-
-def bad_bodies(bench):
+def bad_bodies(workspace):
     """A bad body is answered with a problem that names place and expectation; nothing is committed, the connection lives."""
     limit = 65_536
-    server = bench.server(body_bytes_max=limit)
+    server = workspace.server(body_bytes_max=limit)
     with server.client() as client:
         # The nearest neighbours that are taken.
         client.commit(add(1))
@@ -147,9 +89,9 @@ def bad_bodies(bench):
     ])
 
 
-def bad_targets(bench):
+def bad_targets(workspace):
     """A bad path, parameter or cursor is answered with a problem at once, even with wait; the connection lives."""
-    server = bench.server()
+    server = workspace.server()
     with server.client() as client:
         client.commit(add(1))
         here = client.get("/v1").json
@@ -213,10 +155,10 @@ def bad_targets(bench):
     return figures
 
 
-def too_many_waiters(bench):
+def too_many_waiters(workspace):
     """Waiters over the cap are told so, 503 in all and 429 for a client's share; others wait on, actions go through."""
     for settings, status in (({"waiters_max": 4}, 503), ({"waiters_per_client_max": 4}, 429)):
-        server = bench.server(**settings)
+        server = workspace.server(**settings)
         with server.client() as client:
             tag = client.get("/v1/state/counter").fields["etag"]
             targets = ["/v1/state/counter?wait=20", "/v1/changes?wait=20&since=" + client.get("/v1").json["cursor"]] * 2
@@ -241,9 +183,9 @@ def too_many_waiters(bench):
                 expect_equal(waiter.receive().status, 200, "the answer to one who waited")
 
 
-def full_mailbox(bench):
+def full_mailbox(workspace):
     """Actions that find the mailbox full are answered 503 with Retry-After, and exactly the others are committed."""
-    server = bench.server(mailbox_actions_max=1)
+    server = workspace.server(mailbox_actions_max=1)
     count = 64
     clients = [server.client() for _ in range(count)]
     committed = refused = 0
@@ -266,9 +208,9 @@ def full_mailbox(bench):
     return f"{committed} committed, {refused} refused"
 
 
-def too_many_connections(bench):
+def too_many_connections(workspace):
     """Connections over the cap are answered 503, not closed without a word; the others are served on."""
-    server = bench.server(connections_max=16, waiters_max=8)
+    server = workspace.server(connections_max=16, waiters_max=8)
     clients = [server.client() for _ in range(16)]
     for client in clients:
         expect_equal(client.get("/livez").status, 200, "a connection within the cap")
@@ -288,13 +230,13 @@ def served(server):
         return client.get("/livez").status == 200
 
 
-def broken_requests(bench):
+def broken_requests(workspace):
     """A request that is not HTTP is refused with a 4xx or 501 and the connection's end; nothing is committed.
 
     libmicrohttpd 0.9.75 refuses a Content-Length that is no number by itself, before the server sees the request, and sends
     the head of that answer twice. Nothing of ours can come in between; the connection ends there all the same.
     """
-    server = bench.server()
+    server = workspace.server()
     body = add(1)
     head = b"POST /v1/actions HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
     cases = {
@@ -338,9 +280,9 @@ def broken_requests(bench):
     return f"{len(cases)} cases"
 
 
-def lost_cursors(bench):
+def lost_cursors(workspace):
     """A cursor whose history is gone is answered 410 at once: expired with the way back, or lost with the old epoch."""
-    server = bench.server(data="none", history_commits_max=100)
+    server = workspace.server(data="none", history_commits_max=100)
     with server.client() as client:
         start = client.get("/v1/state").cursor
         for _ in range(300):

@@ -5,30 +5,18 @@ import resource
 import select
 import time
 
-from harness import action, add, expect, expect_equal, wait_until
+from harness.actions import action, add, batch, bulk
+from harness.expectations import expect, expect_equal, wait_until
 
 FRAME = {"x": 0, "y": 0, "width": 1, "height": 1}
 
 
-def bulk(client, actions):
-    body = b"\n".join(actions)
-    answer = client.request(
-        "POST", "/v1/actions", body, {"Content-Type": "application/x-ndjson"})
-    expect_equal(answer.status, 200, "the status of a bulk load")
-    problems = [line for line in answer.body.split(b"\n") if line and b'"version"' not in line]
-    expect(not problems, problems[:2])
-
-
-def batch(*actions):
-    return b"[" + b",".join(actions) + b"]"
-
-
-def watched_canvas(bench):
+def watched_canvas(workspace):
     """With 100,000 objects in 1,000 blocks and 10,000 watchers of different objects, moving one wakes one."""
     watchers_count = 10_000
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, watchers_count + 2000), hard))
-    server = bench.server(data="none", domain="canvas", connections_max=watchers_count + 2000)
+    server = workspace.server(data="none", domain="canvas", connections_max=watchers_count + 2000)
     watchers = []
     try:
         with server.client() as client:
@@ -81,9 +69,9 @@ def watched_canvas(bench):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def own_world(bench):
+def own_world(workspace):
     """A client of a derived store sees and dispatches nothing outside, over all of the store's routes."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with server.client() as client, server.client() as other:
         secret = 987_654_321
         client.commit(action("tasks/add", {"id": 1, "title": "milk"}))

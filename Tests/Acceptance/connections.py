@@ -2,12 +2,13 @@
 
 import time
 
-from harness import add, expect, expect_equal, wait_until
+from harness.actions import add
+from harness.expectations import expect, expect_equal, wait_until
 
 
-def silent_connections(bench):
+def silent_connections(workspace):
     """A silent connection is closed after the idle timeout, one that waits for a change is not."""
-    server = bench.server(data="none", idle_timeout_seconds=1)
+    server = workspace.server(data="none", idle_timeout_seconds=1)
     with server.client() as waiting, server.client() as silent, server.client() as stuck:
         tag = waiting.get("/v1/state/counter").fields["etag"]
         waiting.send(b"GET /v1/state/counter?wait=4 HTTP/1.1\r\nHost: here\r\nIf-None-Match: %s\r\n\r\n" % tag.encode())
@@ -25,9 +26,9 @@ def silent_connections(bench):
         expect_equal(waiting.get("/v1").version, 0, "the version on the same connection afterwards")
 
 
-def vanished_waiters(bench):
+def vanished_waiters(workspace):
     """Waiters whose clients have gone are noticed within seconds, and others are still woken."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with server.client() as client, server.client() as staying:
         tag = client.get("/v1/state/counter").fields["etag"]
         head = client.get("/v1").json["cursor"]

@@ -7,13 +7,19 @@ import subprocess
 import threading
 import time
 
-from following import Poller, Record, follow, judge_history, poll, read_history
-from harness import Client, ConnectionLost, Failure, action, add, expect, expect_equal, processes, version_of, wait_until
+from harness.actions import action, add
+from harness.expectations import expect, expect_equal, passes, wait_until
+from harness.followers import follow, judge_history, read_history
+from harness.messages import version_of
+from harness.pollers import Poller, poll
+from harness.records import Record
+from harness.worker import processes
+from harness.writers import write_actions, write_through_kills
 
 
-def first_commands(bench):
+def first_commands(workspace):
     """curl --json posts counter/add, and curl reads the value with an ETag and a State-Cursor."""
-    server = bench.server()
+    server = workspace.server()
     address = f"http://127.0.0.1:{server.port}"
 
     def curl(*arguments):
@@ -33,9 +39,9 @@ def first_commands(bench):
     expect_equal(fields.get("state-cursor"), receipt["cursor"], "State-Cursor of the state")
 
 
-def strict_judges(bench):
+def strict_judges(workspace):
     """These checks notice a change that is dropped, repeated, swapped or altered, and a waiter woken for nothing."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with server.client() as client:
         start = client.get("/v1/state")
         for number in range(1, 21):
@@ -71,53 +77,19 @@ def strict_judges(bench):
         expect(timeout.status == 304 and not passes(lambda: waiter.take(timeout, 1) or True), "an early 304 went unnoticed")
 
 
-def passes(judge, *arguments):
-    try:
-        return judge(*arguments)
-    except Failure:
-        return False
-
-
-def write_actions(port, name, count, seed):
-    """Posts actions of many kinds; returns what each version was, as acknowledged."""
-    chance = random.Random(f"{seed}/{name}")
-    acknowledged = {}
-    client = Client(port.value)
-    known = []
-    for number in range(count):
-        kind = chance.random()
-        if kind < 0.65:
-            sent = ("counter/add", {"amount": chance.randint(1, 9)})
-        elif kind < 0.75:
-            sent = ("counter/add", {"amount": 0})  # a commit that changes nothing
-        elif kind < 0.9 or not known:
-            known.append(name * 100_000 + number)
-            sent = ("tasks/add", {"id": known[-1], "title": f"title {number} ~ / \" \u00e4"})
-        elif kind < 0.95:
-            sent = ("tasks/rename", {"id": chance.choice(known), "title": f"renamed {number}"})
-        elif kind < 0.98:
-            sent = ("tasks/favourite", {"id": chance.choice(known)})
-        else:
-            sent = ("tasks/remove", {"id": known.pop(chance.randrange(len(known)))})
-        receipt = client.commit(action(*sent, id=f"w{name}-{number}"))
-        expect(receipt["version"] not in acknowledged, f"version {receipt['version']} was acknowledged twice")
-        acknowledged[receipt["version"]] = (receipt["id"], *sent)
-    return acknowledged
-
-
-def ten_writers(bench):
+def ten_writers(workspace):
     """Ten processes post 1,000 actions each: five followers see each once, in order; five pollers end on the last value."""
-    server = bench.server()
+    server = workspace.server()
     client = server.client()
     start = client.get("/v1/state")
     port, target = processes.Value("i", server.port), processes.Value("q", -1)
     finished = processes.Event()
     began = time.monotonic()
     followers = [
-        bench.worker(follow, port, start.json, start.cursor, target, limit, 120) for limit in (1, 7, 100, 100, 1000)]
-    pollers = [bench.worker(poll, port, "/counter", finished, 120) for _ in range(5)]
-    pollers.append(bench.worker(poll, port, "/tasks/favourites", finished, 120))
-    writers = [bench.worker(write_actions, port, name, 1000, bench.seed) for name in range(1, 11)]
+        workspace.worker(follow, port, start.json, start.cursor, target, limit, 120) for limit in (1, 7, 100, 100, 1000)]
+    pollers = [workspace.worker(poll, port, "/counter", finished, 120) for _ in range(5)]
+    pollers.append(workspace.worker(poll, port, "/tasks/favourites", finished, 120))
+    writers = [workspace.worker(write_actions, port, name, 1000, workspace.seed) for name in range(1, 11)]
 
     acknowledged = {}
     for writer in writers:
@@ -145,21 +117,21 @@ def ten_writers(bench):
     return f"10,000 actions in {seconds:.1f} s; pollers were woken {woken} times, never for nothing"
 
 
-def behind_memory(bench):
+def behind_memory(workspace):
     """Followers that are further behind than memory reaches read on from the journal; past versions read as they were."""
-    server = bench.server(history_commits_max=50)
+    server = workspace.server(history_commits_max=50)
     client = server.client()
     start = client.get("/v1/state")
     port, target = processes.Value("i", server.port), processes.Value("q", 3000)
-    writers = [bench.worker(write_actions, port, name, 1000, bench.seed) for name in range(1, 4)]
-    followers = [bench.worker(follow, port, start.json, start.cursor, target, limit, 60) for limit in (5, 49, 1000)]
+    writers = [workspace.worker(write_actions, port, name, 1000, workspace.seed) for name in range(1, 4)]
+    followers = [workspace.worker(follow, port, start.json, start.cursor, target, limit, 60) for limit in (5, 49, 1000)]
     for writer in writers:
         writer.result(60)
     records = [follower.result(60)[0] for follower in followers]
     history = judge_history(client, start.json, start.cursor)
     for record in records:
         expect_equal((record.seen, record.state), (history.seen, history.state), "what a follower saw")
-    wanted = set(random.Random(bench.seed).sample(range(1, 3001), 30)) | {1, 2999, 3000}
+    wanted = set(random.Random(workspace.seed).sample(range(1, 3001), 30)) | {1, 2999, 3000}
     replay = Record(start.json, start.cursor)
     for page in read_history(client, start.cursor, limit=1):
         replay.take(page)
@@ -169,9 +141,9 @@ def behind_memory(bench):
             expect_equal(past.json, replay.state, f"the state of version {replay.version}")
 
 
-def needless_wakes(bench):
+def needless_wakes(workspace):
     """Nobody is woken by a commit that did not change its selection: 50 pollers sleep through 400 commits elsewhere."""
-    server = bench.server()
+    server = workspace.server()
     with server.client() as writer:
         writer.commit(add(5))
         writer.commit(action("tasks/add", {"id": 1, "title": "one"}))
@@ -207,58 +179,21 @@ def needless_wakes(bench):
         expect_equal(len(answers), 50, "answers")
 
 
-def write_through_kills(port, name, is_keyed, finished, acknowledged, seed):
-    """Posts numbered actions until `finished`, through every loss of the server.
-
-    Without a key, an action whose answer was lost is given up; with one, it is sent again until it is answered.
-    """
-    chance = random.Random(f"{seed}/{name}")
-    receipts, sent, lost, replayed = {}, {}, 0, 0
-    client = None
-    number = 0
-    while not finished.is_set():
-        identifier = f"{name}-{number}"
-        sent[identifier] = chance.randint(1, 9)
-        fields = {"Idempotency_Key": f'"{identifier}"'} if is_keyed else {}
-        body = add(sent[identifier], id=identifier)
-        while True:
-            try:
-                client = client or Client(port.value, timeout=20)
-            except ConnectionLost:
-                time.sleep(0.005)
-                continue
-            try:
-                answer = client.post(body, **fields)
-            except ConnectionLost:
-                client = None
-                lost += 1
-                if is_keyed:
-                    continue
-                break
-            expect(answer.status == 200, "a writer was answered", answer)
-            replayed += "idempotency-replayed" in answer.fields
-            receipts[identifier] = answer.json["version"]
-            acknowledged.value = max(acknowledged.value, receipts[identifier])
-            break
-        number += 1
-    return receipts, sent, lost, replayed
-
-
-def killed_twenty_times(bench):
+def killed_twenty_times(workspace):
     """kill -9 twenty times in the middle: what was acknowledged is there, nothing twice; epoch, cursors, followers go on."""
     kills = 20
-    chance = random.Random(bench.seed)
-    server = bench.server()
+    chance = random.Random(workspace.seed)
+    server = workspace.server()
     start = server.client().get("/v1/state")
     epoch = start.cursor.rpartition(".")[0]
     port, target = processes.Value("i", server.port), processes.Value("q", -1)
     finished = processes.Event()
     acknowledged = [processes.Value("q", 0) for _ in range(6)]
     writers = [
-        bench.worker(write_through_kills, port, f"w{name}", name % 2 == 1, finished, acknowledged[name], bench.seed)
+        workspace.worker(write_through_kills, port, f"w{name}", name % 2 == 1, finished, acknowledged[name], workspace.seed)
         for name in range(6)]
-    followers = [bench.worker(follow, port, start.json, start.cursor, target, limit, 150) for limit in (10, 1000)]
-    poller = bench.worker(poll, port, "/counter", finished, 150)
+    followers = [workspace.worker(follow, port, start.json, start.cursor, target, limit, 150) for limit in (10, 1000)]
+    poller = workspace.worker(poll, port, "/counter", finished, 150)
     recoveries = []
     old_cursors = [start.cursor]
     for _ in range(kills):
@@ -318,9 +253,9 @@ def killed_twenty_times(bench):
         f" restart {1000 * sorted(recoveries)[kills // 2]:.0f} ms (median)")
 
 
-def one_key(bench):
+def one_key(workspace):
     """The same Idempotency-Key from 20 clients at once, and again after a restart, is one commit."""
-    server = bench.server()
+    server = workspace.server()
     receipts = []
     for round_ in range(20):
         key = f'"key-{round_}"'

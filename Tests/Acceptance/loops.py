@@ -1,27 +1,30 @@
 """Checks that two loops serve as one does."""
 
-from harness import add, encode_request, expect, expect_equal
+from harness.actions import add
+from harness.crowd import many_descriptors
+from harness.expectations import expect, expect_equal
+from harness.messages import encode_request
+from harness.streams import open_stream
+from harness.waits import begin, ends, parked
 from mixture import mingle
 from parking import alternate
 from races import race
 from resuming import follow_through_kills
-from streaming import many_descriptors, open_stream
 from streams import tell_crowd
 from vanishing import vanish
-from waits import begin, ends, parked
 
 
-def two_loops(bench):
+def two_loops(workspace):
     """With two loops, too: streams are told everything, vanished clients are noticed, waits are woken, and SIGTERM ends all."""
     settings = {"loops": 2}
-    texts = [tell_crowd(bench.server(data="none", **settings), 500)]
+    texts = [tell_crowd(workspace.server(data="none", **settings), 500)]
     with many_descriptors(2000):
-        texts.append(vanish(bench.server(data="none", **settings), 400))
-    alternate(bench.server(data="none", **settings), 60)
-    race(bench, bench.server(data="none", **settings), 5000)
-    mingle(bench, bench.server(history_commits_max=300, heartbeat_seconds=1, **settings), 2)
-    server = bench.server(**settings)
-    follow_through_kills(bench, server, kills=3)
+        texts.append(vanish(workspace.server(data="none", **settings), 400))
+    alternate(workspace.server(data="none", **settings), 60)
+    race(workspace, workspace.server(data="none", **settings), 5000)
+    mingle(workspace, workspace.server(history_commits_max=300, heartbeat_seconds=1, **settings), 2)
+    server = workspace.server(**settings)
+    follow_through_kills(workspace, server, kills=3)
     with server.client() as client:
         tag = client.get("/v1/state/counter").fields["etag"]
         waiters = [begin(server, "/v1/state/counter?wait=50", If_None_Match=tag) for _ in range(100)]

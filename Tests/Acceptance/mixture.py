@@ -5,10 +5,12 @@ import random
 import select
 import time
 
-from canvas import bulk
-from following import judge_history
-from harness import Client, action, add, expect, expect_equal
-from streaming import EVENTS, LINES, StreamClient, StreamRecord
+from harness.actions import action, add, bulk
+from harness.client import Client
+from harness.expectations import expect, expect_equal
+from harness.followers import judge_history
+from harness.records import StreamRecord
+from harness.streams import EVENTS, LINES, StreamClient
 
 FILTERS = {"": None, "&types=counter/add": "counter/add", "&types=tasks/add": "tasks/add", "&path=/tasks": "tasks/add"}
 
@@ -76,18 +78,18 @@ def post_mixture(port, seconds, seed):
             time.sleep(chance.choice((0, 0, 0.001, 0.02)))
 
 
-def mixed_streams(bench):
+def mixed_streams(workspace):
     """60 streams of every kind, read in fits and starts, left and taken up again: each is told all that concerns it, once."""
-    return mingle(bench, bench.server(history_commits_max=300, heartbeat_seconds=1, stream_seconds_max=4), 5)
+    return mingle(workspace, workspace.server(history_commits_max=300, heartbeat_seconds=1, stream_seconds_max=4), 5)
 
 
-def mingle(bench, server, seconds):
+def mingle(workspace, server, seconds):
     """Lets 60 streams wander while there are commits, and for as long as they need then; judges each."""
     with server.client() as client:
         start = client.get("/v1/state")
-    chance = random.Random(bench.seed)
+    chance = random.Random(workspace.seed)
     wanderers = [Wanderer(server.port, start.json, start.cursor, random.Random(chance.random())) for _ in range(60)]
-    poster = bench.worker(post_mixture, server.port, seconds, bench.seed)
+    poster = workspace.worker(post_mixture, server.port, seconds, workspace.seed)
     wander(wanderers, lambda: poster.receiver.poll(), lambda one: False, seconds + 20)
     poster.result(1)
     with server.client() as client:

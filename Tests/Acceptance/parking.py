@@ -5,15 +5,17 @@ import random
 import socket
 import time
 
-from harness import (
-    HOST, Client, ConnectionLost, Failure, add, encode_request, expect, expect_equal, parse_answer, wait_until)
-from streaming import EVENTS
-from waits import begin, ends, parked
+from harness.actions import add
+from harness.client import Client, ConnectionLost
+from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.messages import HOST, encode_request, parse_answer
+from harness.streams import EVENTS
+from harness.waits import begin, ends, parked
 
 
-def next_requests(bench):
+def next_requests(workspace):
     """A connection goes on after a wait: post, get, wait, post, 200 times in turn on one connection."""
-    return alternate(bench.server(data="none"), 200)
+    return alternate(workspace.server(data="none"), 200)
 
 
 def alternate(server, turns):
@@ -47,9 +49,9 @@ def alternate(server, turns):
     return f"{value} commits"
 
 
-def pipelined(bench):
+def pipelined(workspace):
     """A request that is sent behind one that waits is never answered wrongly, nor done without an answer."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with server.client() as witness:
         own = encode_request("GET", "/v1/state/counter/value")
         behinds = {
@@ -103,9 +105,9 @@ def judge_pipelined(server, witness, name, ahead, behind, pause):
         return False
 
 
-def odd_clients(bench):
+def odd_clients(workspace):
     """Waits of HTTP/1.0, HEAD, half-closed, chunked and fragmented clients are answered as they should be."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     path = "/v1/state/counter/value"
     with server.client() as client:
         tag = client.get(path).fields["etag"]
@@ -177,13 +179,13 @@ def odd_clients(bench):
         wait_until(lambda: server.metric(client, "connections") == 1, "all connections to be given up", 5)
 
 
-def read_slowly(bench):
+def read_slowly(workspace):
     """A large answer to a wait reaches a client that reads it bit by bit; one that reads nothing is given up in time."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with await_large_answer(server) as patient:
         seconds = read_bit_by_bit(patient)
         expect_equal(patient.get("/v1/state/counter").status, 200, "the next request on the connection")
-    server = bench.server(data="none", idle_timeout_seconds=1)
+    server = workspace.server(data="none", idle_timeout_seconds=1)
     with await_large_answer(server) as slow, await_large_answer(server) as dead:
         read_bit_by_bit(slow)
         slow.close()
@@ -376,13 +378,13 @@ class Conversation:
             self.judge(self.receive())
 
 
-def interleavings(bench):
+def interleavings(workspace):
     """200 random conversations of fifteen kinds of requests, waits among them, are answered as they should be."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     closed = 0
     value = 0
     for number in range(200):
-        seed = f"{bench.seed}/{number}"
+        seed = f"{workspace.seed}/{number}"
         conversation = Conversation(server, random.Random(seed))
         conversation.value = value
         steps = []
@@ -390,7 +392,7 @@ def interleavings(bench):
             for _ in range(10):
                 steps.append(conversation.step())
         except (Failure, ConnectionLost, KeyError, TypeError, ValueError) as fault:
-            raise Failure(f"conversation {number} of seed {bench.seed}, after {steps}: {type(fault).__name__}: {fault}") from None
+            raise Failure(f"conversation {number} of seed {workspace.seed}, after {steps}: {type(fault).__name__}: {fault}") from None
         value = conversation.value
         closed += conversation.closed
         conversation.client.close()

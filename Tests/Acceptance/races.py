@@ -4,12 +4,13 @@ import json
 import random
 import time
 
-from canvas import bulk
-from following import Record
-from harness import Client, Failure, add, expect, expect_equal, processes, wait_until
-from history import passes
-from streaming import EVENTS, LINES, NothingCame, StreamClient, StreamRecord, ValueRecord, counted
-from waits import parked
+from harness.actions import add, bulk
+from harness.client import Client
+from harness.expectations import Failure, expect, expect_equal, passes, wait_until
+from harness.records import Record, StreamRecord, ValueRecord, counter_at
+from harness.streams import EVENTS, LINES, NothingCame, StreamClient
+from harness.waits import parked
+from harness.worker import processes
 
 
 class Follower:
@@ -48,7 +49,7 @@ def race_pages(follower, state, cursor):
             record.take(answer.json)
             answers += 1
             follower.reached(record.version)
-    expect_equal(record.state["counter"], counted(record.version), "the state that the pages lead to")
+    expect_equal(record.state["counter"], counter_at(record.version), "the state that the pages lead to")
     return answers
 
 
@@ -66,7 +67,7 @@ def race_stream(follower, state, cursor, form):
                 except NothingCame:
                     raise Failure(f"nothing came for 8 s at {record.version}") from None
                 follower.reached(record.version)
-    expect_equal(record.state["counter"], counted(record.version), "the state that the stream leads to")
+    expect_equal(record.state["counter"], counter_at(record.version), "the state that the stream leads to")
     return opened
 
 
@@ -86,59 +87,59 @@ def race_value_stream(follower, path, truth):
     return opened
 
 
-def strict_races(bench):
+def strict_races(workspace):
     """These checks notice a follower that sleeps through a commit, one that has failed, and one that was told nothing."""
-    sleeper, failed = bench.worker(time.sleep, 5), bench.worker(fail)
+    sleeper, failed = workspace.worker(time.sleep, 5), workspace.worker(fail)
     wait_until(failed.receiver.poll, "a worker to fail")
     expect(all_reach([sleeper, failed], [8, 9], 8) < 1, "two that have come far enough are not taken")
     expect(not passes(all_reach, [sleeper], [7], 8, 0.1), "a sleeper went unnoticed")
     expect(not passes(all_reach, [sleeper, failed], [8, 7], 8), "a failed follower went unnoticed")
-    server = bench.server(data="none", wait_seconds_default=1, wait_seconds_max=1)
-    follower = Follower(server.port, [0], 0, 1, bench.seed)
-    expect(not passes(race_values, follower, "/v1/state/counter", counted), "a wait that ended with nothing went unnoticed")
+    server = workspace.server(data="none", wait_seconds_default=1, wait_seconds_max=1)
+    follower = Follower(server.port, [0], 0, 1, workspace.seed)
+    expect(not passes(race_values, follower, "/v1/state/counter", counter_at), "a wait that ended with nothing went unnoticed")
 
 
 def fail():
     raise Failure("on purpose")
 
 
-def lost_wake_ups(bench):
+def lost_wake_ups(workspace):
     """100,000 commits race with clients that begin to wait, close and come back: nobody sleeps through one, each is told once."""
-    server = bench.server(data="none", history_commits_max=200_000, history_bytes_max=256 << 20)
-    return race(bench, server, 100_000)
+    server = workspace.server(data="none", history_commits_max=200_000, history_bytes_max=256 << 20)
+    return race(workspace, server, 100_000)
 
 
-def lost_wake_ups_of_large_values(bench):
+def lost_wake_ups_of_large_values(workspace):
     """The same with a value that takes long to put together, which is done elsewhere than where its clients are served."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with server.client() as client:
         client.commit(json.dumps([
             {"type": "tasks/add", "payload": {"id": number, "title": "one of many"}} for number in range(1500)]).encode())
         state = client.get("/v1/state").json
 
     def truth(version):
-        return state | {"counter": counted(version - 1)}
+        return state | {"counter": counter_at(version - 1)}
 
     kinds = [(race_values, "/v1/state", truth)] * 2 + [(race_value_stream, "/v1/state", truth)] * 3
-    text = race(bench, server, 600, kinds)
+    text = race(workspace, server, 600, kinds)
     with server.client() as client:
         parked(server, client, 0)
     return text
 
 
-def race(bench, server, total, kinds=None):
+def race(workspace, server, total, kinds=None):
     """Commits in rounds; after each, all have to have come as far before the next begins: nobody else will wake them."""
-    chance = random.Random(bench.seed)
+    chance = random.Random(workspace.seed)
     with server.client() as client:
         start = client.get("/v1/state")
         value = "/v1/state/counter"
         kinds = kinds or [
-            (race_values, value, counted), (race_values, value, counted), (race_pages, start.json, start.cursor),
+            (race_values, value, counter_at), (race_values, value, counter_at), (race_pages, start.json, start.cursor),
             (race_stream, start.json, start.cursor, EVENTS), (race_stream, start.json, start.cursor, LINES),
-            (race_value_stream, value, counted)]
+            (race_value_stream, value, counter_at)]
         progress = processes.Array("q", len(kinds), lock=False)
         workers = [
-            bench.worker(function, Follower(server.port, progress, index, total, bench.seed), *arguments)
+            workspace.worker(function, Follower(server.port, progress, index, total, workspace.seed), *arguments)
             for index, (function, *arguments) in enumerate(kinds)]
         version, rounds, slowest = start.version, 0, 0.0
         while version < total:

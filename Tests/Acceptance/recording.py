@@ -4,35 +4,14 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import threading
 
-from harness import action, add, expect, expect_equal
-from survival import journal
+from harness.actions import action, add
+from harness.expectations import expect, expect_equal
+from harness.journal import edit_journal, journal_output, journal_refusal
 
 
-def run(bench, command, data, *arguments, text=None):
-    """Runs a subcommand of `journal` to its end."""
-    return subprocess.run(
-        [bench.binary, "journal", command, "--data", data, *arguments], input=text, capture_output=True, timeout=100)
-
-
-def succeed(bench, command, data, *arguments, text=None):
-    """Runs a subcommand that has to succeed, and returns what it writes."""
-    done = run(bench, command, data, *arguments, text=text)
-    expect_equal((done.returncode, done.stderr), (0, b""), f"exit code and standard error of journal {command}")
-    return done.stdout
-
-
-def refuse(bench, command, data, says, *arguments, text=None):
-    """Runs a subcommand that has to end with a sentence."""
-    done = run(bench, command, data, *arguments, text=text)
-    expect_equal((done.returncode, done.stdout), (1, b""), f"exit code and standard output of journal {command}")
-    expect(says in done.stderr.decode(), f"journal {command} does not say {says!r}:", done.stderr.decode())
-    return done.stderr.decode().strip()
-
-
-def fill(client, generator, count):
+def commit_mixture(client, generator, count):
     """Commits that many times: single actions and batches, some with IDs, some that change nothing."""
     for number in range(count):
         tasks = [
@@ -49,13 +28,13 @@ def fill(client, generator, count):
         client.commit(chosen)
 
 
-def told_again(bench):
+def told_again(workspace):
     """A history exported from a running server makes the same state, byte for byte, by its patches and by its actions."""
-    generator = random.Random(bench.seed)
-    server = bench.server()
+    generator = random.Random(workspace.seed)
+    server = workspace.server()
     with server.client() as client:
-        fill(client, generator, 300)
-        lines = succeed(bench, "export", server.data)
+        commit_mixture(client, generator, 300)
+        lines = journal_output(workspace, "export", server.data)
         state = client.get("/v1/state")
         found = [json.loads(line) for line in lines.splitlines()]
         expect_equal(len(found), 301, "lines of the export")
@@ -63,15 +42,15 @@ def told_again(bench):
         names = [number for number in range(300) if client.get(f"/v1/actions/id%20{number}").status == 200]
         batches = [number for number in range(300) if client.get(f"/v1/actions/in%20batch%20{number}").status == 200]
         expect(len(names) > 20 and len(batches) > 20, "hardly any IDs:", len(names), len(batches))
-        verified = succeed(bench, "verify", server.data)
+        verified = journal_output(workspace, "verify", server.data)
         expect_equal(verified, b"verified: versions 0 to 300, 300 commits\n", "what verify says")
         epochs = {client.get("/v1").json["epoch"]}
-        part = succeed(bench, "export", server.data, "--since", "290")
+        part = journal_output(workspace, "export", server.data, "--since", "290")
         expect_equal(len(part.splitlines()), 11, "lines of an export of the last ten commits")
         for command, text in [("import", lines), ("replay", lines), ("import", part), ("replay", part)]:
-            data = bench.path(f"copy{bench.count()}")
-            succeed(bench, command, data, text=text)
-            copy = bench.server(data=data)
+            data = workspace.path(f"copy{workspace.count()}")
+            journal_output(workspace, command, data, text=text)
+            copy = workspace.server(data=data)
             with copy.client() as other:
                 again = other.get("/v1/state")
                 expect_equal((again.version, again.body == state.body), (300, True), f"version and state after {command}")
@@ -84,14 +63,14 @@ def told_again(bench):
                             expect_equal(theirs[key], ours[key], f"{key} of the action {name} after {command}")
                 expect_equal(other.commit(add(1))["version"], 301, f"the next version after {command}")
             copy.stop()
-            succeed(bench, "verify", data)
-            refuse(bench, command, data, "has a journal already", text=text)
+            journal_output(workspace, "verify", data)
+            journal_refusal(workspace, command, data, "has a journal already", text=text)
         expect_equal(len(epochs), 5, "different epochs of as many servers")
 
 
-def exported_under_load(bench):
+def exported_under_load(workspace):
     """An export, and a verification, while actions come in tell a history without a gap; nobody is disturbed."""
-    server = bench.server()
+    server = workspace.server()
     is_over = threading.Event()
 
     def write():
@@ -106,15 +85,15 @@ def exported_under_load(bench):
     counts = []
     try:
         for _ in range(5):
-            lines = succeed(bench, "export", server.data).splitlines()
+            lines = journal_output(workspace, "export", server.data).splitlines()
             counts.append(len(lines) - 1)
             version = json.loads(lines[-1]).get("version", 0)
-            data = bench.path(f"copy{bench.count()}")
-            succeed(bench, "replay", data, text=b"\n".join(lines))
-            value = succeed(bench, "export", data, "--since", str(version)).splitlines()[0]
+            data = workspace.path(f"copy{workspace.count()}")
+            journal_output(workspace, "replay", data, text=b"\n".join(lines))
+            value = journal_output(workspace, "export", data, "--since", str(version)).splitlines()[0]
             with server.client() as client:
                 expect_equal(json.loads(value)["state"], client.get(f"/v1/state?version={version}").json, "the state then")
-            succeed(bench, "verify", server.data)
+            journal_output(workspace, "verify", server.data)
     finally:
         is_over.set()
         writer.join(10)
@@ -124,17 +103,17 @@ def exported_under_load(bench):
     return f"{counts[-1]} commits"
 
 
-def tampered_history(bench):
+def tampered_history(workspace):
     """verify names the version that was tampered with; a damaged recording is refused by its line and leaves no journal."""
-    server = bench.server()
+    server = workspace.server()
     with server.client() as client:
-        fill(client, random.Random(bench.seed), 50)
+        commit_mixture(client, random.Random(workspace.seed), 50)
         client.commit(add(7))  # 51
         client.commit(add(7))
-        lines = succeed(bench, "export", server.data).splitlines()
+        lines = journal_output(workspace, "export", server.data).splitlines()
     server.stop()
     whole = os.path.join(server.data, "journal.sqlite")
-    kept = bench.path("kept.sqlite")
+    kept = workspace.path("kept.sqlite")
     shutil.copy(whole, kept)
     said = []
     for name, change in [
@@ -142,25 +121,25 @@ def tampered_history(bench):
             ("action", "action = CAST(replace(CAST(action AS TEXT), 'amount\":7', 'amount\":8') AS BLOB)"),
             ("type", "types = 'gone/vanish', action = CAST(replace(CAST(action AS TEXT), 'counter/add', 'gone/vanish') AS BLOB)")]:
         shutil.copy(kept, whole)
-        _, count = journal(server, f"UPDATE commits SET {change} WHERE version = 51")
+        _, count = edit_journal(server, f"UPDATE commits SET {change} WHERE version = 51")
         expect_equal(count, 1, f"commits whose {name} was changed")
-        said.append(refuse(bench, "verify", server.data, "gone/vanish" if name == "type" else "/counter/value"))
+        said.append(journal_refusal(workspace, "verify", server.data, "gone/vanish" if name == "type" else "/counter/value"))
         expect("version 51 (" in said[-1], f"the version is not named ({name}):", said[-1])
     shutil.copy(kept, whole)
-    succeed(bench, "verify", server.data)
+    journal_output(workspace, "verify", server.data)
 
-    data = bench.path("never")
+    data = workspace.path("never")
     for name, damaged, says in [
             ("gap", lines[:20] + lines[21:], "line 21: it has version 21 where 20 comes next"),
             ("cut off", lines[:-1], "line 53: there is none"),
             ("half a line", lines[:-1] + [lines[-1][:-4]], "line 53: "),
             ("no header", lines[1:], "line 1: "), ("empty", [], "line 1: "),
             ("unfit", lines[:51] + [lines[51].replace(b"/counter/value", b"/counter/none")] + lines[52:], "line 52: ")]:
-        refuse(bench, "import", data, says, text=b"\n".join(damaged))
+        journal_refusal(workspace, "import", data, says, text=b"\n".join(damaged))
         expect_equal([file for file in os.listdir(data) if "sqlite" in file], [], f"files of a journal ({name})")
-    refuse(bench, "replay", data, "line 52: version 51 (gone/vanish)", text=b"\n".join(
+    journal_refusal(workspace, "replay", data, "line 52: version 51 (gone/vanish)", text=b"\n".join(
         lines[:51] + [lines[51].replace(b"counter/add", b"gone/vanish")] + lines[52:]))
-    refuse(bench, "replay", data, "does not fit the domain", "--domain", "counter", text=b"\n".join(lines))
-    refuse(bench, "export", data, "there is no journal")
-    succeed(bench, "import", data, text=b"\n".join(lines))
+    journal_refusal(workspace, "replay", data, "does not fit the domain", "--domain", "counter", text=b"\n".join(lines))
+    journal_refusal(workspace, "export", data, "there is no journal")
+    journal_output(workspace, "import", data, text=b"\n".join(lines))
     return said[0]

@@ -7,13 +7,15 @@ import subprocess
 import threading
 import time
 
-from canvas import bulk
-from following import judge_history
-from harness import (
-    ConnectionLost, Failure, action, add, expect, expect_equal, processes, wait_until)
-from history import write_through_kills
-from stalls import load
-from streaming import EVENTS, LINES, EventReader, NothingCame, StreamClient, StreamRecord, open_stream, spread
+from harness.actions import action, add, bulk, commit_large_renames
+from harness.client import ConnectionLost
+from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.figures import spread
+from harness.followers import judge_history
+from harness.records import StreamRecord
+from harness.streams import EVENTS, LINES, EventReader, NothingCame, StreamClient, open_stream
+from harness.worker import processes
+from harness.writers import write_through_kills
 
 
 def follow_stream(port, state, cursor, target, form, seconds):
@@ -66,23 +68,23 @@ def follow_by_curl(port, state, cursor, target, seconds):
     return record, losses
 
 
-def streams_through_kills(bench):
+def streams_through_kills(workspace):
     """kill -9 eight times: streams that come back with Last-Event-ID, curl -N in a loop too, are told each commit once."""
-    return follow_through_kills(bench, bench.server(), kills=8)
+    return follow_through_kills(workspace, workspace.server(), kills=8)
 
 
-def follow_through_kills(bench, server, kills):
+def follow_through_kills(workspace, server, kills):
     """Kills a server again and again while actions are posted, and judges streams of four kinds."""
     start = server.client().get("/v1/state")
     port, target = processes.Value("i", server.port), processes.Value("q", -1)
     finished = processes.Event()
     acknowledged = [processes.Value("q", 0) for _ in range(3)]
     writers = [
-        bench.worker(write_through_kills, port, f"w{name}", name == 1, finished, acknowledged[name], bench.seed)
+        workspace.worker(write_through_kills, port, f"w{name}", name == 1, finished, acknowledged[name], workspace.seed)
         for name in range(3)]
     followers = [
-        bench.worker(follow_stream, port, start.json, start.cursor, target, form, 60) for form in (EVENTS, EVENTS, LINES)]
-    followers.append(bench.worker(follow_by_curl, port, start.json, start.cursor, target, 60))
+        workspace.worker(follow_stream, port, start.json, start.cursor, target, form, 60) for form in (EVENTS, EVENTS, LINES)]
+    followers.append(workspace.worker(follow_by_curl, port, start.json, start.cursor, target, 60))
     for _ in range(kills):
         before = max(value.value for value in acknowledged)
         wait_until(lambda: max(value.value for value in acknowledged) > before + 200, "the writers went on", 20)
@@ -108,9 +110,9 @@ def follow_through_kills(bench, server, kills):
     return f"{history.version} commits, {len(receipts)} of them acknowledged"
 
 
-def streams_into_new_history(bench):
+def streams_into_new_history(workspace):
     """Without a journal a killed server begins a new history: streams that come back are told reset and snapshot first."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with server.client() as client:
         start = client.get("/v1/state")
         for _ in range(5):
@@ -144,12 +146,12 @@ def streams_into_new_history(bench):
                          ("reset", None, {"reason": "cursor-lost"}, "snapshot", {"value": 7}), "a value's stream")
         with open_stream(server, "/v1/state/counter", state.cursor) as again:
             expect_equal((again.next().name, len(again.events)), ("snapshot", 0), "a value's stream in the same history")
-    expired(bench)
+    expired(workspace)
 
 
-def expired(bench):
+def expired(workspace):
     """A stream that begins before what is kept is told so, and goes on from a snapshot."""
-    server = bench.server(data="none", history_commits_max=100)
+    server = workspace.server(data="none", history_commits_max=100)
     with server.client() as client:
         start = client.get("/v1/state")
         bulk(client, [add(1)] * 400)
@@ -164,9 +166,9 @@ def expired(bench):
             expect_equal(record.take_event(stream.next()).name, "change", "the first event: Last-Event-ID beats since")
 
 
-def ends_of_streams(bench):
+def ends_of_streams(workspace):
     """Streams end by themselves at different times, behind a whole event; whoever comes back with the last id misses nothing."""
-    server = bench.server(data="none", stream_seconds_max=3, heartbeat_seconds=1)
+    server = workspace.server(data="none", stream_seconds_max=3, heartbeat_seconds=1)
     with server.client() as client:
         start = client.get("/v1/state")
         begun = time.monotonic()
@@ -225,9 +227,9 @@ def read_to_the_end(streams, begun, seconds):
     return [(lives[stream], events[stream]) for stream in streams]
 
 
-def streams_at_sigterm(bench):
+def streams_at_sigterm(workspace):
     """SIGTERM ends 200 streams in good order and with them the server, exit code 0; a stalled one does not hold it up."""
-    server = bench.server()
+    server = workspace.server()
     with server.client() as client:
         start = client.get("/v1/state")
         targets = ["/v1/changes?since=now", "/v1/state/counter", "/v1/views/count", "/v1/changes?since=now&types=tasks/add"]
@@ -235,7 +237,7 @@ def streams_at_sigterm(bench):
         client.commit(action("tasks/add", {"id": 1, "title": "one"}))
         stalled = [open_stream(server, target, receive_bytes=8192)
                    for target in ("/v1/changes?since=now", "/v1/state/tasks/entities/1")]
-        load(client, [50])
+        commit_large_renames(client, [50])
         last = client.commit(add(1))["version"]
         for number, stream in enumerate(streams):
             if number % 4 == 0:

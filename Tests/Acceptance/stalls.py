@@ -4,36 +4,23 @@ import copy
 import threading
 import time
 
-from canvas import bulk
-from following import read_history
-from harness import action, add, expect, expect_equal, version_of, wait_until
-from streaming import EVENTS, LINES, Crowd, StreamRecord, mebibytes, memory_bytes, open_stream, read_events
-
-TITLE = "x" * 8000
-
-
-def renames(first, count):
-    return [action("tasks/rename", {"id": 1, "title": f"{number} {TITLE}"}) for number in range(first, first + count)]
+from harness.actions import action, add, bulk, commit_large_renames
+from harness.crowd import Crowd
+from harness.expectations import expect, expect_equal, wait_until
+from harness.figures import mebibytes
+from harness.followers import read_history
+from harness.messages import version_of
+from harness.records import StreamRecord
+from harness.streams import EVENTS, LINES, open_stream, read_events
 
 
-def load(client, counts, seconds_between=0.0):
-    """Renames one task again and again, with 8 kB each; tells how many bytes that were."""
-    first = version_of(client.get("/v1").json["cursor"])
-    sent = 0
-    for count in counts:
-        bulk(client, renames(first, count))
-        first, sent = first + count, sent + count * (len(TITLE) + 6)
-        time.sleep(seconds_between)
-    return sent
-
-
-def stalled_readers(bench):
+def stalled_readers(workspace):
     """20 streams that are not read while 100 MB come cost little memory and nobody's time, and begin again with a snapshot."""
-    server = bench.server(data="none", history_bytes_max=8 << 20)
+    server = workspace.server(data="none", history_bytes_max=8 << 20)
     with server.client() as client:
         start = client.get("/v1/state")
         client.commit(action("tasks/add", {"id": 1, "title": "one"}))
-        load(client, [100] * 40)  # the history is full, and so is what the allocator keeps
+        commit_large_renames(client, [100] * 40)  # the history is full, and so is what the allocator keeps
         here = client.get("/v1/state")
         stalled = [
             open_stream(server, "/v1/changes?since=now", receive_bytes=8192, form=(EVENTS, LINES)[number % 2])
@@ -42,15 +29,15 @@ def stalled_readers(bench):
         watching = [open_stream(server, "/v1/state/tasks/entities/1", receive_bytes=8192) for _ in range(2)]
         live = open_stream(server, "/v1/changes?since=now")
         record = StreamRecord(copy.deepcopy(here.json), here.cursor)
-        before, begun = memory_bytes(server), time.monotonic()
+        before, begun = server.memory_bytes(), time.monotonic()
         delays, peak, sent = [], 0, 0
         while sent < 100e6 or time.monotonic() < begun + 6.5:
-            sent += load(client, [100] if sent < 100e6 else [1])
+            sent += commit_large_renames(client, [100] if sent < 100e6 else [1])
             posted = time.monotonic()
             version = client.commit(add(1))["version"]
             record.take_all(live.until(lambda event: event.version == version))
             delays.append(time.monotonic() - posted)
-            peak = max(peak, memory_bytes(server))
+            peak = max(peak, server.memory_bytes())
             time.sleep(0.02)
         # Whoever kept the 100 MB once for all would need 100 MB more, whoever kept them for each would need 2 GB. What is
         # allowed: a piece of 256 KiB for each of 20, and the same again for what the allocator does not give back.
@@ -79,13 +66,13 @@ def stalled_readers(bench):
                 f" {1000 * max(delays):.0f} ms; {backlog} commits were on their way to a stalled one")
 
 
-def slow_beginners(bench):
+def slow_beginners(workspace):
     """A stream that has much to catch up with may take its time: it is told everything, from the journal too, and never reset."""
-    server = bench.server(history_commits_max=300)
+    server = workspace.server(history_commits_max=300)
     with server.client() as client:
         start = client.get("/v1/state")
         client.commit(action("tasks/add", {"id": 1, "title": "one"}))
-        load(client, [200] * 5)
+        commit_large_renames(client, [200] * 5)
         slow = [
             open_stream(server, "/v1/changes?since=oldest", receive_bytes=8192, form=form) for form in (EVENTS, LINES)]
         # This one has all, and stalls behind little: that is no reason for a reset either.
@@ -94,7 +81,7 @@ def slow_beginners(bench):
         for pause in (0.1, 5.5):
             time.sleep(pause)
             client.commit(add(1))
-        load(client, [20])
+        commit_large_renames(client, [20])
         final = client.get("/v1/state")
         for stream, begin in [*((stream, start) for stream in slow), (brief, here)]:
             record = StreamRecord(copy.deepcopy(begin.json), begin.cursor)
@@ -107,9 +94,9 @@ def slow_beginners(bench):
     return f"{final.version} commits, {mebibytes(8 * final.version << 10)}"
 
 
-def bursts_after_silence(bench):
+def bursts_after_silence(workspace):
     """Streams that were silent for long, and read all that comes, are never called slow when a burst meets a heartbeat."""
-    server = bench.server(data="none", heartbeat_seconds=1)
+    server = workspace.server(data="none", heartbeat_seconds=1)
     count, rounds, size = 300, 2, 1200
     crowd = Crowd(server, "/v1/changes?since=now")
     try:
@@ -122,7 +109,7 @@ def bursts_after_silence(bench):
             last = 1 + rounds * size
             client.commit(add(1))
             crowd.read_until(f"id: {epoch}.1\n".encode(), 5)
-            patient = settles_for_long(bench)
+            patient = settles_for_long(workspace)
             time.sleep(5.5)
             # Each burst is more than one piece. Of 300 streams one has its heartbeat every 3 ms.
             poster = threading.Thread(target=lambda: [bulk(client, [add(1)] * size) for _ in range(rounds)], daemon=True)
@@ -144,9 +131,9 @@ def bursts_after_silence(bench):
         crowd.close()
 
 
-def settles_for_long(bench):
+def settles_for_long(workspace):
     """Streams that are told a burst when it has settled for 5.5 s, each read by a thread of its own all the time."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with server.client() as client:
         start = client.get("/v1/state")
         streams = [open_stream(server, "/v1/changes?since=now&settle=5500") for _ in range(3)]
@@ -174,13 +161,13 @@ def resets_of_patient(readers, resets):
     return sum(resets)
 
 
-def cost_of_catching_up(bench):
+def cost_of_catching_up(workspace):
     """A stream that catches up from the journal costs the server at most three times what the same costs page by page."""
-    server = bench.server(history_commits_max=100)
+    server = workspace.server(history_commits_max=100)
     with server.client() as client:
         epoch = client.get("/v1").json["epoch"]
         client.commit(action("tasks/add", {"id": 1, "title": "one"}))
-        load(client, [200] * 10)
+        commit_large_renames(client, [200] * 10)
         wanted = [f"{epoch}.{version}" for version in range(1, 2002)]
 
         def page():

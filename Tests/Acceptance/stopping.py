@@ -3,8 +3,11 @@
 import threading
 import time
 
-from following import judge_history
-from harness import Answer, ConnectionLost, action, add, encode_request, expect, expect_equal, version_of, wait_until
+from harness.actions import action, add
+from harness.client import ConnectionLost
+from harness.expectations import expect, expect_equal, wait_until
+from harness.followers import judge_history
+from harness.messages import Answer, encode_request, version_of
 
 
 class Waiting:
@@ -51,9 +54,9 @@ class Poster(threading.Thread):
             number += 1
 
 
-def stopped_under_load(bench):
+def stopped_under_load(workspace):
     """SIGTERM with 500 waiters parked and actions in flight: all are answered, exit code 0, nothing is lost."""
-    server = bench.server()
+    server = workspace.server()
     client = server.client()
     start = client.get("/v1/state")
     favourites = client.get("/v1/state/tasks/favourites")

@@ -6,18 +6,19 @@ import select
 import statistics
 import time
 
-from bad_input import get, judge
-from canvas import batch, bulk
-from harness import Failure, action, add, encode_request, expect, expect_equal
-from history import passes
-from streaming import (
-    EVENTS, LINES, Crowd, Event, StreamRecord, ValueRecord, counted, many_descriptors, memory_bytes, open_stream,
-    read_events, spread)
+from harness.actions import action, add, batch, bulk
+from harness.crowd import Crowd, many_descriptors
+from harness.expectations import Failure, expect, expect_equal, passes
+from harness.figures import spread
+from harness.messages import encode_request
+from harness.records import StreamRecord, ValueRecord, counter_at
+from harness.refusals import get, judge
+from harness.streams import EVENTS, LINES, Event, open_stream, read_events
 
 
-def strict_stream_judges(bench):
+def strict_stream_judges(workspace):
     """These checks notice an event that is dropped, repeated, swapped, altered or misnamed, and a value that goes back."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with server.client() as client:
         start = client.get("/v1/state")
         commits = open_stream(server, f"/v1/changes?since={start.cursor}")
@@ -41,7 +42,7 @@ def strict_stream_judges(bench):
     def values_pass(alter):
         altered = list(told)
         alter(altered)
-        return ValueRecord(counted).take_all(altered).value == counted(20)
+        return ValueRecord(counter_at).take_all(altered).value == counter_at(20)
 
     def swap(events):
         events[4], events[5] = events[5], events[4]
@@ -80,10 +81,10 @@ def fails_to_notice(judge, alter):
         return False
 
 
-def ten_thousand_followers(bench):
+def ten_thousand_followers(workspace):
     """10,000 streams of commits, begun while there are commits: each is told every commit once, in order, with its id."""
     with many_descriptors(10_000):
-        return tell_crowd(bench.server(data="none", connections_max=12_000), 10_000)
+        return tell_crowd(workspace.server(data="none", connections_max=12_000), 10_000)
 
 
 def tell_crowd(server, count):
@@ -93,7 +94,7 @@ def tell_crowd(server, count):
         with server.client() as client:
             start = client.get("/v1/state")
             states = {start.cursor: start.json}
-            before = memory_bytes(server)
+            before = server.memory_bytes()
             for _ in range(10):
                 crowd.join(count // 10)
                 client.commit(add(1))
@@ -108,7 +109,7 @@ def tell_crowd(server, count):
             crowd.read_until(b"retry: ", 20)
             client.commit(add(1))
             reach(11)
-            each = (memory_bytes(server) - before) / count
+            each = (server.memory_bytes() - before) / count
             expect(count < 10_000 or each < 8192, f"a stream takes {each:.0f} bytes of the server's memory")
             times = []
             for version in range(12, 17):
@@ -134,11 +135,11 @@ def tell_crowd(server, count):
             f" {1000 * max(times):.0f} ms at most; {each:.0f} bytes of memory a stream")
 
 
-def thousand_watchers(bench):
+def thousand_watchers(workspace):
     """1,000 streams of a value: each begins with a snapshot, never goes back, and ends on the last value."""
     count = 1000
     with many_descriptors(count):
-        server = bench.server(data="none")
+        server = workspace.server(data="none")
         crowd = Crowd(server, "/v1/state/counter")
         try:
             with server.client() as client:
@@ -171,9 +172,9 @@ def thousand_watchers(bench):
     return f"1,211 values, {told / count:.0f} told to each on average"
 
 
-def silence(bench):
+def silence(workspace):
     """Silent streams show that they live, each at its own pace; one that is filtered is told how far it has come."""
-    server = bench.server(data="none", heartbeat_seconds=1)
+    server = workspace.server(data="none", heartbeat_seconds=1)
     with server.client() as client:
         streams = [open_stream(server, "/v1/changes?since=now") for _ in range(40)]
         retries = [stream.reader.retries[0] for stream in streams]
@@ -231,9 +232,9 @@ def heartbeats(streams, seconds):
     return times
 
 
-def streams_of_parts(bench):
+def streams_of_parts(workspace):
     """Streams of values, views and derived stores tell what they are of, and nothing else; removed and back again too."""
-    server = bench.server(data="none", heartbeat_seconds=1)
+    server = workspace.server(data="none", heartbeat_seconds=1)
     with server.client() as client:
         secret = 987_654_321
         for target in ("/v1/state/tasks/entities/1", "/v1/views/nothing", "/v1/stores/tasks/state/counter",
@@ -286,9 +287,9 @@ def streams_of_parts(bench):
             expect_equal([lost.next().name, lost.next().json], ["reset", end.json], "reset and snapshot of a derived store")
 
 
-def negotiated(bench):
+def negotiated(workspace):
     """A stream is only for those who ask for one: not by a wildcard, nor with a weight of 0 or below that of JSON."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     faults = []
     for accept, is_stream in (
             (EVENTS, True), (f"{EVENTS}, */*;q=0.1", True), ("Text/Event-Stream ; q=1", True),
@@ -303,9 +304,9 @@ def negotiated(bench):
     expect(not faults, "\n".join(faults))
 
 
-def refused_streams(bench):
+def refused_streams(workspace):
     """A stream that asks for what it cannot have is answered with a problem at once, and the connection goes on."""
-    server = bench.server(data="none", waiters_max=1)
+    server = workspace.server(data="none", waiters_max=1)
     events = {"Accept": EVENTS}
     since = "/v1/changes?since=now"
     with server.client() as client, open_stream(server, since):

@@ -1,42 +1,45 @@
 """Checks of what happens when the world fails: no room on the disk, a damaged journal, two processes on one directory."""
 
-import contextlib
 import ctypes
 import json
 import os
 import resource
 import shutil
 import signal
-import sqlite3
 import subprocess
 import threading
 
-from bad_input import Case, judge_problem
-from following import Record, judge_history
-from harness import HOST, Failure, Server, action, add, expect, expect_equal, wait_until
+from harness.actions import action, add
+from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.followers import judge_history
+from harness.journal import edit_journal
+from harness.messages import HOST
+from harness.records import Record
+from harness.refusals import Case, judge_problem
+from harness.server import start_refusal
 
 
-def full_disk_by_limit(bench):
+def full_disk_by_limit(workspace):
     """When the journal cannot grow (file size limit), actions are answered 503, the state is as it was, and it recovers."""
 
     def limited():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
 
-    server = bench.server(prepare=limited)
+    server = workspace.server(prepare=limited)
     return fill_up(server, lambda: None, lambda: resource.prlimit(
         server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)))
 
 
-def full_disk_by_mount(bench):
+def full_disk_by_mount(workspace):
     """When the disk is full (a small tmpfs), actions are answered 503, the state is as it was, and it recovers."""
-    place = bench.path("small")
+    place = workspace.path("small")
     os.mkdir(place)
     c = ctypes.CDLL(None, use_errno=True)
     if c.mount(b"none", place.encode(), b"tmpfs", 0, b"size=3m") != 0:
         return f"NOT CHECKED, this user may not mount: {os.strerror(ctypes.get_errno())}"
-    bench.at_close.append(lambda: c.umount2(place.encode(), 2))
-    server = bench.server(data=place + "/data")
+    workspace.at_close.append(lambda: c.umount2(place.encode(), 2))
+    server = workspace.server(data=place + "/data")
     ballast = place + "/ballast"
 
     def fill():
@@ -111,33 +114,14 @@ def fill_up(server, make_full, make_room):
     return f"{len(acknowledged)} taken, {tasks + 2 - len(acknowledged)} refused"
 
 
-def full_disk_at_start(bench):
+def full_disk_at_start(workspace):
     """A server that finds no room at its start says so in a sentence and ends with an exit code other than 0."""
 
     def limited():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
 
-    refuses(bench, bench.path("data"), "journal", prepare=limited)
-
-
-def refuses(bench, data, says, prepare=None, **settings):
-    """Starts a server that must refuse, and returns what it says."""
-    server = Server(bench, data, settings, prepare).launch()
-    code = server.wait(20)
-    text = server.log_text()
-    expect(code != 0, "it ended with exit code 0:", text)
-    expect(code > 0, f"it was ended by signal {-code}:", text)
-    expect(says in text, f"it ended with {code}, without a word about {says!r}:", text)
-    expect("Fatal error" not in text, "it crashed:", text)
-    return text
-
-
-def journal(server, sql):
-    """Runs a statement in the journal's file; returns its rows and how many it has changed."""
-    with contextlib.closing(sqlite3.connect(os.path.join(server.data, "journal.sqlite"))) as database, database:
-        cursor = database.execute(sql)
-        return cursor.fetchall(), cursor.rowcount
+    start_refusal(workspace, workspace.path("data"), "journal", prepare=limited)
 
 
 def load_until_snapshot(server, client):
@@ -148,15 +132,15 @@ def load_until_snapshot(server, client):
     expect_equal((answer.status, answer.body.count(b'"changed":true')), (200, 10_500), "the bulk load")
 
     wait_until(
-        lambda: journal(server, "SELECT count(*) FROM snapshots")[0] == [(2,)], "a second snapshot in the journal")
+        lambda: edit_journal(server, "SELECT count(*) FROM snapshots")[0] == [(2,)], "a second snapshot in the journal")
     for _ in range(100):
         client.commit(add(2))
     client.commit(add(2), Idempotency_Key="kept")
 
 
-def damaged_snapshot(bench):
+def damaged_snapshot(workspace):
     """With a damaged snapshot an older one is used: same state, epoch and history; with none left the server refuses."""
-    server = bench.server()
+    server = workspace.server()
     with server.client() as client:
         load_until_snapshot(server, client)
         before = client.get("/v1/state")
@@ -168,11 +152,11 @@ def damaged_snapshot(bench):
         ("gone", "DELETE FROM snapshots"),
     ]
     server.stop()
-    whole = bench.path("whole.sqlite")
+    whole = workspace.path("whole.sqlite")
     shutil.copy(os.path.join(server.data, "journal.sqlite"), whole)
     for name, damage in damages:
         shutil.copy(whole, os.path.join(server.data, "journal.sqlite"))
-        _, count = journal(server, damage + " WHERE version = (SELECT max(version) FROM snapshots)")
+        _, count = edit_journal(server, damage + " WHERE version = (SELECT max(version) FROM snapshots)")
         expect_equal(count, 1, f"rows that were damaged ({name})")
         server.start()
         with server.client() as client:
@@ -180,16 +164,16 @@ def damaged_snapshot(bench):
             expect_equal((after.cursor, after.body == before.body), (before.cursor, True), f"cursor and state ({name})")
             expect_equal(after.fields["etag"], before.fields["etag"], f"the ETag ({name})")
             expect(name == "gone" or "damaged" in server.log_text(), f"not a word in the log ({name}):", server.log_text())
-            judge_history(client, bench.empty_state(), before.cursor.rpartition(".")[0] + ".0")
+            judge_history(client, workspace.empty_state(), before.cursor.rpartition(".")[0] + ".0")
             expect_equal(client.commit(add(1))["version"], before.version + 1, "the next version")
         server.stop()
-    journal(server, "UPDATE snapshots SET hash = 'aaaa'")
-    return shorten_line(refuses(bench, server.data, "snapshot"))
+    edit_journal(server, "UPDATE snapshots SET hash = 'aaaa'")
+    return shorten_line(start_refusal(workspace, server.data, "snapshot"))
 
 
-def damaged_file(bench):
+def damaged_file(workspace):
     """A journal that is no database, or lacks a commit, is refused in a sentence; it is not begun anew."""
-    server = bench.server()
+    server = workspace.server()
     with server.client() as client:
         for _ in range(50):
             client.commit(add(1))
@@ -197,39 +181,39 @@ def damaged_file(bench):
     path = os.path.join(server.data, "journal.sqlite")
     with open(path, "rb") as file:
         whole = file.read()
-    journal(server, "DELETE FROM commits WHERE version = 20")
-    journal(server, "DELETE FROM snapshots WHERE version > 0")
-    refuses(bench, server.data, "journal")
+    edit_journal(server, "DELETE FROM commits WHERE version = 20")
+    edit_journal(server, "DELETE FROM snapshots WHERE version > 0")
+    start_refusal(workspace, server.data, "journal")
     with open(path, "wb") as file:
         file.write(b"this is not a database, whatever its name says. " * 200)
     for suffix in ("-wal", "-shm"):
         if os.path.exists(path + suffix):
             os.remove(path + suffix)
-    text = refuses(bench, server.data, "journal")
+    text = start_refusal(workspace, server.data, "journal")
     with open(path, "rb") as file:
         expect(file.read().startswith(b"this is not"), "the file was overwritten")
     with open(path, "wb") as file:
         file.write(whole)
-    journal(server, "PRAGMA user_version = 1000")
-    refuses(bench, server.data, "format")
+    edit_journal(server, "PRAGMA user_version = 1000")
+    start_refusal(workspace, server.data, "format")
     return shorten_line(text)
 
 
-def gap_in_history(bench):
+def gap_in_history(workspace):
     """A commit that is missing from the journal, before the newest snapshot, is never skipped without a word."""
-    server = bench.server()
+    server = workspace.server()
     with server.client() as client:
         load_until_snapshot(server, client)
         epoch = client.get("/v1").json["epoch"]
     server.stop()
-    journal(server, "DELETE FROM commits WHERE version = 20")
+    edit_journal(server, "DELETE FROM commits WHERE version = 20")
     server.launch()
     wait_until(lambda: server.ready() or server.process.poll() is not None, "the server is ready or has refused", 20)
     if server.process.poll() is not None:
         expect(server.process.returncode > 0, "it ended with", server.process.returncode)
         return "it refuses to start"
     with server.client() as client:
-        record = Record(bench.empty_state(), f"{epoch}.0")
+        record = Record(workspace.empty_state(), f"{epoch}.0")
         while record.version < 100:
             answer = client.get(f"/v1/changes?since={epoch}.{record.version}&limit=7")
             if answer.status != 200:
@@ -238,16 +222,16 @@ def gap_in_history(bench):
         raise Failure("a follower went past the gap")
 
 
-def unknown_action_in_record(bench):
+def unknown_action_in_record(workspace):
     """An action type that the program no longer knows, in an old record, does no harm: same state, history as it was."""
-    server = bench.server()
+    server = workspace.server()
     with server.client() as client:
         start = client.get("/v1/state")
         for number in range(1, 11):
             client.commit(add(number, id=f"a{number}"))
         before = client.get("/v1/state")
     server.stop()
-    _, changed = journal(
+    _, changed = edit_journal(
         server, "UPDATE commits SET types = 'gone/vanish', action = CAST(replace(CAST(action AS TEXT), 'counter/add',"
         " 'gone/vanish') AS BLOB) WHERE version IN (3, 7)")
     expect_equal(changed, 2, "records that were changed")
@@ -263,12 +247,12 @@ def unknown_action_in_record(bench):
         expect_equal(client.commit(add(1))["version"], 11, "the next version")
 
 
-def second_process(bench):
+def second_process(workspace):
     """A second process on the same data refuses with a sentence and a non-zero exit code; the first goes on."""
-    server = bench.server()
+    server = workspace.server()
     with server.client() as client:
         client.commit(add(1))
-        text = refuses(bench, server.data, "another process")
+        text = start_refusal(workspace, server.data, "another process")
         client.commit(add(1))
         expect_equal(client.get("/v1/state/counter").json, {"value": 2}, "the counter of the first")
     server.kill()
@@ -278,16 +262,16 @@ def second_process(bench):
     return shorten_line(text)
 
 
-def bad_settings(bench):
+def bad_settings(workspace):
     """A bad setting, a busy port or a directory that cannot be made ends the start with a sentence that names it."""
-    server = bench.server(data="none")
-    refuses(bench, "none", "body_bytes_max", body_bytes_max="many")
-    refuses(bench, "none", "WAITERS_MAX", waiter_max=4)
-    refuses(bench, "/proc/nothing/here", "/proc/nothing/here")
+    server = workspace.server(data="none")
+    start_refusal(workspace, "none", "body_bytes_max", body_bytes_max="many")
+    start_refusal(workspace, "none", "WAITERS_MAX", waiter_max=4)
+    start_refusal(workspace, "/proc/nothing/here", "/proc/nothing/here")
     for arguments, says in ([["--listen", f"{HOST}:{server.port}"], str(server.port)], [["--listen", "nowhere"], "listen"],
                             [["--domain", "nothing"], "showcase"], [["--config", "/nothing.json"], "/nothing.json"]):
         run = subprocess.run(
-            [bench.binary, "serve", "--data", "none", *arguments], capture_output=True, timeout=20, text=True)
+            [workspace.binary, "serve", "--data", "none", *arguments], capture_output=True, timeout=20, text=True)
         said = run.stderr + run.stdout
         expect(run.returncode > 0 and says in said, f"{arguments}: exit code {run.returncode}:", said)
 

@@ -1,17 +1,14 @@
 """Checks of clients that go away while they wait."""
 
-import os
 import socket
 import struct
 import time
 
-from harness import Failure, add, expect_equal, wait_until
-from streaming import EVENTS, LINES, many_descriptors, open_stream
-from waits import begin, parked
-
-
-def descriptors(server):
-    return len(os.listdir(f"/proc/{server.pid}/fd"))
+from harness.actions import add
+from harness.crowd import many_descriptors
+from harness.expectations import Failure, expect_equal, wait_until
+from harness.streams import EVENTS, LINES, open_stream
+from harness.waits import begin, parked
 
 
 def leave(client, how):
@@ -21,10 +18,10 @@ def leave(client, how):
     client.close()
 
 
-def vanished_crowd(bench):
+def vanished_crowd(workspace):
     """2,000 clients that vanish while they wait, with FIN or RST and between commits, are noticed and freed within seconds."""
     with many_descriptors(4000):
-        return vanish(bench.server(data="none"), 2000)
+        return vanish(workspace.server(data="none"), 2000)
 
 
 def vanish(server, count):
@@ -32,7 +29,7 @@ def vanish(server, count):
     texts = []
     with server.client() as client:
         tag = client.get("/v1/state/counter").fields["etag"]
-        before = descriptors(server)
+        before = server.descriptors()
         for is_busy in (False, True):
             tag = client.get("/v1/state/counter").fields["etag"]
             here = client.get("/v1").json["cursor"]
@@ -51,7 +48,7 @@ def vanish(server, count):
             for what, found, wanted in (
                     ("waiters", lambda: server.metric(client, "waiters"), 0),
                     ("connections", lambda: server.metric(client, "connections"), 1),
-                    ("descriptors", lambda: descriptors(server), before)):
+                    ("descriptors", lambda: server.descriptors(), before)):
                 try:
                     wait_until(lambda: found() <= wanted, what, 5)
                 except Failure:
@@ -62,15 +59,15 @@ def vanish(server, count):
     return f"{count:,} that went away were noticed after {' and '.join(texts)} (while there were commits)"
 
 
-def vanished_between(bench):
+def vanished_between(workspace):
     """A stream whose client goes away while the stream lets a burst settle leaves nothing behind."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     with server.client() as client:
         # The first burst that is let settle makes the server open what its timers need, once.
         leave_between(server, client)
-        before = descriptors(server)
+        before = server.descriptors()
         leave_between(server, client)
-        found = server.metric(client, "waiters"), server.metric(client, "connections"), descriptors(server)
+        found = server.metric(client, "waiters"), server.metric(client, "connections"), server.descriptors()
         expect_equal(found, (0, 1, before), "waiters, connections and descriptors 1.5 s after the clients have gone")
 
 

@@ -3,43 +3,17 @@
 import json
 import time
 
-from bad_input import Case, get, judge, judge_problem
-from harness import action, add, encode_request, expect, expect_equal, wait_until
-from streaming import open_stream
+from harness.actions import action, add
+from harness.expectations import expect, expect_equal, wait_until
+from harness.messages import encode_request
+from harness.refusals import Case, get, judge, judge_problem
+from harness.streams import open_stream
+from harness.waits import begin, finish, parked
 
 
-def begin(server, target, method="GET", **fields):
-    """A client whose request is under way."""
-    client = server.client(timeout=20)
-    client.begun = time.monotonic()
-    client.send(encode_request(method, target, fields={name.replace("_", "-"): value for name, value in fields.items()}))
-    return client
-
-
-def finish(client, method="GET"):
-    """The answer, and how many seconds it took from the request."""
-    answer = client.receive(method)
-    return answer, time.monotonic() - client.begun
-
-
-def parked(server, client, count):
-    wait_until(lambda: server.metric(client, "waiters") == count, f"{count} waiters")
-
-
-def ends(client, seconds=5):
-    """Whether the server has closed the connection, with nothing more on it."""
-    client.socket.settimeout(seconds)
-    try:
-        return not client.buffer and client.socket.recv(1 << 16) == b""
-    except (ConnectionResetError, BrokenPipeError):
-        return True
-    except TimeoutError:
-        return False
-
-
-def waits_until(bench):
+def waits_until(workspace):
     """until answers as soon as the value is the one that was named, however it is written, and 304 when it never was."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     counter, value = "/v1/state/counter", "/v1/state/counter/value"
     with server.client() as client:
         for target in (f"{value}?until=0&wait=5", f"{counter}?until=%7B%22value%22:0%7D&wait=5"):
@@ -116,9 +90,9 @@ def judge_passing(server, client, value):
         expect_equal((answer.status, answer.json), (200, now + 1), "a value that was there for one commit")
 
 
-def deadlines(bench):
+def deadlines(workspace):
     """A wait whose time is up while it is being answered gets one of the two answers, never a refusal."""
-    server, figures = bench.server(), {200: 0, 304: 0}
+    server, figures = workspace.server(), {200: 0, 304: 0}
     with server.client() as control:
         clients = [server.client(timeout=20) for _ in range(2000)]
         try:
@@ -142,9 +116,9 @@ def deadlines(bench):
     return f"{figures[200]} told of the commit, {figures[304]} that there is nothing new"
 
 
-def deadlines_of_large_values(bench):
+def deadlines_of_large_values(workspace):
     """A wait for a value that takes long to put together ends in time, too, however commits and its deadline fall."""
-    server, rounds, slowest = bench.server(data="none"), 12, 0
+    server, rounds, slowest = workspace.server(data="none"), 12, 0
     with server.client() as control:
         for start in range(0, 60_000, 5000):
             control.commit(json.dumps([
@@ -168,9 +142,9 @@ def deadlines_of_large_values(bench):
     return f"{rounds * len(clients)} waits of at most 0.16 s; the last of a round was answered after {slowest:.2f} s"
 
 
-def settles(bench):
+def settles(workspace):
     """settle makes one answer of a burst of 50 posts: the last value, or all the commits."""
-    server = bench.server(data="none")
+    server = workspace.server(data="none")
     value = "/v1/state/counter/value"
     with server.client() as client:
         tag, here = client.get(value).fields["etag"], client.get("/v1").json["cursor"]
@@ -236,9 +210,9 @@ def settles(bench):
         expect(time.monotonic() - stopped < 4, "the server has waited for a burst to settle")
 
 
-def settling_counts(bench):
+def settling_counts(workspace):
     """A request whose burst is settling waits still: it counts against the cap, and among the waiters."""
-    server = bench.server(data="none", waiters_max=3)
+    server = workspace.server(data="none", waiters_max=3)
     with server.client() as client:
         here = client.get("/v1").json["cursor"]
         target = f"/v1/changes?since={here}&wait=20&settle=1000"
