@@ -24,8 +24,7 @@ def batch(*actions):
 
 def bulk(client, actions):
     body = b"\n".join(actions)
-    answer = client.request(
-        "POST", "/v1/actions", body, {"Content-Type": "application/x-ndjson"})
+    answer = client.request("POST", "/v1/actions", body, {"Content-Type": "application/x-ndjson"})
     expect_equal(answer.status, 200, "the status of a bulk load")
     problems = [line for line in answer.body.split(b"\n") if line and b'"version"' not in line]
     expect(not problems, problems[:2])
@@ -39,7 +38,7 @@ def renames(first, count):
 
 
 def commit_large_renames(client, counts, seconds_between=0.0):
-    """Renames one task again and again, with 8 kB each; tells how many bytes that were."""
+    """Commits so many renames of one task with 8 kB each, pauses, and repeats; returns the sum of their bytes."""
     first = version_of(client.get("/v1").json["cursor"])
     sent = 0
     for count in counts:

@@ -14,7 +14,7 @@ from harness.streams import EVENTS
 
 @contextlib.contextmanager
 def many_descriptors(count):
-    """Room for so many sockets in this process and in those that it starts."""
+    """Room for so many sockets in this process and in the processes that it starts."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, count + 2000)), hard))
     try:
@@ -24,7 +24,7 @@ def many_descriptors(count):
 
 
 class Crowd:
-    """Many clients of one stream, read by one loop. What many were sent alike is judged once."""
+    """Many clients of one stream, read by one loop. A test judges equal bytes once."""
 
     def __init__(self, server, target):
         self.server, self.target = server, target
@@ -32,7 +32,7 @@ class Crowd:
         self.sockets, self.received = {}, {}
 
     def join(self, count, target=None):
-        """So many more, of this stream or of another that tells the same; their numbers."""
+        """Opens so many streams of this target, or of another one with the same commits; returns their descriptors."""
         before = set(self.sockets)
         request = encode_request("GET", target or self.target, fields={"Accept": EVENTS})
         for _ in range(count):
@@ -45,7 +45,7 @@ class Crowd:
         return set(self.sockets) - before
 
     def read_until(self, ending, seconds):
-        """Reads until everybody has had these bytes; returns how long that took."""
+        """Reads until each client has received these bytes; returns how long that took."""
         begun = time.monotonic()
         waiting = {number for number, buffer in self.received.items() if ending not in buffer}
         while waiting:
@@ -63,7 +63,7 @@ class Crowd:
         return time.monotonic() - begun
 
     def stories(self):
-        """What was told to how many: from which cursor, and the bytes of the events, without heartbeats."""
+        """How many clients received what: the first cursor, and the bytes of the events without heartbeats."""
         counts = collections.Counter()
         for buffer in self.received.values():
             head, _, body = bytes(buffer).partition(b"\r\n\r\n")

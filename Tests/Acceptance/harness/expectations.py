@@ -1,23 +1,25 @@
-"""What every check states, and how it fails."""
+"""What a test states, and how it fails."""
 
 import time
 
 
-
-class Failure(Exception):
-    """A check has not found what its sentence says."""
+class Failure(AssertionError):
+    """A test has not found what its sentence says."""
 
 
 def expect(condition, *evidence):
+    __tracebackhide__ = True
     if not condition:
         raise Failure(" ".join(str(part) for part in evidence))
 
 
 def expect_equal(found, wanted, what):
+    __tracebackhide__ = True
     expect(found == wanted, f"{what}: expected {shorten(wanted)}, found {shorten(found)}")
 
 
 def passes(judge, *arguments):
+    """What the judge returns, or False where it fails."""
     try:
         return judge(*arguments)
     except Failure:
@@ -25,7 +27,7 @@ def passes(judge, *arguments):
 
 
 def wait_until(condition, what, seconds=10):
-    """Asks again and again until there is an answer that counts as true, and returns it."""
+    """Evaluates the condition until its value is true, and returns that value."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = condition()

@@ -1,5 +1,6 @@
 """Figures that tests report."""
 
+
 def spread(numbers):
     return max(numbers) - min(numbers)
 

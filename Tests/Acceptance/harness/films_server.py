@@ -6,14 +6,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from harness.messages import HOST
 
-SWAPI = json.dumps({
-    "count": 1, "next": None,
-    "results": [{"title": "A New Hope", "episode_id": 4, "director": "George Lucas", "producer": "left aside"}]}).encode()
-SECRET = b"not to be told to anybody"
+SWAPI = json.dumps(
+    {
+        "count": 1,
+        "next": None,
+        "results": [{"title": "A New Hope", "episode_id": 4, "director": "George Lucas", "producer": "left aside"}],
+    }
+).encode()
+SECRET = b"not to be repeated by the server"
 
 
 class Stub:
-    """A films server on a free port that answers as it is told and counts how often it is asked."""
+    """A films server on a free port that gives the answers of a list and counts the requests."""
 
     def __init__(self, workspace):
         stub = self
@@ -28,7 +32,7 @@ class Stub:
                 try:
                     answer(self)
                 except OSError:
-                    pass  # whoever asked is gone
+                    pass  # the client has closed the connection
 
             def tell(self, status, body, **fields):
                 self.send_response(status)
@@ -48,7 +52,7 @@ class Stub:
         workspace.at_close.append(self.close)
 
     def will(self, *answers):
-        """From now on it answers so, the last again and again."""
+        """Sets the answers to the next requests; the last one repeats."""
         self.count, self.answers = 0, answers
 
     def close(self):

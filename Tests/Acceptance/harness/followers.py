@@ -19,7 +19,7 @@ def follow(port, state, cursor, target, limit, seconds):
     client = None
     end = time.monotonic() + seconds
     while not 0 <= target.value <= record.version:
-        expect(time.monotonic() < end, f"a follower stands at {record.version}, not at {target.value}")
+        expect(time.monotonic() < end, f"a follower is at version {record.version}, not at {target.value}")
         try:
             client = client or Client(port.value)
             answer = client.get(f"/v1/changes?since={record.epoch}.{record.version}&wait=2&limit={limit}")

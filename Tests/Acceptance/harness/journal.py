@@ -11,7 +11,8 @@ from harness.expectations import expect, expect_equal
 def run_journal(workspace, command, data, *arguments, text=None):
     """Runs a subcommand of `journal` to its end."""
     return subprocess.run(
-        [workspace.binary, "journal", command, "--data", data, *arguments], input=text, capture_output=True, timeout=100)
+        [workspace.binary, "journal", command, "--data", data, *arguments], input=text, capture_output=True, timeout=100
+    )
 
 
 def journal_output(workspace, command, data, *arguments, text=None):

@@ -7,7 +7,7 @@ from harness.expectations import expect
 
 
 class Poller:
-    """Judges what a long-poller is answered: nothing that it has already, nothing before its time."""
+    """Judges the answers to a long-poller: none that it has already, and no 304 before its time."""
 
     def __init__(self, path, wait):
         self.target = f"/v1/state{path}?wait={wait}"
@@ -41,7 +41,7 @@ class Poller:
 
 
 def poll(port, path, finished, seconds):
-    """Long-polls until `finished` is set and the value has settled; returns the poller and how often it was cut off."""
+    """Long-polls until `finished` is set and the value stays; returns the poller and the number of lost connections."""
     poller = Poller(path, wait=1)
     losses = 0
     client = None

@@ -6,7 +6,7 @@ from harness.patches import apply_patch
 
 
 class Record:
-    """What a follower has seen, judged as it comes: versions one after another, patches that lead to one state."""
+    """What a follower has received, judged change by change: consecutive versions, patches that lead to one state."""
 
     def __init__(self, state, cursor):
         self.state = state
@@ -32,7 +32,7 @@ REASONS = {"cursor-lost", "cursor-expired", "slow-reader"}
 
 
 class StreamRecord(Record):
-    """What a stream of commits has told, judged as it comes."""
+    """What a stream of commits has sent, judged event by event."""
 
     def __init__(self, state, cursor, is_filtered=False):
         super().__init__(state, cursor)
@@ -87,25 +87,25 @@ class StreamRecord(Record):
 
 
 class ValueRecord:
-    """What a stream of a value has told: a snapshot first, and then only news, each later than the one before.
+    """What a stream of a value has sent: a snapshot first, then only changes, each later than the one before.
 
-    `truth` says what the value is at a version.
+    `truth` is a function from a version to the value at this version.
     """
 
     def __init__(self, truth):
         self.truth = truth
         self.version, self.value = -1, None
-        self.told = 0
+        self.count = 0
 
     def take_event(self, event):
-        wanted = ("snapshot",) if self.told == 0 else ("change", "removed")
-        expect(event.name in wanted, f"{event.name} as event {self.told} of a stream of a value")
+        wanted = ("snapshot",) if self.count == 0 else ("change", "removed")
+        expect(event.name in wanted, f"{event.name} as event {self.count} of a stream of a value")
         expect(event.version > self.version, f"version {event.version} after {self.version}")
         value = event.json
-        expect(self.told == 0 or value != self.value, f"{value} was told again at {event.id}")
+        expect(self.count == 0 or value != self.value, f"{value} came again at {event.id}")
         expect_equal(value, self.truth(event.version), f"the value at {event.id}")
         self.version, self.value = event.version, value
-        self.told += 1
+        self.count += 1
         return event
 
     def take_all(self, events):

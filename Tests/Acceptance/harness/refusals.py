@@ -37,13 +37,15 @@ def judge_problem(answer, case):
         expect_equal(problem["code"], case.code, "the code")
     expect(len(problem["detail"]) > 15, "a detail that says little:", problem)
     if case.pointer is not None:
-        expect(case.pointer in [error["pointer"] for error in problem.get("errors", [])], f"no {case.pointer} in", problem)
+        expect(
+            case.pointer in [error["pointer"] for error in problem.get("errors", [])], f"no {case.pointer} in", problem
+        )
     for words in case.says:
         expect(words.lower() in json.dumps(problem).lower(), f"nothing about {words!r} in", problem)
 
 
 def judge(server, cases):
-    """Sends every case on a kept-alive connection; all faults are told, not only the first."""
+    """Sends every case on a kept-alive connection, and fails with all faults, not only the first."""
     faults = []
     with server.client() as witness:
         for case in cases:
@@ -55,7 +57,7 @@ def judge(server, cases):
                     answer = client.receive(case.method)
                     judge_problem(answer, case)
                     if answer.closes:
-                        # Only where nobody can tell the end of the body.
+                        # Only where the server cannot know where the body ends.
                         expect_equal(case.status, 413, "the status of an answer that closes the connection")
                     else:
                         expect_equal(client.get("/v1/state/counter").status, 200, "the next request on the connection")

@@ -1,5 +1,6 @@
 """A server process on a free port."""
 
+import json
 import os
 import signal
 import subprocess
@@ -31,7 +32,12 @@ class Server:
             self.process = subprocess.Popen(
                 [self.workspace.binary, "serve", "--listen", f"{HOST}:0", "--data", self.data]
                 + ["--port-file", self.port_file],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, preexec_fn=self.prepare)
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                preexec_fn=self.prepare,
+            )
         self.workspace.started.append(self.process)
         return self
 
@@ -114,3 +120,11 @@ def start_refusal(workspace, data, says, prepare=None, **settings):
     expect(says in text, f"it ended with {code}, without a word about {says!r}:", text)
     expect("Fatal error" not in text, "it crashed:", text)
     return text
+
+
+def shorten_line(text):
+    line = text.strip().splitlines()[-1]
+    try:
+        return json.loads(line)["message"]
+    except (ValueError, KeyError):
+        return line[:160]

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import select
 import socket
 import time
 
@@ -58,7 +59,7 @@ class EventReader:
 
 
 class LineReader:
-    """Takes NDJSON, and tells it as the events that a reader of text/event-stream would have had."""
+    """Takes NDJSON, and returns it as the events that a reader of text/event-stream would return."""
 
     def __init__(self):
         self.rest = b""
@@ -110,8 +111,12 @@ class StreamClient(Client):
         self.answer = Answer(int(status.split()[1]), fields, b"")
         expect(self.answer.status == 200 and self.answer.closes, "a stream was answered", self.answer)
         expect(not {"content-length", "transfer-encoding"} & set(fields), "a stream with a length:", fields)
-        wanted = {"content-type": self.form, "cache-control": "no-store", "x-accel-buffering": "no",
-                  "x-content-type-options": "nosniff"}
+        wanted = {
+            "content-type": self.form,
+            "cache-control": "no-store",
+            "x-accel-buffering": "no",
+            "x-content-type-options": "nosniff",
+        }
         expect_equal({name: fields.get(name) for name in wanted}, wanted, "the fields of a stream")
         self.buffer.clear()
         self.events += self.reader.take(rest)
@@ -171,5 +176,26 @@ def read_events(text):
     """The events of a whole text, which must end with one."""
     reader = EventReader()
     events = reader.take(text)
-    expect_equal(reader.rest, b"", "what stands behind the last event")
+    expect_equal(reader.rest, b"", "the bytes behind the last event")
     return events
+
+
+def read_to_the_end(streams, begun, seconds):
+    """How long each stream lived, and what came on it."""
+    lives, events = {}, {stream: list(stream.events) for stream in streams}
+    poll = select.poll()
+    numbers = {stream.socket.fileno(): stream for stream in streams}
+    for number in numbers:
+        poll.register(number, select.POLLIN)
+    while len(lives) < len(streams):
+        left = begun + seconds - time.monotonic()
+        expect(left > 0, f"{len(streams) - len(lives)} streams have not ended within {seconds} s")
+        for number, _ in poll.poll(1000 * left):
+            stream = numbers[number]
+            data = stream.socket.recv(1 << 18)  # a reset connection is an error here
+            if data:
+                events[stream] += stream.reader.take(data)
+            else:
+                lives[stream] = time.monotonic() - begun
+                poll.unregister(number)
+    return [(lives[stream], events[stream]) for stream in streams]

@@ -10,7 +10,9 @@ def begin(server, target, method="GET", **fields):
     """A client whose request is under way."""
     client = server.client(timeout=20)
     client.begun = time.monotonic()
-    client.send(encode_request(method, target, fields={name.replace("_", "-"): value for name, value in fields.items()}))
+    client.send(
+        encode_request(method, target, fields={name.replace("_", "-"): value for name, value in fields.items()})
+    )
     return client
 
 

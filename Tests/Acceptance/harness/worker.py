@@ -26,7 +26,7 @@ class Worker:
             sender.send((True, function(*arguments)))
         except Failure as failure:
             sender.send((False, f"{failure}"))
-        except BaseException:  # whatever it is, the check has to hear of it
+        except BaseException:  # The test reports every failure of its workers.
             sender.send((False, traceback.format_exc(limit=-4)))
 
     def result(self, seconds=60):

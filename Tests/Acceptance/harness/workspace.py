@@ -9,7 +9,7 @@ from harness.worker import Worker
 
 
 class Workspace:
-    """The directory, servers and workers of one check; they end with it."""
+    """The directory, servers and workers of one test; they end with it."""
 
     def __init__(self, binary, seed):
         self.binary, self.seed = binary, seed

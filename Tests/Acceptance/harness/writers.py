@@ -22,7 +22,7 @@ def write_actions(port, name, count, seed):
             sent = ("counter/add", {"amount": 0})  # a commit that changes nothing
         elif kind < 0.9 or not known:
             known.append(name * 100_000 + number)
-            sent = ("tasks/add", {"id": known[-1], "title": f"title {number} ~ / \" \u00e4"})
+            sent = ("tasks/add", {"id": known[-1], "title": f'title {number} ~ / " \u00e4'})
         elif kind < 0.95:
             sent = ("tasks/rename", {"id": chance.choice(known), "title": f"renamed {number}"})
         elif kind < 0.98:

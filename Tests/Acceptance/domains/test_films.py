@@ -1,4 +1,4 @@
-"""Films that are fetched from another server: what comes of a server that is slow, fails, answers rubbish or hangs."""
+"""Films that the server fetches from a films server, which may be slow, fail, hang or send malformed answers."""
 
 from harness.actions import action
 from harness.expectations import expect, expect_equal
@@ -8,29 +8,27 @@ from harness.journal import journal_output
 HOPE = {"title": "A New Hope", "director": "George Lucas", "episode": 4}
 
 
-def load_films(client):
-    """Loads to the end; returns the slice afterwards."""
-    answer = client.post(action("films/load"), Prefer="wait=20")
-    expect_equal((answer.status, answer.json.get("settled")), (200, True), f"status and settled of {answer}")
-    expect_equal(len(answer.json["caused"]), 1, f"commits caused in {answer}")
-    expect_equal(answer.json["caused"][0]["cause"], answer.json["id"], "the cause of what was caused")
-    films = client.get("/v1/state/films").json
-    wanted = {"finished": "films/set", "failed": "films/fail"}
-    expect_equal(answer.json["caused"][0]["types"], [wanted.get(films["phase"])], f"what was caused for {films}")
-    return films
-
-
-def fetched_films(workspace):
-    """A load of films ends whatever the films server does, within its time, and tells nothing that was answered."""
+def test_a_load_of_films_ends_in_its_time_whatever_the_films_server_does(workspace):
+    """The reason of a failed load quotes nothing of the answer."""
     stub = Stub(workspace)
     server = workspace.server(films_base_url=stub.address + "/", films_timeout_seconds=1, films_retries=2)
     cases = [
-        ([stub.good], 1, None), ([stub.array], 1, None), ([stub.slow], 1, None),
-        ([stub.fail, stub.cut_off, stub.good], 3, None), ([stub.hang, stub.good], 2, None),
-        ([stub.fail], 3, "status 500"), ([stub.missing], 1, "status 404"), ([stub.elsewhere], 1, "status 302"),
-        ([stub.rubbish], 1, "a list of films"), ([stub.other_shape], 1, "a list of films"), ([stub.unfit], 1, "do not fit"),
-        ([stub.huge], 1, "more than 1048576 bytes"), ([stub.hang], 3, "within 1.0 seconds"),
-        ([stub.endless], 3, "within 1.0 seconds"), ([stub.cut_off], 3, "connection")]
+        ([stub.good], 1, None),
+        ([stub.array], 1, None),
+        ([stub.slow], 1, None),
+        ([stub.fail, stub.cut_off, stub.good], 3, None),
+        ([stub.hang, stub.good], 2, None),
+        ([stub.fail], 3, "status 500"),
+        ([stub.missing], 1, "status 404"),
+        ([stub.elsewhere], 1, "status 302"),
+        ([stub.rubbish], 1, "a list of films"),
+        ([stub.other_shape], 1, "a list of films"),
+        ([stub.unfit], 1, "do not fit"),
+        ([stub.huge], 1, "more than 1048576 bytes"),
+        ([stub.hang], 3, "within 1.0 seconds"),
+        ([stub.endless], 3, "within 1.0 seconds"),
+        ([stub.cut_off], 3, "connection"),
+    ]
     with server.client() as client:
         for answers, count, reason in cases:
             name = answers[0].__name__
@@ -41,18 +39,19 @@ def fetched_films(workspace):
             if reason is None:
                 expect_equal((films["phase"], films.get("reason")), ("finished", None), f"phase and reason ({name})")
             else:
-                expect(films["phase"] == "failed" and reason in films["reason"], f"{name} does not say {reason!r}:", films)
-                expect("not to be told" not in films["reason"], "the answer is quoted:", films)
+                expect(
+                    films["phase"] == "failed" and reason in films["reason"], f"{name} does not say {reason!r}:", films
+                )
+                expect("not to be repeated" not in films["reason"], "the answer is quoted:", films)
         expect_equal(stub.paths, {"/films"}, "paths asked for")
         stub.close()
         films = load_films(client)
-        expect(films["phase"] == "failed" and "connection" in films["reason"], "nobody listens:", films)
+        expect(films["phase"] == "failed" and "connection" in films["reason"], "no server listens:", films)
     expect(SECRET.decode() not in server.log_text(), "the answer is in the log:", server.log_text())
     server.stop()
 
 
-def fetched_once(workspace):
-    """What a history has fetched is not fetched again: not after kill -9, not by a replay, not by a verification."""
+def test_fetched_films_are_not_fetched_again_after_kill_9_by_a_replay_or_by_a_verification(workspace):
     stub = Stub(workspace)
     stub.will(stub.good, stub.hang)
     server = workspace.server(films_base_url=stub.address, films_timeout_seconds=60, films_retries=0)
@@ -81,8 +80,7 @@ def fetched_once(workspace):
     expect_equal(stub.count, 2, "requests for two loads")
 
 
-def given_up(workspace):
-    """A load that is given up ends at once, and a server that stops does not wait for the films."""
+def test_a_cancelled_load_ends_at_once_and_a_stop_does_not_wait_for_films(workspace):
     stub = Stub(workspace)
     stub.will(stub.hang)
     server = workspace.server(films_base_url=stub.address, films_timeout_seconds=60)
@@ -93,3 +91,15 @@ def given_up(workspace):
         expect_equal(client.post(action("films/cancel")).status, 409, "status of another cancel")
         client.commit(action("films/load"))
     server.stop()
+
+
+def load_films(client):
+    """Loads to the end; returns the slice afterwards."""
+    answer = client.post(action("films/load"), Prefer="wait=20")
+    expect_equal((answer.status, answer.json.get("settled")), (200, True), f"status and settled of {answer}")
+    expect_equal(len(answer.json["caused"]), 1, f"commits caused in {answer}")
+    expect_equal(answer.json["caused"][0]["cause"], answer.json["id"], "the cause of what was caused")
+    films = client.get("/v1/state/films").json
+    wanted = {"finished": "films/set", "failed": "films/fail"}
+    expect_equal(answer.json["caused"][0]["types"], [wanted.get(films["phase"])], f"what was caused for {films}")
+    return films
