@@ -12,6 +12,7 @@ import signal
 import traceback
 
 import pytest
+
 from harness.expectations import Failure
 from harness.workspace import Workspace
 

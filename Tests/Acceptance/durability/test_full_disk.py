@@ -7,6 +7,7 @@ import signal
 import threading
 
 import pytest
+
 from harness.actions import action
 from harness.expectations import expect, expect_equal, wait_until
 from harness.followers import judge_history

@@ -4,6 +4,7 @@ import random
 import time
 
 import pytest
+
 from harness.expectations import expect, expect_equal, wait_until
 from harness.followers import follow, judge_history
 from harness.messages import version_of

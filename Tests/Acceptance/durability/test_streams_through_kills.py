@@ -5,7 +5,6 @@ import select
 import subprocess
 import time
 
-import pytest
 from harness.client import ConnectionLost
 from harness.expectations import expect, expect_equal, wait_until
 from harness.followers import judge_history
@@ -15,10 +14,9 @@ from harness.worker import processes
 from harness.writers import write_through_kills
 
 
-@pytest.mark.rounds(4, long=8)
-def test_streams_that_resume_after_kill_9_have_each_commit_once(workspace, figures, rounds):
+def test_streams_that_resume_after_kill_9_have_each_commit_once(workspace, figures):
     """The clients resume with Last-Event-ID; one of them is curl -N in a loop."""
-    figures(follow_through_kills(workspace, workspace.server(), kills=rounds))
+    figures(follow_through_kills(workspace, workspace.server(), kills=8))
 
 
 def test_streams_of_two_loops_that_resume_after_kill_9_have_each_commit_once(workspace, figures):

@@ -3,6 +3,8 @@
 import random
 import time
 
+import pytest
+
 from harness.expectations import expect, expect_equal
 from harness.followers import follow, judge_history, read_history
 from harness.pollers import poll
@@ -11,8 +13,10 @@ from harness.worker import processes
 from harness.writers import write_actions
 
 
-def test_followers_see_each_action_of_ten_writers_once_and_pollers_end_on_the_last_value(workspace, figures):
-    """Ten processes post 1,000 actions each; five followers and six pollers judge what they receive."""
+@pytest.mark.rounds(400, long=1000)
+def test_followers_see_each_action_of_ten_writers_once_and_pollers_end_on_the_last_value(workspace, figures, rounds):
+    """Ten processes post so many actions each; five followers and six pollers judge what they receive."""
+    total = 10 * rounds
     server = workspace.server()
     client = server.client()
     start = client.get("/v1/state")
@@ -24,7 +28,7 @@ def test_followers_see_each_action_of_ten_writers_once_and_pollers_end_on_the_la
     ]
     pollers = [workspace.worker(poll, port, "/counter", finished, 120) for _ in range(5)]
     pollers.append(workspace.worker(poll, port, "/tasks/favourites", finished, 120))
-    writers = [workspace.worker(write_actions, port, name, 1000, workspace.seed) for name in range(1, 11)]
+    writers = [workspace.worker(write_actions, port, name, rounds, workspace.seed) for name in range(1, 11)]
 
     acknowledged = {}
     for writer in writers:
@@ -33,8 +37,8 @@ def test_followers_see_each_action_of_ten_writers_once_and_pollers_end_on_the_la
             acknowledged[version] = sent
     seconds = time.monotonic() - began
     final = client.get("/v1/state")
-    expect_equal(sorted(acknowledged), list(range(1, 10_001)), "the acknowledged versions")
-    expect_equal(final.version, 10_000, "the final version")
+    expect_equal(sorted(acknowledged), list(range(1, total + 1)), "the acknowledged versions")
+    expect_equal(final.version, total, "the final version")
     target.value = final.version
     finished.set()
     for follower in followers:
@@ -49,7 +53,7 @@ def test_followers_see_each_action_of_ten_writers_once_and_pollers_end_on_the_la
         expect(poller.changes > 1, "a long-poller saw no change at all")
     expect_equal(results[5].value, final.json["tasks"]["favourites"], "the favourites that a long-poller ends on")
     woken = sum(poller.changes for poller in results)
-    figures(f"10,000 actions in {seconds:.1f} s; pollers were woken {woken} times, never for nothing")
+    figures(f"{total:,} actions in {seconds:.1f} s; pollers were woken {woken} times, never for nothing")
 
 
 def test_followers_behind_the_history_in_memory_read_on_from_the_journal(workspace):

@@ -3,6 +3,7 @@
 import statistics
 
 import pytest
+
 from harness.actions import add
 from harness.expectations import expect, expect_equal
 from harness.followers import judge_history

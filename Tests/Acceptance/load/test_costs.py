@@ -4,29 +4,31 @@ import json
 import random
 import statistics
 
+import pytest
+
 from harness.actions import action
 from harness.expectations import expect
 from harness.messages import encode_request
 from harness.traffic import Traffic
 
 
-def test_renaming_one_of_100000_tasks_costs_at_most_twice_renaming_one_of_100(workspace, figures):
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param("none", id="in_memory", marks=pytest.mark.rounds(5, long=9)),
+        pytest.param(None, id="with_a_journal", marks=pytest.mark.rounds(3, long=9)),
+    ],
+)
+def test_renaming_one_of_100000_tasks_costs_at_most_twice_renaming_one_of_100(workspace, figures, rounds, data):
     request = renaming(random.Random(workspace.seed))
-    costs, ratio = compare(workspace, "none", request, request, 4000)
+    costs, ratio = compare(workspace, data, request, request, 4000, rounds)
     text = f"{costs[0]:.1f} us with 100, {costs[1]:.1f} us with 100,000: ratio {ratio:.2f}"
     expect(ratio <= 2, text)
     figures(text)
 
 
-def test_renaming_one_of_100000_tasks_with_a_journal_costs_at_most_twice_renaming_one_of_100(workspace, figures):
-    request = renaming(random.Random(workspace.seed))
-    costs, ratio = compare(workspace, None, request, request, 4000)
-    text = f"{costs[0]:.1f} us with 100, {costs[1]:.1f} us with 100,000: ratio {ratio:.2f}"
-    expect(ratio <= 2, text)
-    figures(text)
-
-
-def test_reading_one_of_100000_tasks_costs_at_most_twice_reading_a_small_state(workspace, figures):
+@pytest.mark.rounds(5, long=9)
+def test_reading_one_of_100000_tasks_costs_at_most_twice_reading_a_small_state(workspace, figures, rounds):
     """GET by JSON Pointer."""
     chance = random.Random(workspace.seed)
 
@@ -36,16 +38,16 @@ def test_reading_one_of_100000_tasks_costs_at_most_twice_reading_a_small_state(w
     def large(size):
         return encode_request("GET", f"/v1/state/tasks/entities/{chance.randrange(size)}")
 
-    costs, ratio = compare(workspace, "none", small, large, 10_000)
+    costs, ratio = compare(workspace, "none", small, large, 10_000, rounds)
     text = f"{costs[0]:.1f} us the small state, {costs[1]:.1f} us one of 100,000: ratio {ratio:.2f}"
     expect(ratio <= 2, text)
     figures(text)
 
 
-def compare(workspace, data, small_request, large_request, count):
-    """The cost with 100 tasks, with 100,000, and the ratio: of nine measurements each, in turn, the middle ones.
+def compare(workspace, data, small_request, large_request, count, rounds):
+    """The cost with 100 tasks, with 100,000, and the ratio: the medians of so many measurements of each, in turn.
 
-    What disturbs the machine then disturbs both sides, and no single measurement decides.
+    A disturbance of the machine then affects both sides, and no single measurement decides.
     """
     sides = []
     for size, request in ((100, small_request), (100_000, large_request)):
@@ -53,7 +55,7 @@ def compare(workspace, data, small_request, large_request, count):
         with server.client() as client:
             fill_tasks(client, size)
         sides.append((server, lambda index, turn, size=size, request=request: request(size)))
-    measured = [[cost(server, request, count) for server, request in sides] for _ in range(9)]
+    measured = [[cost(server, request, count) for server, request in sides] for _ in range(rounds)]
     costs = [statistics.median(column) for column in zip(*measured)]
     return costs, statistics.median(large / small for small, large in measured)
 

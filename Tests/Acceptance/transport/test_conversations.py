@@ -3,6 +3,8 @@
 import random
 import time
 
+import pytest
+
 from harness.actions import add
 from harness.client import ConnectionLost
 from harness.expectations import Failure, expect, expect_equal, wait_until
@@ -10,12 +12,13 @@ from harness.messages import encode_request
 from harness.waits import ends
 
 
-def test_200_random_conversations_of_fifteen_kinds_of_requests_are_answered_as_they_should_be(workspace, figures):
+@pytest.mark.rounds(80, long=200)
+def test_random_conversations_of_fifteen_kinds_of_requests_are_answered_as_they_should_be(workspace, figures, rounds):
     """Requests that wait are among the kinds."""
     server = workspace.server(data="none")
     closed = 0
     value = 0
-    for number in range(200):
+    for number in range(rounds):
         seed = f"{workspace.seed}/{number}"
         conversation = Conversation(server, random.Random(seed))
         conversation.value = value

@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+
 from harness.actions import action, add
 from harness.expectations import expect
 from harness.messages import encode_request
@@ -36,9 +37,10 @@ def test_a_wait_whose_time_is_up_during_its_answer_gets_200_or_304(workspace, fi
     figures(f"{counts[200]} answers 200, {counts[304]} answers 304")
 
 
-def test_a_wait_for_a_value_that_takes_long_to_encode_ends_in_time(workspace, figures):
+@pytest.mark.rounds(3, long=12)
+def test_a_wait_for_a_value_that_takes_long_to_encode_ends_in_time(workspace, figures, rounds):
     """Commits and deadlines fall in any order."""
-    server, rounds, slowest = workspace.server(data="none"), 12, 0
+    server, slowest = workspace.server(data="none"), 0
     with server.client() as control:
         for start in range(0, 60_000, 5000):
             control.commit(

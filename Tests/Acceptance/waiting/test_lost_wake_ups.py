@@ -5,6 +5,7 @@ import random
 import time
 
 import pytest
+
 from harness.actions import add, bulk
 from harness.client import Client
 from harness.expectations import Failure, expect, expect_equal, passes, wait_until
