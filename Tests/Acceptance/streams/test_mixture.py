@@ -5,6 +5,8 @@ import random
 import select
 import time
 
+import pytest
+
 from harness.actions import action, add, bulk
 from harness.client import Client
 from harness.expectations import expect, expect_equal
@@ -13,10 +15,13 @@ from harness.records import StreamRecord
 from harness.streams import EVENTS, LINES, StreamClient
 
 
+@pytest.mark.rounds(3, long=5)
 def test_60_streams_of_every_kind_left_and_resumed_at_random_have_each_commit_that_concerns_them_once(
-    workspace, figures
+    workspace, figures, rounds
 ):
-    figures(mingle(workspace, workspace.server(history_commits_max=300, heartbeat_seconds=1, stream_seconds_max=4), 5))
+    """There are commits for so many seconds; the server ends streams that are older than 4 s less a random part."""
+    server = workspace.server(history_commits_max=300, heartbeat_seconds=1, stream_seconds_max=4)
+    figures(mingle(workspace, server, rounds))
 
 
 def test_60_streams_of_two_loops_left_and_resumed_at_random_have_each_commit_that_concerns_them_once(
