@@ -1,0 +1,84 @@
+"""Black-box acceptance of a storekeeper binary: each test starts its own servers and proves one sentence.
+
+    python3 -m pytest Tests/Acceptance --storekeeper=.build/release/storekeeper [--long] [-k WORDS]
+
+STOREKEEPER_SEED repeats the random choices of a run. Costs are measured: no other test may run beside these.
+"""
+
+import os
+import pathlib
+import random
+import signal
+
+import pytest
+
+from harness.expectations import Failure
+from harness.workspace import Workspace
+
+# No test may hang: a test that takes longer than this has failed.
+SECONDS_MAX = 150
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("storekeeper")
+    group.addoption(
+        "--storekeeper", metavar="PATH", default=str(ROOT / ".build/release/storekeeper"), help="the binary to test"
+    )
+    group.addoption("--long", action="store_true", help="the long form of each test that has one")
+
+
+def pytest_configure(config):
+    config.seed = int(os.environ.get("STOREKEEPER_SEED") or random.SystemRandom().randrange(1 << 32))
+    binary = os.path.abspath(config.getoption("--storekeeper"))
+    if not os.access(binary, os.X_OK) or os.path.isdir(binary):
+        raise pytest.UsageError(f"--storekeeper: {binary} is not a program that can be run")
+    config.storekeeper = binary
+
+
+def pytest_report_header(config):
+    return f"storekeeper: {config.storekeeper}, STOREKEEPER_SEED={config.seed}"
+
+
+@pytest.fixture
+def workspace(pytestconfig):
+    """The servers and workers of one test. The test has SECONDS_MAX from here."""
+    workspace = Workspace(pytestconfig.storekeeper, pytestconfig.seed)
+
+    def fail(*_):
+        raise Failure(f"the test was not done within {SECONDS_MAX} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(SECONDS_MAX)
+    yield workspace
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+    workspace.close()
+
+
+@pytest.fixture
+def rounds(request):
+    """How many rounds a test makes: its mark `rounds` says so, for a run in CI and for one with --long."""
+    mark = request.node.get_closest_marker("rounds")
+    return mark.kwargs["long"] if request.config.getoption("--long") else mark.args[0]
+
+
+@pytest.fixture
+def figures(record_property):
+    """Takes a line of figures that the summary of the run shows."""
+    return lambda text: record_property("figures", text)
+
+
+def pytest_terminal_summary(terminalreporter):
+    reports = [report for report in terminalreporter.getreports("passed") if report.when == "call"]
+    lines = [
+        f"{report.nodeid.rpartition('::')[2].removeprefix('test_').replace('_', ' ')}\n    {text}"
+        for report in reports
+        for name, text in report.user_properties
+        if name == "figures"
+    ]
+    if lines:
+        terminalreporter.section("figures")
+        for line in lines:
+            terminalreporter.write_line(line)

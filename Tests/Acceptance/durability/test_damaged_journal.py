@@ -1,0 +1,144 @@
+"""Journals that are damaged or old."""
+
+import os
+import shutil
+
+from harness.actions import action, add
+from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.followers import judge_history
+from harness.journal import edit_journal
+from harness.records import Record
+from harness.server import shorten_line, start_refusal
+
+
+def test_an_older_snapshot_replaces_a_damaged_one_and_with_none_left_the_start_is_refused(workspace, figures):
+    """State, epoch and history are as before the damage."""
+    server = workspace.server()
+    with server.client() as client:
+        load_until_snapshot(server, client)
+        before = client.get("/v1/state")
+    damages = [
+        ("its bytes", "UPDATE snapshots SET state = replace(CAST(state AS TEXT), '\"value\":', '\"value\":1')"),
+        ("cut off", "UPDATE snapshots SET state = substr(state, 1, length(state) / 2)"),
+        ("its hash", "UPDATE snapshots SET hash = 'aaaa'"),
+        ("empty", "UPDATE snapshots SET state = x''"),
+        ("gone", "DELETE FROM snapshots"),
+    ]
+    server.stop()
+    whole = workspace.path("whole.sqlite")
+    shutil.copy(os.path.join(server.data, "journal.sqlite"), whole)
+    for name, damage in damages:
+        shutil.copy(whole, os.path.join(server.data, "journal.sqlite"))
+        _, count = edit_journal(server, damage + " WHERE version = (SELECT max(version) FROM snapshots)")
+        expect_equal(count, 1, f"rows that were damaged ({name})")
+        server.start()
+        with server.client() as client:
+            after = client.get("/v1/state")
+            expect_equal((after.cursor, after.body == before.body), (before.cursor, True), f"cursor and state ({name})")
+            expect_equal(after.fields["etag"], before.fields["etag"], f"the ETag ({name})")
+            expect(
+                name == "gone" or "damaged" in server.log_text(), f"not a word in the log ({name}):", server.log_text()
+            )
+            judge_history(client, workspace.empty_state(), before.cursor.rpartition(".")[0] + ".0")
+            expect_equal(client.commit(add(1))["version"], before.version + 1, "the next version")
+        server.stop()
+    edit_journal(server, "UPDATE snapshots SET hash = 'aaaa'")
+    figures(shorten_line(start_refusal(workspace, server.data, "snapshot")))
+
+
+def test_a_file_that_is_no_whole_journal_is_refused_and_not_overwritten(workspace, figures):
+    """A journal that is no database, that lacks a commit, or that has a later format."""
+    server = workspace.server()
+    with server.client() as client:
+        for _ in range(50):
+            client.commit(add(1))
+    server.stop()
+    path = os.path.join(server.data, "journal.sqlite")
+    with open(path, "rb") as file:
+        whole = file.read()
+    edit_journal(server, "DELETE FROM commits WHERE version = 20")
+    edit_journal(server, "DELETE FROM snapshots WHERE version > 0")
+    start_refusal(workspace, server.data, "journal")
+    with open(path, "wb") as file:
+        file.write(b"this is not a database, whatever its name says. " * 200)
+    for suffix in ("-wal", "-shm"):
+        if os.path.exists(path + suffix):
+            os.remove(path + suffix)
+    text = start_refusal(workspace, server.data, "journal")
+    with open(path, "rb") as file:
+        expect(file.read().startswith(b"this is not"), "the file was overwritten")
+    with open(path, "wb") as file:
+        file.write(whole)
+    edit_journal(server, "PRAGMA user_version = 1000")
+    start_refusal(workspace, server.data, "format")
+    figures(shorten_line(text))
+
+
+def test_a_commit_that_is_missing_before_the_newest_snapshot_is_never_skipped_in_silence(workspace, figures):
+    """Either the server refuses to start, or a follower gets a problem where the commit is missing."""
+    server = workspace.server()
+    with server.client() as client:
+        load_until_snapshot(server, client)
+        epoch = client.get("/v1").json["epoch"]
+    server.stop()
+    edit_journal(server, "DELETE FROM commits WHERE version = 20")
+    server.launch()
+    wait_until(lambda: server.ready() or server.process.poll() is not None, "the server is ready or has refused", 20)
+    if server.process.poll() is not None:
+        expect(server.process.returncode > 0, "it ended with", server.process.returncode)
+        figures("the server refuses to start")
+        return
+    with server.client() as client:
+        record = Record(workspace.empty_state(), f"{epoch}.0")
+        while record.version < 100:
+            answer = client.get(f"/v1/changes?since={epoch}.{record.version}&limit=7")
+            if answer.status != 200:
+                figures(f"a follower gets {answer.status} {answer.json['code']} at version {record.version}")
+                return
+            record.take(answer.json)
+        raise Failure("a follower went past the gap")
+
+
+def test_a_recorded_action_of_an_unknown_type_leaves_state_and_history_as_they_were(workspace):
+    """The program no longer knows the type: a later version of a domain may have removed it."""
+    server = workspace.server()
+    with server.client() as client:
+        start = client.get("/v1/state")
+        for number in range(1, 11):
+            client.commit(add(number, id=f"a{number}"))
+        before = client.get("/v1/state")
+    server.stop()
+    _, changed = edit_journal(
+        server,
+        "UPDATE commits SET types = 'gone/vanish', action = CAST(replace(CAST(action AS TEXT), 'counter/add',"
+        " 'gone/vanish') AS BLOB) WHERE version IN (3, 7)",
+    )
+    expect_equal(changed, 2, "records that were changed")
+    server.start()
+    with server.client() as client:
+        after = client.get("/v1/state")
+        expect_equal((after.cursor, after.body), (before.cursor, before.body), "cursor and state")
+        history = judge_history(client, start.json, start.cursor)
+        expect_equal([what["type"] for _, what in history.seen].count("gone/vanish"), 2, "old records in the history")
+        expect_equal(
+            client.get("/v1/actions/a3").json["action"]["type"], "gone/vanish", "the outcome of the old action"
+        )
+        filtered = client.get(f"/v1/changes?since={start.cursor}&types=counter/add").json
+        expect_equal(len(filtered["changes"]), 8, "changes of a type that is known")
+        expect_equal(client.commit(add(1))["version"], 11, "the next version")
+
+
+def load_until_snapshot(server, client):
+    """Commits until the journal has a second snapshot, and a little more."""
+    lines = b"\n".join(
+        add(1) if number % 2 else action("tasks/add", {"id": number, "title": "t"}) for number in range(10_500)
+    )
+    answer = client.request("POST", "/v1/actions", lines, {"Content-Type": "application/x-ndjson"})
+    expect_equal((answer.status, answer.body.count(b'"changed":true')), (200, 10_500), "the bulk load")
+
+    wait_until(
+        lambda: edit_journal(server, "SELECT count(*) FROM snapshots")[0] == [(2,)], "a second snapshot in the journal"
+    )
+    for _ in range(100):
+        client.commit(add(2))
+    client.commit(add(2), Idempotency_Key="kept")

@@ -1,0 +1,119 @@
+"""A journal that has no room to grow."""
+
+import ctypes
+import os
+import resource
+import signal
+import threading
+
+import pytest
+
+from harness.actions import action
+from harness.expectations import expect, expect_equal, wait_until
+from harness.followers import judge_history
+from harness.refusals import Case, judge_problem
+
+
+def test_actions_get_503_while_the_journal_file_cannot_grow_and_the_server_recovers(workspace, figures):
+    """A limit on the file size; the state stays as it was."""
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+
+    server = workspace.server(prepare=limited)
+    figures(
+        fill_up(
+            server,
+            lambda: None,
+            lambda: resource.prlimit(
+                server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            ),
+        )
+    )
+
+
+def test_actions_get_503_while_the_disk_is_full_and_the_server_recovers(workspace, figures):
+    """A small tmpfs; the state stays as it was."""
+    place = workspace.path("small")
+    os.mkdir(place)
+    c = ctypes.CDLL(None, use_errno=True)
+    if c.mount(b"none", place.encode(), b"tmpfs", 0, b"size=3m") != 0:
+        pytest.skip(f"this user may not mount: {os.strerror(ctypes.get_errno())}")
+    workspace.at_close.append(lambda: c.umount2(place.encode(), 2))
+    server = workspace.server(data=place + "/data")
+    ballast = place + "/ballast"
+
+    def fill():
+        with open(ballast, "wb", buffering=0) as file:
+            try:
+                while file.write(b"x" * 4096):
+                    pass
+            except OSError:
+                pass  # this is what it is for
+
+    figures(fill_up(server, fill, lambda: os.remove(ballast)))
+
+
+def fill_up(server, make_full, make_room):
+    """Commits until the journal takes no more, then makes room, then restarts; judges the state at every step."""
+    client = server.client()
+    start = client.get("/v1/state")
+    acknowledged = {}
+    tasks = 0
+
+    def post():
+        nonlocal tasks
+        tasks += 1
+        answer = client.post(action("tasks/add", {"id": tasks, "title": f"{tasks} " + "x" * 8000}, id=f"t{tasks}"))
+        if answer.status == 200:
+            acknowledged[answer.json["version"]] = f"t{tasks}"
+        return answer
+
+    for _ in range(10):
+        expect_equal(post().status, 200, "an action while there is room")
+    make_full()
+    while (refused := post()).status == 200:
+        expect(tasks < 2000, "2,000 large actions were taken: the disk was never full")
+    judge_problem(refused, Case("", b"", 503, "not-durable", says="nothing was committed"))
+    expect("retry-after" in refused.fields, "503 without Retry-After:", refused)
+    before = client.get("/v1/state")
+    expect_equal(before.version, len(acknowledged), "the version, after as many acknowledged actions")
+    expect_equal(len(before.json["tasks"]["ids"]), len(acknowledged), "the number of tasks")
+    tag = client.get("/v1/state/tasks/ids").fields["etag"]
+    waiter = []
+    sleeper = threading.Thread(
+        target=lambda: waiter.append(server.client().get("/v1/state/tasks/ids?wait=1", If_None_Match=tag)), daemon=True
+    )
+    sleeper.start()
+    for _ in range(20):
+        # Large ones: a small one may find a little room that is left.
+        judge_problem(post(), Case("", b"", 503, "not-durable"))
+    after = client.get("/v1/state")
+    expect_equal((after.version, after.body == before.body), (before.version, True), "version and state after refusals")
+    sleeper.join(10)
+    expect_equal([answer.status for answer in waiter], [304], "a waiter's answer while nothing is committed")
+    expect_equal(client.get("/readyz").status, 503, "/readyz while the journal takes nothing")
+    expect_equal(client.get("/livez").status, 200, "/livez")
+    key = {"Idempotency_Key": "while-full"}
+    large = action("tasks/add", {"id": 1_000_000, "title": "y" * 8000}, id="keyed")
+    expect_equal(client.post(large, **key).status, 503, "an action with a key")
+
+    make_room()
+    wait_until(lambda: client.get("/readyz").status == 200, "/readyz is 200 again after there is room", 5)
+    again = client.post(large, **key)
+    expect_equal(
+        (again.status, "idempotency-replayed" in again.fields), (200, False), "the same key when there is room"
+    )
+    acknowledged[again.json["version"]] = "keyed"
+    for _ in range(5):
+        expect_equal(post().status, 200, "an action after there is room")
+    final = client.get("/v1/state")
+    server.kill()
+    server.start()
+    client = server.client()
+    history = judge_history(client, start.json, start.cursor)
+    seen = {version: identifier for version, (identifier, _) in history.by_version().items()}
+    expect_equal(seen, acknowledged, "the history after a restart, against what was acknowledged")
+    expect_equal(client.get("/v1/state").body, final.body, "the state after a restart")
+    return f"{len(acknowledged)} taken, {tasks + 2 - len(acknowledged)} refused"

@@ -1,0 +1,130 @@
+"""A server process on a free port."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from harness.client import Client
+from harness.expectations import Failure, expect, shorten
+from harness.messages import HOST
+
+
+class Server:
+    """A storekeeper process on a free port."""
+
+    def __init__(self, workspace, data, settings, prepare=None):
+        self.workspace, self.data, self.settings, self.prepare = workspace, data, settings, prepare
+        self.process = None
+        self.port = 0
+        self.starts = 0
+
+    def launch(self):
+        """Starts the process without waiting for it."""
+        self.starts += 1
+        name = f"server{self.workspace.count()}"
+        self.port_file = os.path.join(self.workspace.directory, name + ".port")
+        self.log = os.path.join(self.workspace.directory, name + ".log")
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
+        environment |= {f"STOREKEEPER_{key.upper()}": str(value) for key, value in self.settings.items()}
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [self.workspace.binary, "serve", "--listen", f"{HOST}:0", "--data", self.data]
+                + ["--port-file", self.port_file],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                preexec_fn=self.prepare,
+            )
+        self.workspace.started.append(self.process)
+        return self
+
+    def start(self, seconds=30):
+        self.launch()
+        end = time.monotonic() + seconds
+        while not self.ready():
+            expect(self.process.poll() is None, f"the server ended with {self.process.poll()}:", self.log_text())
+            expect(time.monotonic() < end, f"the server was not ready within {seconds} s:", self.log_text())
+            time.sleep(0.005)
+        return self
+
+    def ready(self):
+        """Whether the server has said where it listens."""
+        if not os.path.exists(self.port_file):
+            return False
+        with open(self.port_file) as file:
+            self.port = int(file.read())
+        return True
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def client(self, timeout=60):
+        return Client(self.port, timeout)
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, seconds=20):
+        """The exit code."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"the server still runs {seconds} s later: {self.log_text()}") from None
+
+    def stop(self):
+        """Ends the server in good order."""
+        self.terminate()
+        code = self.wait()
+        expect(code == 0, f"SIGTERM ended the server with exit code {code}:", self.log_text())
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def log_text(self):
+        with open(self.log, errors="replace") as file:
+            return shorten(file.read()[-2000:], 2000)
+
+    def cpu_seconds(self):
+        """User and system time of the process so far, to the nanosecond: /proc counts in hundredths of a second."""
+        # As clock_getcpuclockid(3) makes it of a process ID.
+        return time.clock_gettime(~self.pid << 3 | 2)
+
+    def memory_bytes(self):
+        """The resident memory of the process (VmRSS)."""
+        with open(f"/proc/{self.pid}/status") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))
+
+    def descriptors(self):
+        """How many file descriptors the process has open."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def metric(self, client, name):
+        for line in client.get("/metrics").body.decode().splitlines():
+            if line.startswith(f"storekeeper_{name} "):
+                return float(line.split()[1])
+        raise Failure(f"/metrics has no {name}")
+
+
+def start_refusal(workspace, data, says, prepare=None, **settings):
+    """Starts a server that must refuse, and returns what it says."""
+    server = Server(workspace, data, settings, prepare).launch()
+    code = server.wait(20)
+    text = server.log_text()
+    expect(code != 0, "it ended with exit code 0:", text)
+    expect(code > 0, f"it was ended by signal {-code}:", text)
+    expect(says in text, f"it ended with {code}, without a word about {says!r}:", text)
+    expect("Fatal error" not in text, "it crashed:", text)
+    return text
+
+
+def shorten_line(text):
+    line = text.strip().splitlines()[-1]
+    try:
+        return json.loads(line)["message"]
+    except (ValueError, KeyError):
+        return line[:160]

@@ -1,0 +1,54 @@
+"""The directory, servers and workers of one test."""
+
+import os
+import shutil
+import tempfile
+
+from harness.server import Server
+from harness.worker import Worker
+
+
+class Workspace:
+    """The directory, servers and workers of one test; they end with it."""
+
+    def __init__(self, binary, seed):
+        self.binary, self.seed = binary, seed
+        self.directory = tempfile.mkdtemp(prefix="storekeeper-acceptance-")
+        self.started, self.workers = [], []
+        self.at_close = []
+        self.names = 0
+
+    def count(self):
+        self.names += 1
+        return self.names
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def server(self, data=None, prepare=None, **settings):
+        """A running server; by default with a journal in a new directory."""
+        return Server(self, data or self.path(f"data{self.count()}"), settings, prepare).start()
+
+    def empty_state(self):
+        """The state that a new history begins with."""
+        server = self.server(data="none")
+        with server.client() as client:
+            state = client.get("/v1/state").json
+        server.stop()
+        return state
+
+    def worker(self, function, *arguments):
+        worker = Worker(function, arguments)
+        self.workers.append(worker)
+        return worker
+
+    def close(self):
+        for worker in self.workers:
+            worker.end()
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        for undo in reversed(self.at_close):
+            undo()
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,81 @@
+"""Caps on waiters, on the mailbox and on connections."""
+
+from harness.actions import add
+from harness.expectations import expect, expect_equal, wait_until
+from harness.messages import encode_request
+from harness.refusals import Case, judge_problem
+
+
+def test_a_waiter_over_the_cap_gets_503_or_429_and_the_others_wait_on(workspace):
+    """503 where the server has too many waiters, 429 where the client has; actions are committed meanwhile."""
+    for settings, status in (({"waiters_max": 4}, 503), ({"waiters_per_client_max": 4}, 429)):
+        server = workspace.server(**settings)
+        with server.client() as client:
+            tag = client.get("/v1/state/counter").fields["etag"]
+            targets = ["/v1/state/counter?wait=20", "/v1/changes?wait=20&since=" + client.get("/v1").json["cursor"]] * 2
+            waiting = []
+            for target in targets:
+                waiting.append(server.client())
+                waiting[-1].send(encode_request("GET", target, fields={"If-None-Match": tag}))
+            wait_until(lambda: server.metric(client, "waiters") == 4, "4 waiters")
+            for target in targets[:2]:
+                refused = client.get(target, If_None_Match=tag)
+                judge_problem(refused, Case("", b"", status, "too-many-waiters"))
+                expect("retry-after" in refused.fields, "no Retry-After:", refused)
+                expect_equal(client.get("/v1/state/counter").status, 200, "the next request on the connection")
+            # A client that goes away makes room.
+            waiting.pop().close()
+            wait_until(lambda: server.metric(client, "waiters") == 3, "a waiter that went away is forgotten")
+            waiting.append(server.client())
+            waiting[-1].send(encode_request("GET", targets[0], fields={"If-None-Match": tag}))
+            wait_until(lambda: server.metric(client, "waiters") == 4, "room for another")
+            client.commit(add(1))
+            for waiter in waiting:
+                expect_equal(waiter.receive().status, 200, "the answer to a request that waited")
+
+
+def test_an_action_that_finds_the_mailbox_full_gets_503_and_exactly_the_others_are_committed(workspace, figures):
+    server = workspace.server(mailbox_actions_max=1)
+    count = 64
+    clients = [server.client() for _ in range(count)]
+    committed = refused = 0
+    for _ in range(20):
+        for client in clients:
+            client.send(encode_request("POST", "/v1/actions", add(1)))
+        for client in clients:
+            answer = client.receive()
+            if answer.status == 200:
+                committed += 1
+                continue
+            judge_problem(answer, Case("", b"", 503, "mailbox-full"))
+            expect(
+                "retry-after" in answer.fields and not answer.closes, "no Retry-After, or a closed connection:", answer
+            )
+            refused += 1
+        if refused and committed:
+            break
+    expect(refused > 0, "NOT CHECKED: the mailbox was never full")
+    counter = clients[0].get("/v1/state/counter")
+    expect_equal((counter.version, counter.json["value"]), (committed, committed), "version and counter")
+    figures(f"{committed} committed, {refused} refused")
+
+
+def test_a_connection_over_the_cap_gets_503_and_the_others_are_served(workspace):
+    server = workspace.server(connections_max=16, waiters_max=8)
+    clients = [server.client() for _ in range(16)]
+    for client in clients:
+        expect_equal(client.get("/livez").status, 200, "a connection within the cap")
+    extra = server.client(timeout=10)
+    answer = extra.get("/v1/state/counter")
+    judge_problem(answer, Case("", b"", 503, "too-many-connections"))
+    expect("retry-after" in answer.fields and answer.closes, "no Retry-After and Connection: close:", answer)
+    for client in clients:
+        client.commit(add(1))
+    for client in clients:
+        client.close()
+    wait_until(lambda: served(server), "room after the others have gone", 5)
+
+
+def served(server):
+    with server.client(timeout=5) as client:
+        return client.get("/livez").status == 200

@@ -1,0 +1,91 @@
+"""Streams of values, views and derived stores."""
+
+from harness.actions import action, add, batch
+from harness.expectations import expect, expect_equal
+from harness.records import StreamRecord
+from harness.streams import EVENTS, LINES, Event, open_stream
+
+
+def test_a_stream_of_a_value_a_view_or_a_derived_store_holds_nothing_else(workspace):
+    """A value that is removed and comes back, too."""
+    server = workspace.server(data="none", heartbeat_seconds=1)
+    with server.client() as client:
+        secret = 987_654_321
+        for target in (
+            "/v1/state/tasks/entities/1",
+            "/v1/views/nothing",
+            "/v1/stores/tasks/state/counter",
+            "/v1/stores/tasks/views/count",
+        ):
+            missing = client.get(target, Accept=EVENTS)
+            expect_equal((missing.status, missing.fields["content-type"]), (404, "application/problem+json"), target)
+        one = {"id": 1, "title": "milk"}
+        client.commit(action("tasks/add", one))
+        begin = client.get("/v1/stores/tasks/state")
+        value, view, store_value, store_view, changes, lines, whole = [
+            open_stream(server, target, form=form)
+            for target, form in (
+                ("/v1/state/tasks/entities/1", EVENTS),
+                ("/v1/views/tasks.open", EVENTS),
+                ("/v1/stores/tasks/state", EVENTS),
+                ("/v1/stores/tasks/views/open", EVENTS),
+                ("/v1/stores/tasks/changes?since=now", EVENTS),
+                ("/v1/stores/tasks/changes?since=now", LINES),
+                ("/v1/changes?since=now", EVENTS),
+            )
+        ]
+        for stream, target in (
+            (value, "/v1/state/tasks/entities/1"),
+            (view, "/v1/views/tasks.open"),
+            (store_value, "/v1/stores/tasks/state"),
+            (store_view, "/v1/stores/tasks/views/open"),
+        ):
+            event = stream.next()
+            answer = client.get(target)
+            expect_equal(event, Event("snapshot", answer.cursor, answer.body.decode()), f"the first event of {target}")
+        client.commit(add(secret))
+        client.commit(batch(add(1), action("tasks/complete", {"id": 1})))
+        client.commit(action("tasks/remove", {"id": 1}))
+        last = client.commit(action("tasks/add", one))["cursor"]
+        end = client.get("/v1/stores/tasks/state")
+        events = value.until(lambda event: event.id == last)
+        names = [event.name for event in events if event.name != "progress"]
+        expect_equal(names, ["change", "removed", "change"], "the events of a value that goes and comes")
+        expect_equal([event.data for event in events if event.name == "removed"], ["null"], "the data of removed")
+        expect_equal(events[-1].json, end.json["entities"]["1"], "the value that came back")
+        seen = []
+        for stream, target in (
+            (view, "/v1/views/tasks.open"),
+            (store_value, "/v1/stores/tasks/state"),
+            (store_view, "/v1/stores/tasks/views/open"),
+        ):
+            events = stream.until(
+                lambda event: event.name == "change" and event.data == client.get(target).body.decode()
+            )
+            seen += events
+        for stream in (changes, lines):
+            record = StreamRecord(begin.json, begin.cursor, is_filtered=True)
+            events = stream.until(lambda event: event.id == last)
+            record.take_all(events)
+            expect_equal(
+                [what for _, what in record.seen],
+                [
+                    [{"type": "tasks/complete", "payload": {"id": 1}}],
+                    {"type": "tasks/remove", "payload": {"id": 1}},
+                    {"type": "tasks/add", "payload": one},
+                ],
+                "the actions on a derived store's stream",
+            )
+            seen += events
+        text = repr(seen)
+        for part in (str(secret), "counter", "canvas", "knowsTheCount"):
+            expect(part not in text, f"a derived store's stream contains {part}")
+        expect(
+            str(secret) in repr(whole.until(lambda event: event.id == last)),
+            "the whole store's stream leaves something out",
+        )
+        # The snapshot after a lost cursor is the store's own state.
+        with open_stream(server, "/v1/stores/tasks/changes?since=now", "aaaaaaaaaaaaaaaa.1") as lost:
+            expect_equal(
+                [lost.next().name, lost.next().json], ["reset", end.json], "reset and snapshot of a derived store"
+            )

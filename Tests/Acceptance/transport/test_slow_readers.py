@@ -1,0 +1,79 @@
+"""Clients that read a large answer slowly or not at all."""
+
+import json
+import socket
+import time
+
+from harness.client import Client
+from harness.expectations import expect, expect_equal, wait_until
+from harness.messages import HOST, encode_request, parse_answer
+from harness.waits import parked
+
+
+def test_a_large_answer_reaches_a_slow_reader_and_a_client_that_reads_nothing_is_given_up_in_time(workspace, figures):
+    server = workspace.server(data="none")
+    with await_large_answer(server) as patient:
+        seconds = read_bit_by_bit(patient)
+        expect_equal(patient.get("/v1/state/counter").status, 200, "the next request on the connection")
+    server = workspace.server(data="none", idle_timeout_seconds=1)
+    with await_large_answer(server) as slow, await_large_answer(server) as dead:
+        read_bit_by_bit(slow)
+        slow.close()
+
+        def is_alone():
+            with server.client() as client:
+                return server.metric(client, "connections") == 1
+
+        wait_until(is_alone, "a client that reads nothing to be given up", 4)
+        dead.socket.settimeout(5)
+        text = b""
+        try:
+            while data := dead.socket.recv(1 << 18):
+                text += data
+        except ConnectionResetError:
+            pass
+        expect(parse_answer(text) is None, "the server kept the whole answer for a client that did not read")
+    figures(f"5.6 MB within {seconds:.1f} s")
+
+
+def await_large_answer(server):
+    """A client that is being sent 5.6 MB, which it has waited for, and that has little room for it."""
+    with server.client() as client:
+        first = len(client.get("/v1/state/tasks/ids").json)
+        waiter = StalledClient(server.port)
+        tag = client.get("/v1/state/tasks").fields["etag"]
+        waiter.send(encode_request("GET", "/v1/state/tasks?wait=10", fields={"If-None-Match": tag}))
+        parked(server, client, 1)
+        client.commit(
+            json.dumps(
+                [{"type": "tasks/add", "payload": {"id": first + number, "title": "x" * 8000}} for number in range(700)]
+            ).encode()
+        )
+        waiter.wanted = client.get("/v1/state/tasks")
+        return waiter
+
+
+def read_bit_by_bit(client):
+    """Reads what was waited for, with breaks; returns how long it took."""
+    begun, reads = time.monotonic(), 0
+    while not (parsed := parse_answer(client.buffer)):
+        client.buffer += client.socket.recv(16 << 10)
+        reads += 1
+        time.sleep(0 if reads % 10 else 0.05)
+    answer, size = parsed
+    del client.buffer[:size]
+    expect_equal((answer.status, answer.body == client.wanted.body), (200, True), "status, and whether it came whole")
+    seconds = time.monotonic() - begun
+    expect(seconds > 1.2, f"NOT CHECKED: the answer was read within {seconds:.2f} s")
+    return seconds
+
+
+class StalledClient(Client):
+    """A client that has little room for what it is sent."""
+
+    def __init__(self, port):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 10)
+        self.socket.settimeout(20)
+        self.socket.connect((HOST, port))
+        self.buffer = bytearray()
