@@ -20,10 +20,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.81.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
@@ -96,16 +94,15 @@ let package = Package(
         // jemalloc (Debian: libjemalloc-dev) and its settings, in place of the C library's malloc. A turn makes and drops many
         // small things at once, on one thread: a tenth of a POST. And thousands who have gone leave no holes behind.
         .target(name: "CJemalloc", linkerSettings: [.linkedLibrary("jemalloc")]),
+        // libcurl (Debian: libcurl4-openssl-dev), which fetches the films. Only the command line sees it.
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         // The command line.
         .executableTarget(
             name: "storekeeper",
             dependencies: [
-                "CJemalloc", "Showcase", "StateServer", "StateStore",
+                "CCurl", "CJemalloc", "Showcase", "StateServer", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
             ]),
         // What the benchmarks compare with: the same conversations in C on libmicrohttpd, with the least work behind.
         .executableTarget(

@@ -1,7 +1,4 @@
-internal import AsyncHTTPClient
 internal import FoundationEssentials
-internal import NIOCore
-internal import NIOHTTP1
 internal import Showcase
 internal import StateServer
 
@@ -22,14 +19,6 @@ struct FilmsClient {
 
     private static let bodyBytesMax = 1 << 20
 
-    /// Lives as long as the program, so that nobody shuts it down.
-    private static let client: HTTPClient = {
-        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
-        // How often to try is set, and counted here.
-        configuration.connectionPool.retryConnectionEstablishment = false
-        return HTTPClient(configuration: configuration)
-    }()
-
     /// The way to the films that the settings name; opens nothing yet.
     ///
     /// - Throws: `SettingsFault` when the address is none of http or https.
@@ -41,8 +30,10 @@ struct FilmsClient {
         else {
             throw SettingsFault(description: "films_base_url must be none, or http or https with a host and no query")
         }
+        // The parsed form is percent-encoded; libcurl takes no address with a space in it.
+        let address = url.absoluteString
         let client = FilmsClient(
-            address: "\(base.hasSuffix("/") ? String(base.dropLast()) : base)/films",
+            address: "\(address.hasSuffix("/") ? String(address.dropLast()) : address)/films",
             timeout: .seconds(settings.integer("films_timeout_seconds")), retriesMax: settings.integer("films_retries"))
         return { try await client.films() }
     }
@@ -52,7 +43,7 @@ struct FilmsClient {
         var retriesCount = 0
         while true {
             do {
-                return try await withinTimeout { try await ask() }
+                return try await ask()
             } catch let fault as Fault {
                 guard fault.isWorthAnotherTry, retriesCount < retriesMax else {
                     throw Films.Unavailable(fault.sentence)
@@ -64,46 +55,33 @@ struct FilmsClient {
     }
 
     private func ask() async throws -> [Film] {
-        var request = HTTPClientRequest(url: address)
-        request.headers.add(name: "Accept", value: "application/json")
-        let body: ByteBuffer
-        do {
-            // Only until the head of the answer; the whole is timed by who calls.
-            let response = try await Self.client.execute(request, deadline: .distantFuture)
-            let status = response.status.code
-            guard status == 200 else {
-                throw Fault(
-                    sentence: "the films server answered with status \(status)", isWorthAnotherTry: status >= 500)
-            }
-            body = try await response.body.collect(upTo: Self.bodyBytesMax)
-        } catch let fault as Fault {
-            throw fault
-        } catch is NIOTooManyBytesError {
-            throw Fault(
-                sentence: "the films server answered with more than \(Self.bodyBytesMax) bytes",
-                isWorthAnotherTry: false)
+        let response: HTTPTransfer.Response
+        do throws(HTTPTransfer.Failure) {
+            response = try await HTTPTransfer.get(
+                address, accept: "application/json", within: timeout, bodyBytesMax: Self.bodyBytesMax)
         } catch {
+            switch error {
+            case .cancelled: throw CancellationError()
+            case .timedOut:
+                throw Fault(sentence: "the films server did not answer within \(timeout)", isWorthAnotherTry: true)
+            case .tooLong:
+                throw Fault(
+                    sentence: "the films server answered with more than \(Self.bodyBytesMax) bytes",
+                    isWorthAnotherTry: false)
+            case .disconnected(let reason):
+                throw Fault(sentence: "the connection to the films server failed: \(reason)", isWorthAnotherTry: true)
+            }
+        }
+        guard response.status == 200 else {
             throw Fault(
-                sentence: "the connection to the films server failed: \(type(of: error))", isWorthAnotherTry: true)
+                sentence: "the films server answered with status \(response.status)",
+                isWorthAnotherTry: response.status >= 500)
         }
         do {
-            return try Self.decode(Data(body.readableBytesView))
+            return try Self.decode(Data(response.body))
         } catch {
             // What it says quotes the answer.
             throw Fault(sentence: "the films server did not answer with a list of films", isWorthAnotherTry: false)
-        }
-    }
-
-    private func withinTimeout(_ work: @escaping @Sendable () async throws -> [Film]) async throws -> [Film] {
-        try await withThrowingTaskGroup(of: [Film].self) { group in
-            group.addTask(operation: work)
-            group.addTask { [timeout] in
-                try await Task.sleep(for: timeout)
-                throw Fault(sentence: "the films server did not answer within \(timeout)", isWorthAnotherTry: true)
-            }
-            defer { group.cancelAll() }
-            guard let films = try await group.next() else { preconditionFailure("two tasks are in the group") }
-            return films
         }
     }
 

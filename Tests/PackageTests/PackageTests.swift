@@ -34,9 +34,8 @@ enum Tree {
 @Suite("The import table")
 struct ImportTests {
     static let own: Set<String> = [
-        "CEpoll", "CMicroHTTPD", "CSimdjson", "CXXHash", "StateJSON", "HTTPMessages", "StateStore", "StateHTTP",
-        "MicroHTTP",
-        "StateJournal", "StateServer", "StateServerTesting", "Showcase", "Benchmarking",
+        "CCurl", "CEpoll", "CMicroHTTPD", "CSimdjson", "CXXHash", "StateJSON", "HTTPMessages", "StateStore",
+        "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting", "Showcase", "Benchmarking",
     ]
 
     /// Which of our own targets a target may import, and what else it may not.
@@ -58,7 +57,7 @@ struct ImportTests {
             "StateServerTesting", ["HTTPMessages", "StateJSON", "StateServer", "StateStore"], ["Dispatch", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("storekeeper", ["Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
+        ("storekeeper", ["CCurl", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
         ("Benchmarking", [], ["Foundation", "FoundationEssentials", "Dispatch", "Logging", "HTTPTypes"]),
         // From outside, as clients do: it knows nothing of the server but what it answers.
         ("storekeeper-bench", ["Benchmarking", "CEpoll"], ["Logging", "HTTPTypes", "GRDB"]),
@@ -83,7 +82,7 @@ struct ImportTests {
 
         #expect(
             Set(folders).subtracting([
-                "CEpoll", "CJemalloc", "CMicroHTTPD", "CSimdjson", "CXXHash", "microhttpd-limit",
+                "CCurl", "CEpoll", "CJemalloc", "CMicroHTTPD", "CSimdjson", "CXXHash", "microhttpd-limit",
             ]) == Set(Self.table.map(\.target)))
     }
 }
@@ -125,10 +124,10 @@ struct TreeTests {
 struct ContainerTests {
     /// Debian's package for each shared library that the binary may need beyond the C library.
     static let packages = [
-        "libjemalloc.so.2": "libjemalloc2", "libmicrohttpd.so.12": "libmicrohttpd12",
+        "libcurl.so.4": "libcurl4", "libjemalloc.so.2": "libjemalloc2", "libmicrohttpd.so.12": "libmicrohttpd12",
         "libsimdjson.so.14": "libsimdjson14",
         "libsqlite3.so.0": "libsqlite3-0",
-        "libstdc++.so.6": "libstdc++6", "libz.so.1": "zlib1g",
+        "libstdc++.so.6": "libstdc++6",
     ]
     static let ofTheSystem: Set<String> = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"]
 

@@ -1,0 +1,151 @@
+internal import CCurl
+internal import Dispatch
+internal import Synchronization
+
+/// One GET request through libcurl: status and body, within a time and a number of bytes.
+///
+/// It goes where the address says: it follows no redirect and takes no proxy from the environment. TLS certificates are
+/// verified against those of the system. A transfer occupies a thread of its own until it ends, which a cancelled
+/// transfer does at once.
+///
+/// Threads: `perform` runs once, on a thread of `queue`; `cancel` comes from any thread.
+// Sendable is unchecked: `perform` alone uses `easy` and `body`. libcurl's manual allows one call on `multi` from any
+// thread, curl_multi_wakeup, and `cancel` makes no other. `deinit` frees both after the last use.
+final class HTTPTransfer: @unchecked Sendable {
+    struct Response {
+        let status: Int
+        /// Empty unless the status is 200.
+        let body: [UInt8]
+    }
+
+    enum Failure: Error {
+        case cancelled
+        case timedOut
+        /// The body is longer than is allowed.
+        case tooLong
+        /// There is no connection, or no whole response of HTTP; the reason quotes nothing that was sent.
+        case disconnected(reason: String)
+    }
+
+    private static let queue = DispatchQueue(label: "storekeeper.transfers", attributes: .concurrent)
+    private static let globalCode = curl_global_init(Int(CURL_GLOBAL_ALL))
+
+    private let easy: UnsafeMutableRawPointer
+    private let multi: UnsafeMutableRawPointer
+    private let fields: UnsafeMutablePointer<curl_slist>?
+    private let bodyBytesMax: Int
+    private var body: [UInt8] = []
+    private let isCancelled = Atomic(false)
+
+    /// Asks for what is at an http or https address.
+    static func get(
+        _ address: String, accept: String, within timeout: Duration, bodyBytesMax: Int
+    ) async throws(Failure) -> Response {
+        let transfer = try HTTPTransfer(address, accept: accept, within: timeout, bodyBytesMax: bodyBytesMax)
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async { continuation.resume(returning: Result { () throws(Failure) in try transfer.perform() }) }
+            }
+        } onCancel: {
+            transfer.cancel()
+        }
+        return try result.get()
+    }
+
+    private init(_ address: String, accept: String, within timeout: Duration, bodyBytesMax: Int) throws(Failure) {
+        try Self.check(Self.globalCode)
+        guard let easy = curl_easy_init() else { throw Self.failure(CURLE_FAILED_INIT) }
+        guard let multi = curl_multi_init() else {
+            curl_easy_cleanup(easy)
+            throw Self.failure(CURLE_FAILED_INIT)
+        }
+        self.easy = easy
+        self.multi = multi
+        fields = curl_slist_append(nil, "Accept: \(accept)")
+        self.bodyBytesMax = bodyBytesMax
+        guard fields != nil else { throw Self.failure(CURLE_OUT_OF_MEMORY) }
+        try Self.check(curl_set_fields(easy, fields))
+        try Self.check(curl_set_text(easy, CURLOPT_URL, address))
+        try Self.check(curl_set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https"))
+        try Self.check(curl_set_text(easy, CURLOPT_PROXY, ""))
+        // Connecting has a limit of its own, of 300 seconds unless it is set.
+        let milliseconds = Int(timeout / .milliseconds(1))
+        try Self.check(curl_set_long(easy, CURLOPT_TIMEOUT_MS, milliseconds))
+        try Self.check(curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds))
+        // "In multi-threaded programs, set it to 1"; libcurl then leaves SIGPIPE alone, which the server ignores.
+        try Self.check(curl_set_long(easy, CURLOPT_NOSIGNAL, 1))
+        // What ends a transfer does not wait for a name server.
+        try Self.check(curl_set_long(easy, CURLOPT_QUICK_EXIT, 1))
+        try Self.check(
+            curl_set_write(
+                easy,
+                { bytes, _, count, context in
+                    guard let bytes, let context else { return 0 }
+                    // Not retained: libcurl calls this only within `perform`.
+                    let transfer = Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
+                    // "If it differs from the amount passed, the transfer gets aborted."
+                    return transfer.take(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+                }, Unmanaged.passUnretained(self).toOpaque()))
+        try Self.check(curl_multi_add_handle(multi, easy))
+    }
+
+    deinit {
+        // The order that the manual of curl_multi_cleanup demands.
+        curl_multi_remove_handle(multi, easy)
+        curl_easy_cleanup(easy)
+        curl_multi_cleanup(multi)
+        curl_slist_free_all(fields)
+    }
+
+    private func cancel() {
+        isCancelled.store(true, ordering: .releasing)
+        // It fails only where no socket pair could be made: then `perform` looks by itself, a second later.
+        curl_multi_wakeup(multi)
+    }
+
+    private func perform() throws(Failure) -> Response {
+        var runningCount: Int32 = 0
+        while true {
+            try Self.check(curl_multi_perform(multi, &runningCount))
+            guard !isCancelled.load(ordering: .acquiring) else { throw .cancelled }
+            let status = curl_status(easy)
+            if status >= 200, status != 200 { return Response(status: status, body: []) }
+            guard runningCount > 0 else { break }
+            try Self.check(curl_multi_poll(multi, nil, 0, 1000, nil))
+        }
+        switch outcome() {
+        case CURLE_OK: return Response(status: curl_status(easy), body: body)
+        case CURLE_OPERATION_TIMEDOUT: throw .timedOut
+        case CURLE_WRITE_ERROR: throw .tooLong
+        case let code: throw Self.failure(code)
+        }
+    }
+
+    /// Takes more of the body, unless that is too much.
+    private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count <= bodyBytesMax - body.count else { return false }
+        body += bytes
+        return true
+    }
+
+    /// How the transfer ended, which it has.
+    private func outcome() -> CURLcode {
+        var leftCount: Int32 = 0
+        guard let message = curl_multi_info_read(multi, &leftCount), message.pointee.msg == CURLMSG_DONE else {
+            preconditionFailure("libcurl tells how each transfer ended")
+        }
+        return message.pointee.data.result
+    }
+
+    private static func failure(_ code: CURLcode) -> Failure {
+        .disconnected(reason: String(cString: curl_easy_strerror(code)))
+    }
+
+    private static func check(_ code: CURLcode) throws(Failure) {
+        guard code == CURLE_OK else { throw failure(code) }
+    }
+
+    private static func check(_ code: CURLMcode) throws(Failure) {
+        guard code == CURLM_OK else { throw .disconnected(reason: String(cString: curl_multi_strerror(code))) }
+    }
+}
