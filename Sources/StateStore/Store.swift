@@ -44,8 +44,6 @@ public final class Store<State: StateType>: Sendable {
 
     let model: Model<State>
     let queue = DispatchQueue(label: "storekeeper.store")
-    /// Says that a thread is on the queue, and on which store's.
-    private let queueKey = DispatchSpecificKey<Bool>()
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
@@ -55,6 +53,8 @@ public final class Store<State: StateType>: Sendable {
     private let mailbox: Mutex<Mailbox>
     /// Changed only in a turn, on the queue; the mutex lets the compiler see that it is safe.
     private let core: Mutex<Core<State>>
+    /// In a mutex of their own: a middleware, a creator or a reducer may read and set them while a turn holds the core.
+    private let steps: Mutex<[Middleware<State>]>
     private let published: Mutex<Moment<State>>
     private let recorder: Recorder?
     private let publish: @Sendable (Publication) -> Void
@@ -79,11 +79,11 @@ public final class Store<State: StateType>: Sendable {
         effects = Effects(countMax: limits.effectsMax)
         published = Mutex(core.moment)
         self.core = Mutex(core)
+        steps = Mutex(middleware)
         self.recorder = recorder
         self.report = report
         self.publish = publish
         self.now = now
-        queue.setSpecific(key: queueKey, value: true)
     }
 
     /// The state after the last turn.
@@ -94,15 +94,23 @@ public final class Store<State: StateType>: Sendable {
 
     /// The steps that every action passes, in order; what is set is in force from the next turn on.
     public var middleware: [Middleware<State>] {
-        get { core.withLock { $0.middleware } }
-        set { core.withLock { $0.middleware = newValue } }
+        get { steps.withLock { $0 } }
+        set {
+            // What the old ones hold is let go of outside the lock.
+            _ = steps.withLock { exchange(&$0, with: newValue) }
+        }
     }
 
     /// The state after the last turn with its version, of one instant.
     var moment: Moment<State> { published.withLock { $0 } }
 
-    /// Whether the caller is inside a turn: waiting for another one would never end.
-    var isInTurn: Bool { DispatchQueue.getSpecific(key: queueKey) == true }
+    /// Whether the present thread is inside a turn of this store.
+    var isInOwnTurn: Bool { TurnMark.current?.store == ObjectIdentifier(self) }
+
+    /// Runs something on the queue as part of a turn, and returns after it.
+    func onQueue(_ body: () -> Void) {
+        queue.sync { TurnMark.with(ObjectIdentifier(self), body) }
+    }
 
     /// How many submissions wait for a turn.
     package var waitingCount: Int { mailbox.withLock { $0.count } }
@@ -126,7 +134,7 @@ public final class Store<State: StateType>: Sendable {
     /// Has a turn run for what was enqueued, if anything was.
     package func flush() {
         guard mailbox.withLock({ $0.claimTurn() }) else { return }
-        queue.async { self.turn() }
+        queue.async { TurnMark.with(ObjectIdentifier(self)) { self.turn() } }
     }
 
     /// Runs a turn for what was enqueued, if anything was, and returns after it.
@@ -135,7 +143,7 @@ public final class Store<State: StateType>: Sendable {
     package func flushNow() {
         dispatchPrecondition(condition: .notOnQueue(queue))
         guard mailbox.withLock({ $0.claimTurn() }) else { return }
-        queue.sync { self.turn() }
+        onQueue { turn() }
     }
 
     /// Hands a submission over and waits for its turn.
@@ -147,7 +155,7 @@ public final class Store<State: StateType>: Sendable {
         let envelope = Envelope(submission) { result in outcome.withLock { $0 = result } }
         // Even if a turn is already due, running one here is the shortest way, and the later one finds nothing.
         if let refusal = mailbox.withLock({ $0.enqueue(envelope) }) { return refusal }
-        queue.sync { self.turn() }
+        onQueue { turn() }
         return outcome.withLock { $0 }
     }
 
@@ -155,7 +163,7 @@ public final class Store<State: StateType>: Sendable {
     package func drain() {
         effects.stop()
         mailbox.withLock { $0.close() }
-        queue.sync { self.turn() }
+        onQueue { turn() }
     }
 
     /// The only place where order matters: take, apply, record, publish, settle, answer.
@@ -164,7 +172,11 @@ public final class Store<State: StateType>: Sendable {
         guard !envelopes.isEmpty else { return }
         let time = now()
         let before = moment
-        let result = core.withLock { $0.turn(envelopes.map(\.submission), at: time) }
+        let middleware = middleware
+        let result = core.withLock { core in
+            core.middleware = middleware
+            return core.turn(envelopes.map(\.submission), at: time)
+        }
         let commits = result.commits
         guard commits.isEmpty || record(commits) else { return refuseAll(envelopes, result.outcomes) }
         if !commits.isEmpty {
