@@ -135,7 +135,7 @@ struct Core<State: StateType>: Sendable {
             if route.isCommand { return try create(from: action, route, passage) }
             // On a copy: a middleware may catch the rejection of a reducer that had begun, and go on.
             var state = passage.state
-            try model.reduce(&state, action, by: route)
+            try TurnMark.reducing { () throws(Rejection) in try model.reduce(&state, action, by: route) }
             passage.state = state
             passage.applied.append(action)
             passage.routes.append(route)

@@ -8,7 +8,8 @@ public enum Dispatched: Sendable {
     case committed(Receipt)
     /// There was nothing to commit: a middleware swallowed the action, or its creator made none.
     case nothing
-    /// It was dispatched inside a turn, by a subscriber or a creator, and has its own turn later.
+    /// It was dispatched inside a turn, of this store or of another, by a subscriber or a creator, and has its own turn
+    /// later.
     ///
     /// If that one refuses it, the store's `report` hears of it.
     case queued
@@ -33,6 +34,8 @@ public enum DispatchError: Error, Sendable, CustomStringConvertible {
     case cancelled
     /// A condition did not hold.
     case preconditionFailed(pointer: String)
+    /// A reducer dispatched it.
+    case inReducer
 
     /// A stable name for programs; of a rejection its own.
     public var code: String {
@@ -44,6 +47,7 @@ public enum DispatchError: Error, Sendable, CustomStringConvertible {
         case .draining: "draining"
         case .cancelled: "cancelled"
         case .preconditionFailed: "precondition-failed"
+        case .inReducer: "dispatch-in-reducer"
         }
     }
 
@@ -57,6 +61,8 @@ public enum DispatchError: Error, Sendable, CustomStringConvertible {
         case .draining: "the store is stopping"
         case .cancelled: "the effect that dispatched it has been cancelled"
         case .preconditionFailed(let pointer): "\(pointer) is not as expected"
+        case .inReducer:
+            "a reducer must not dispatch; what an action causes a subscriber, a middleware or an effect dispatches"
         }
     }
 }
@@ -86,8 +92,13 @@ extension Store {
 
     /// Dispatches an action and returns after its turn: subscribers have been told.
     ///
-    /// Inside a turn, in a notification or a creator, it only queues the action for a later one. On a thread of Swift
-    /// concurrency the asynchronous form is chosen, which does not block it.
+    /// Inside a turn of any store, in a notification, a middleware or a creator, it only queues the action for a later
+    /// one, also from inside a `sync` on another queue. A reducer must not dispatch: it is refused, and the store's
+    /// `report` hears of it. On a thread of Swift concurrency the asynchronous form is chosen, which does not block it.
+    ///
+    /// What runs on another thread is not seen to belong to the turn: a notification that waits until another thread has
+    /// dispatched, also by `DispatchQueue.main.sync`, waits without end. Actions that stores dispatch to each other have
+    /// no budget together.
     ///
     /// - Parameter id: an ID of the caller's own, under which the commit is recorded.
     /// - Throws: ``DispatchError``: nothing has happened.
@@ -164,7 +175,7 @@ extension Store {
     /// - Throws: ``DispatchError``, only outside a notification.
     public func conduct(_ action: any Action) throws(DispatchError) {
         let isGathered =
-            isInTurn
+            isInOwnTurn
             && telling.withLock { telling in
                 telling?.conducted.append(action)
                 return telling != nil
@@ -180,11 +191,14 @@ extension Store {
     }
 
     private func dispatch(_ submission: Submission) throws(DispatchError) -> Dispatched {
-        guard !isInTurn else {
-            dispatchLater(submission, lineageNow)
-            return .queued
+        guard let mark = TurnMark.current else { return try Dispatched(submitNow(submission)) }
+        guard mark.phase != .reducing else {
+            refuse(submission, .inReducer, nil)
+            throw .inReducer
         }
-        return try Dispatched(submitNow(submission))
+        // In a turn of another store, this one may be telling something else at the same time.
+        dispatchLater(submission, isInOwnTurn ? lineageNow : nil)
+        return .queued
     }
 
     private func dispatch(_ submission: Submission) async throws(DispatchError) -> Dispatched {

@@ -96,12 +96,18 @@ extension Store {
             _ = try Dispatched(outcome)
             return nil
         } catch {
-            let refused = CascadeReport.Refused(
-                type: submission.items.compactMap(\.type).joined(separator: ","), cause: lineage?.cause ?? "",
-                code: error.code, detail: error.description)
-            report(.followUpRefused(refused, root: lineage?.root))
-            return refused
+            return refuse(submission, error, lineage)
         }
+    }
+
+    /// Reports that something which was dispatched in a turn is refused.
+    @discardableResult
+    func refuse(_ submission: Submission, _ error: DispatchError, _ lineage: Lineage?) -> CascadeReport.Refused {
+        let refused = CascadeReport.Refused(
+            type: submission.items.compactMap(\.type).joined(separator: ","), cause: lineage?.cause ?? "",
+            code: error.code, detail: error.description)
+        report(.followUpRefused(refused, root: lineage?.root))
+        return refused
     }
 
     private func end(_ lineage: Lineage) {
@@ -119,7 +125,8 @@ extension Store {
 
 /// What a store has to tell whoever runs it.
 public enum StoreEvent: Sendable {
-    /// An action that a subscriber, a middleware or an effect dispatched was not committed; `root` names the cascade.
+    /// An action that a subscriber, a middleware, an effect or, against the rules, a reducer dispatched was not committed;
+    /// `root` names the cascade.
     case followUpRefused(CascadeReport.Refused, root: String?)
     /// An effect threw, or could not be started.
     case effectFailed(type: String, reason: String, cause: String)

@@ -5,7 +5,8 @@ internal import Synchronization
 ///
 /// Every subscriber is told the value that stands now, before the call returns, and then each commit that changes it, in
 /// order, once: what others dispatch meanwhile comes later. It is called on the store's queue, inside the turn: it must be
-/// quick. Subscribing, unsubscribing and dispatching inside a notification are safe.
+/// quick. Subscribing, unsubscribing and dispatching inside a notification are safe. Inside a turn of another store, which
+/// must not wait for this one, the value that stands now is told after the call has returned.
 extension Store {
     /// The whole state, to be narrowed.
     var wholeSubscription: Subscription<State, State> {
@@ -181,12 +182,16 @@ extension Store {
 
     /// Adds a place and tells it what stands now, in one step: no commit slips between.
     private func begin(_ place: Subscribers<State>.Place, of object: ObjectIdentifier? = nil) {
-        let begin = { [self] in
+        let begin = { @Sendable [self] in
             subscribers.add(place, of: object)
             // Inside a notification, that is the state which is being told: the rest of the turn comes after it.
-            _ = place.hear(nil, nil, telling.withLock { $0?.snapshot } ?? latest)
+            subscribers.tell(place, telling.withLock { $0?.snapshot } ?? latest)
         }
-        if isInTurn { begin() } else { queue.sync(execute: begin) }
+        switch TurnMark.current?.store {
+        case nil: onQueue(begin)
+        case ObjectIdentifier(self)?: begin()
+        case _?: queue.async { [self] in TurnMark.with(ObjectIdentifier(self), begin) }
+        }
     }
 }
 

@@ -35,8 +35,6 @@ public final class Store<State: StateType>: Sendable {
     /// Where the commits go; nil for a store that keeps them in memory only.
     package let journal: (any Journal)?
     let queue = DispatchQueue(label: "storekeeper.store")
-    /// Says that a thread is on the queue, and on which store's.
-    private let queueKey = DispatchSpecificKey<Bool>()
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
@@ -46,6 +44,8 @@ public final class Store<State: StateType>: Sendable {
     private let mailbox: Mutex<Mailbox>
     /// Changed only in a turn, on the queue; the mutex lets the compiler see that it is safe.
     let core: Mutex<Core<State>>
+    /// In a mutex of their own: a middleware, a creator or a reducer may read and set them while a turn holds the core.
+    private let steps: Mutex<[Middleware<State>]>
     private let now: @Sendable () -> Timestamp
     let report: @Sendable (StoreEvent) -> Void
 
@@ -71,9 +71,9 @@ public final class Store<State: StateType>: Sendable {
             journalOldest: journalOldest, queues: queues, now: clock)
         self.core = Mutex(core)
         self.journal = journal
+        steps = Mutex(middleware)
         self.report = report
         self.now = now
-        queue.setSpecific(key: queueKey, value: true)
         journal?.follow { [weak self] in self?.takeInLater() }
     }
 
@@ -85,8 +85,11 @@ public final class Store<State: StateType>: Sendable {
 
     /// The steps that every action passes, in order; what is set is in force from the next turn on.
     public var middleware: [Middleware<State>] {
-        get { core.withLock { $0.middleware } }
-        set { core.withLock { $0.middleware = newValue } }
+        get { steps.withLock { $0 } }
+        set {
+            // What the old ones hold is let go of outside the lock.
+            _ = steps.withLock { exchange(&$0, with: newValue) }
+        }
     }
 
     /// The published snapshot.
@@ -95,8 +98,13 @@ public final class Store<State: StateType>: Sendable {
         unsafeDowncast(hub.latest, to: Snapshot<State>.self)
     }
 
-    /// Whether the caller is inside a turn: waiting for another one would never end.
-    var isInTurn: Bool { DispatchQueue.getSpecific(key: queueKey) == true }
+    /// Whether the present thread is inside a turn of this store.
+    var isInOwnTurn: Bool { TurnMark.current?.store == ObjectIdentifier(self) }
+
+    /// Runs something on the queue as part of a turn, and returns after it.
+    func onQueue(_ body: () -> Void) {
+        queue.sync { TurnMark.with(ObjectIdentifier(self), body) }
+    }
 
     /// How many submissions wait for a turn.
     package var waitingCount: Int { mailbox.withLock { $0.count } }
@@ -115,7 +123,7 @@ public final class Store<State: StateType>: Sendable {
     /// Has a turn run for what was enqueued, if anything was.
     package func flush() {
         guard mailbox.withLock({ $0.claimTurn() }) else { return }
-        queue.async { self.turn() }
+        queue.async { TurnMark.with(ObjectIdentifier(self)) { self.turn() } }
     }
 
     /// Runs a turn for what was enqueued, if anything was, and returns after it.
@@ -124,7 +132,7 @@ public final class Store<State: StateType>: Sendable {
     package func flushNow() {
         dispatchPrecondition(condition: .notOnQueue(queue))
         guard mailbox.withLock({ $0.claimTurn() }) else { return }
-        queue.sync { self.turn() }
+        onQueue { turn() }
     }
 
     /// Hands a submission over and waits for its turn.
@@ -136,7 +144,7 @@ public final class Store<State: StateType>: Sendable {
         let envelope = Envelope(submission) { result in outcome.withLock { $0 = result } }
         // Even if a turn is already due, running one here is the shortest way, and the later one finds nothing.
         if let refusal = mailbox.withLock({ $0.enqueue(envelope) }) { return refusal }
-        queue.sync { self.turn() }
+        onQueue { turn() }
         return outcome.withLock { $0 }
     }
 
@@ -144,7 +152,7 @@ public final class Store<State: StateType>: Sendable {
     package func drain() {
         effects.stop()
         mailbox.withLock { $0.close() }
-        queue.sync { self.turn() }
+        onQueue { turn() }
     }
 
     /// How often a turn is computed anew because another writer has appended first; then its actions are refused.
@@ -162,8 +170,11 @@ public final class Store<State: StateType>: Sendable {
     ///
     /// - Returns: false where another writer's commits came first; they have been taken in.
     private func tryTurn(_ envelopes: [Envelope]) -> Bool {
-        let before = latest
-        let result = core.withLock { $0.turn(envelopes.map(\.submission), at: now()) }
+        let (time, before, middleware) = (now(), latest, middleware)
+        let result = core.withLock { core in
+            core.middleware = middleware
+            return core.turn(envelopes.map(\.submission), at: time)
+        }
         let commits = result.commits
         switch commits.isEmpty ? .landed : journal?.append(commits, after: before.version) ?? .landed {
         case .landed: land(result, of: envelopes, from: before)

@@ -63,6 +63,12 @@ struct ImportTests {
         ("storekeeper-bench", ["Benchmarking", "CEpoll"], ["Logging", "HTTPTypes", "GRDB"]),
     ]
 
+    /// What a single file may import beside that, and why.
+    static let exceptions: [String: Set<String>] = [
+        // A value of the thread: neither Dispatch nor Synchronization has one.
+        "Sources/StateStore/TurnMark.swift": ["Glibc"]
+    ]
+
     @Test("a target imports only what the house allows", arguments: table.map(\.target))
     func holds(target: String) throws {
         let row = try #require(Self.table.first { $0.target == target })
@@ -72,7 +78,7 @@ struct ImportTests {
         for file in files {
             let imports = try Tree.imports(of: file)
             #expect(imports.intersection(Self.own).isSubset(of: row.may), "\(file)")
-            #expect(imports.isDisjoint(with: row.mayNot), "\(file)")
+            #expect(imports.isDisjoint(with: row.mayNot.subtracting(Self.exceptions[file] ?? [])), "\(file)")
         }
     }
 

@@ -33,7 +33,7 @@ private struct Archive: Domain {
     }
 }
 
-@Suite("Preconditions")
+@Suite("Preconditions", .serialized)
 struct PreconditionTests {
     private static func core(entries: Int) throws -> Core<Archive.State> {
         var state = Archive.State()

@@ -5,7 +5,7 @@ internal import Synchronization
 /// Commits that another writer has appended to the journal.
 extension Store {
     func takeInLater() {
-        queue.async { _ = self.takeIn() }
+        queue.async { TurnMark.with(ObjectIdentifier(self)) { _ = self.takeIn() } }
     }
 
     /// Makes the commits of other writers this store's own, in order: they are published and subscribers are told.
