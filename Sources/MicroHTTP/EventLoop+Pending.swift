@@ -46,7 +46,7 @@ extension EventLoop {
                 if let connection = pending[exchange.id] {
                     let form = prepared ?? prepare(response)
                     prepared = .some(form)
-                    settle(connection, form)
+                    finish(connection, form)
                 } else if let connection = parked[exchange.id] {
                     let form = wire ?? WireResponse(response, closing: false)
                     wire = form
@@ -63,7 +63,7 @@ extension EventLoop {
     /// Ends work in place of its answer, unless that is on its way.
     func expire(_ connection: ClientConnection, _ reason: Expiry) {
         guard let exchange = connection.exchange, let response = end(exchange, reason) else { return }
-        settle(connection, prepare(response))
+        finish(connection, prepare(response))
     }
 
     /// Ends an exchange and says what to send; nil where its answer is on its way.
@@ -74,7 +74,7 @@ extension EventLoop {
         return response
     }
 
-    private func settle(_ connection: ClientConnection, _ response: PreparedResponse?) {
+    private func finish(_ connection: ClientConnection, _ response: PreparedResponse?) {
         let mustResume = release(connection)
         connection.phase = .answered(response)
         // The pass that follows calls the handler again, which queues the answer.

@@ -7,24 +7,24 @@ extension Contract {
     /// Says what has become of a POST.
     ///
     /// - Parameters:
-    ///   - outcomes: of the request's submissions, in their order.
+    ///   - outcomes: of the request's transactions, in their order.
     ///   - cascade: what the commit has caused, where the client waits for that.
     package func response(
         to request: DispatchRequest, outcomes: [Outcome], cascade: CascadeReport? = nil, latest: Cursor,
         requestID: String
     ) -> Response {
         switch request.content {
-        case .one(let submission):
+        case .one(let transaction):
             guard let outcome = outcomes.first else {
                 return response(to: Problem.ourFault, latest: latest, requestID: requestID)
             }
-            return response(to: outcome, submission.form, cascade, request, latest: latest, requestID: requestID)
+            return response(to: outcome, transaction.form, cascade, request, latest: latest, requestID: requestID)
         case .lines(let lines):
             var body: [UInt8] = []
             var rest = outcomes[...]
             for line in lines {
-                let answer = line.content.flatMap { submission in
-                    result(of: rest.popFirst() ?? .draining, submission.form, request.scope, epoch: latest.epoch)
+                let answer = line.content.flatMap { transaction in
+                    result(of: rest.popFirst() ?? .draining, transaction.form, request.scope, epoch: latest.epoch)
                 }
                 switch answer {
                 case .success(let receipt): body += receipt
@@ -42,7 +42,7 @@ extension Contract {
     }
 
     private func response(
-        to outcome: Outcome, _ form: Submission.Form, _ cascade: CascadeReport?, _ request: DispatchRequest,
+        to outcome: Outcome, _ form: Transaction.Form, _ cascade: CascadeReport?, _ request: DispatchRequest,
         latest: Cursor, requestID: String
     ) -> Response {
         let body: [UInt8]
@@ -69,7 +69,7 @@ extension Contract {
         case nil: break
         }
         if let cascade {
-            if !cascade.isSettled { response.status = .accepted }
+            if !cascade.isComplete { response.status = .accepted }
             let applied = request.wait?.applied.map { "wait=\($0)" }
             response.fields[.preferenceApplied] = [response.fields[.preferenceApplied], applied].compactMap(\.self)
                 .joined(separator: ", ")
@@ -84,7 +84,7 @@ extension Contract {
     }
 
     private func result(
-        of outcome: Outcome, _ form: Submission.Form, _ scope: Scope, _ cascade: CascadeReport? = nil, epoch: Epoch
+        of outcome: Outcome, _ form: Transaction.Form, _ scope: Scope, _ cascade: CascadeReport? = nil, epoch: Epoch
     ) -> Result<[UInt8], Problem> {
         switch outcome {
         case .committed(let receipt): .success(Self.json(receipt, scope, cascade, epoch: epoch))
@@ -155,7 +155,7 @@ extension Contract {
         _ cascade: CascadeReport, _ scope: Scope, epoch: Epoch, to writer: inout JSONWriter, _ isFirst: inout Bool
     ) {
         writer.key("settled", &isFirst)
-        writer.bool(cascade.isSettled)
+        writer.bool(cascade.isComplete)
         writer.key("caused", &isFirst)
         let isOwn = { (type: String) in scope.isWhole || scope.actions[type] != nil }
         writer.array(cascade.caused.filter { $0.types.allSatisfy(isOwn) }) { commit, writer in

@@ -8,7 +8,7 @@ extension Contract {
     func dispatchOptions(_ routed: RoutedRequest) throws(Problem) -> DispatchOptions {
         let (request, scope) = (routed.request, routed.scope)
         let parameters = try Parameters(routed.target, known: ["dry-run", "path", "pretty"])
-        let purpose: Submission.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
+        let purpose: Transaction.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
         let style = try parameters.style()
         let tagGuard = try tagGuard(request, parameters, scope)
         let key = try idempotencyKey(request)
@@ -24,8 +24,8 @@ extension Contract {
         switch options.form {
         case .one:
             var hint = Hint.nearestNames
-            let submission = options.applied(to: try submission(body, options.scope, &hint), body: body, line: nil)
-            return .dispatch(DispatchRequest(options: options, content: .one(submission)))
+            let transaction = options.applied(to: try transaction(body, options.scope, &hint), body: body, line: nil)
+            return .dispatch(DispatchRequest(options: options, content: .one(transaction)))
         case .lines:
             var found: [DispatchRequest.Line] = []
             // Looking for near names costs more than anything else that a faulty line needs.
@@ -38,10 +38,10 @@ extension Contract {
             }
             let lines = body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
-                let content: Result<Submission, Problem>
+                let content: Result<Transaction, Problem>
                 do throws(Problem) {
-                    let submission = try submission(Array(line), options.scope, &hint)
-                    content = .success(options.applied(to: submission, body: Array(line), line: index))
+                    let transaction = try transaction(Array(line), options.scope, &hint)
+                    content = .success(options.applied(to: transaction, body: Array(line), line: index))
                 } catch {
                     content = .failure(error)
                 }
@@ -79,7 +79,7 @@ extension Contract {
 
     private func tagGuard(
         _ request: Request, _ parameters: Parameters, _ scope: Scope
-    ) throws(Problem) -> Submission.TagGuard? {
+    ) throws(Problem) -> Transaction.TagGuard? {
         let path = try parameters.text("path")
         guard let value = request.fields[.ifMatch] else {
             guard path == nil else {
@@ -134,7 +134,7 @@ extension Contract {
     }
 
     /// Reads one action, or an array of them as one transaction.
-    private func submission(_ body: [UInt8], _ scope: Scope, _ hint: inout Hint) throws(Problem) -> Submission {
+    private func transaction(_ body: [UInt8], _ scope: Scope, _ hint: inout Hint) throws(Problem) -> Transaction {
         let document: JSONDocument
         do throws(JSONFault) {
             document = try JSONDocument(body, depthMax: limits.depthMax)
@@ -151,11 +151,11 @@ extension Contract {
         }
         let node = JSONNode(document)
         guard let elements = node.elements else {
-            var expectations: [Submission.Expectation] = []
+            var expectations: [Transaction.Expectation] = []
             let item = try item(node, &expectations, scope, &hint)
-            var submission = Submission([item])
-            submission.expectations = expectations
-            return submission
+            var transaction = Transaction([item])
+            transaction.expectations = expectations
+            return transaction
         }
         guard !elements.isEmpty else {
             throw Problem(.unprocessableContent, "empty-batch", "a batch needs at least one action")
@@ -164,17 +164,17 @@ extension Contract {
             throw Problem(
                 .unprocessableContent, "batch-too-large", "a batch holds at most \(limits.batchActionsMax) actions")
         }
-        var expectations: [Submission.Expectation] = []
-        var items: [Submission.Item] = []
+        var expectations: [Transaction.Expectation] = []
+        var items: [Transaction.Item] = []
         for element in elements { items.append(try item(element, &expectations, scope, &hint)) }
-        var submission = Submission(items, form: .batch)
-        submission.expectations = expectations
-        return submission
+        var transaction = Transaction(items, form: .batch)
+        transaction.expectations = expectations
+        return transaction
     }
 
     private func item(
-        _ node: JSONNode, _ expectations: inout [Submission.Expectation], _ scope: Scope, _ hint: inout Hint
-    ) throws(Problem) -> Submission.Item {
+        _ node: JSONNode, _ expectations: inout [Transaction.Expectation], _ scope: Scope, _ hint: inout Hint
+    ) throws(Problem) -> Transaction.Item {
         guard let members = node.members else {
             throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
         }
@@ -229,7 +229,7 @@ extension Contract {
     }
 
     private func expect(
-        _ node: JSONNode, _ expectations: inout [Submission.Expectation], _ scope: Scope
+        _ node: JSONNode, _ expectations: inout [Transaction.Expectation], _ scope: Scope
     ) throws(Problem) {
         guard let elements = node.elements else {
             throw invalid(node.pointer, "expected an array of objects with \"path\" and \"value\"")
@@ -277,17 +277,17 @@ extension Contract {
 }
 
 extension DispatchOptions {
-    /// A submission with what the head says of it.
-    fileprivate func applied(to submission: Submission, body: [UInt8], line: Int?) -> Submission {
-        var submission = submission
-        submission.tagGuard = tagGuard
-        submission.purpose = purpose
-        submission.wantsRepresentation = returning == .representation
+    /// A transaction with what the head says of it.
+    fileprivate func applied(to transaction: Transaction, body: [UInt8], line: Int?) -> Transaction {
+        var transaction = transaction
+        transaction.tagGuard = tagGuard
+        transaction.purpose = purpose
+        transaction.wantsRepresentation = returning == .representation
         if let key {
             // Each line of a bulk load is a commit of its own: a retry must find each by itself. No client's key holds
             // a line feed.
-            submission.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
+            transaction.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
         }
-        return submission
+        return transaction
     }
 }

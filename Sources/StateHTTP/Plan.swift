@@ -40,7 +40,7 @@ package final class DispatchRequest: Sendable {
     /// What the body holds.
     package enum Content: Sendable {
         /// One action, or a batch as one.
-        case one(Submission)
+        case one(Transaction)
         /// Lines that stand each for itself.
         case lines([Line])
     }
@@ -50,10 +50,10 @@ package final class DispatchRequest: Sendable {
         /// Counted from 1, empty lines too.
         package var number: Int
         /// What it asks of the store, or why it cannot ask anything.
-        package var content: Result<Submission, Problem>
+        package var content: Result<Transaction, Problem>
 
         /// Makes a line.
-        package init(_ number: Int, _ content: Result<Submission, Problem>) {
+        package init(_ number: Int, _ content: Result<Transaction, Problem>) {
             self.number = number
             self.content = content
         }
@@ -83,13 +83,13 @@ final class DispatchOptions: Sendable {
     let style: Style
     let returning: Preferences.Return?
     let wait: Wait?
-    let tagGuard: Submission.TagGuard?
+    let tagGuard: Transaction.TagGuard?
     let key: String?
-    let purpose: Submission.Purpose
+    let purpose: Transaction.Purpose
 
     init(
         form: DispatchRequest.Form, scope: Scope, style: Style, returning: Preferences.Return?, wait: Wait?,
-        tagGuard: Submission.TagGuard?, key: String?, purpose: Submission.Purpose
+        tagGuard: Transaction.TagGuard?, key: String?, purpose: Transaction.Purpose
     ) {
         self.form = form
         self.scope = scope

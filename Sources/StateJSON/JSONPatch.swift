@@ -5,7 +5,7 @@ package struct JSONPatch: Sendable {
     /// The places whose value differs afterwards.
     ///
     /// A change that shifts an array's elements touches the array.
-    package private(set) var touched: [JSONPointer] = []
+    package private(set) var changedPointers: [JSONPointer] = []
     /// Where the next comparison stands: unescaped tokens.
     private var path: [String] = []
     /// The same place as escaped JSON string content, such as `/tasks/entities`, with the lengths to fall back to.
@@ -85,7 +85,7 @@ package struct JSONPatch: Sendable {
     package mutating func replace(with value: some Collection<UInt8>) {
         begin("replace")
         end(value: value)
-        touched.append(JSONPointer(path))
+        changedPointers.append(JSONPointer(path))
     }
 
     /// The object at the present place gets a member.
@@ -93,7 +93,7 @@ package struct JSONPatch: Sendable {
         push(key)
         begin("add")
         end(value: value)
-        touched.append(JSONPointer(path))
+        changedPointers.append(JSONPointer(path))
         pop()
     }
 
@@ -102,7 +102,7 @@ package struct JSONPatch: Sendable {
         push(key)
         begin("remove")
         operations.append(UInt8(ascii: "}"))
-        touched.append(JSONPointer(path))
+        changedPointers.append(JSONPointer(path))
         pop()
     }
 
@@ -126,7 +126,7 @@ package struct JSONPatch: Sendable {
 
     private mutating func touchArray() {
         let place = JSONPointer(path)
-        if touched.last != place { touched.append(place) }
+        if changedPointers.last != place { changedPointers.append(place) }
     }
 }
 

@@ -23,10 +23,10 @@ extension JSONValue {
         }
     }
 
-    /// The places whose value a patch changes, as ``JSONPatch/touched`` names them, before it is applied.
+    /// The places whose value a patch changes, as ``JSONPatch/changedPointers`` names them, before it is applied.
     ///
     /// An element that comes or goes shifts its array: then the array is the place.
-    package func places(touchedBy patch: JSONValue) -> [JSONPointer] {
+    package func places(changing patch: JSONValue) -> [JSONPointer] {
         guard case .array(let operations) = patch else { return [] }
         var places: [JSONPointer] = []
         for case .object(let members) in operations {

@@ -151,16 +151,17 @@ extension JournalRows {
     /// Reads a row of commits; the IDs that clients have given stand in another table.
     func commit(_ row: Row) throws -> Commit {
         let version = Version(row["version"] as Int64)
-        var touched: [JSONPointer] = []
-        if case .array(let pointers) = try JSONValue(parsing: [UInt8](row["touched"] as Data)) {
+        var changedPointers: [JSONPointer] = []
+        if case .array(let pointers) = try JSONValue(parsing: [UInt8](row["changedPointers"] as Data)) {
             for case .string(let text) in pointers {
-                if let pointer = JSONPointer(text: text) { touched.append(pointer) }
+                if let pointer = JSONPointer(text: text) { changedPointers.append(pointer) }
             }
         }
         return Commit(
             version: version, time: Timestamp(milliseconds: row["time"]),
             id: row["id"] as String? ?? Cursor(epoch, version).description, cause: row["cause"], root: row["root"],
             types: (row["types"] as String).split(separator: ",").map(String.init),
-            action: [UInt8](row["action"] as Data), patch: [UInt8](row["patch"] as Data), touched: touched)
+            action: [UInt8](row["action"] as Data), patch: [UInt8](row["patch"] as Data),
+            changedPointers: changedPointers)
     }
 }

@@ -10,7 +10,7 @@ enum JournalSchema {
         try db.execute(
             sql: """
                 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-                -- id is NULL where it is the commit's own cursor; touched is a JSON array of pointers.
+                -- id is NULL where it is the commit's own cursor; changedPointers is a JSON array of pointers.
                 CREATE TABLE commits (
                     version INTEGER PRIMARY KEY,
                     time INTEGER NOT NULL,
@@ -20,7 +20,7 @@ enum JournalSchema {
                     types TEXT NOT NULL,
                     action BLOB NOT NULL,
                     patch BLOB NOT NULL,
-                    touched BLOB NOT NULL
+                    changedPointers BLOB NOT NULL
                 );
                 -- The clients' own IDs, of commits and of actions inside a batch.
                 CREATE TABLE ids (id TEXT NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (id, version)) WITHOUT ROWID;

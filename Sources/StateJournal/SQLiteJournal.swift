@@ -181,7 +181,7 @@ package final class SQLiteJournal: Journal {
         try db.cachedStatement(
             sql: """
                 DELETE FROM commits WHERE version = ? AND time = ? AND id IS ? AND cause IS ? AND root IS ?
-                    AND types = ? AND action = ? AND patch = ? AND touched = ?
+                    AND types = ? AND action = ? AND patch = ? AND changedPointers = ?
                 """
         ).execute(arguments: columns(of: commit))
         guard db.changesCount > 0 else { return false }
@@ -201,7 +201,7 @@ package final class SQLiteJournal: Journal {
         let version = Int64(commit.version)
         try db.cachedStatement(
             sql: """
-                INSERT INTO commits (version, time, id, cause, root, types, action, patch, touched)
+                INSERT INTO commits (version, time, id, cause, root, types, action, patch, changedPointers)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """
         ).execute(arguments: columns(of: commit))
@@ -217,13 +217,13 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    /// A commit as the columns of its row: version, time, id, cause, root, types, action, patch, touched.
+    /// A commit as the columns of its row: version, time, id, cause, root, types, action, patch, changedPointers.
     private static func columns(of commit: Commit) -> StatementArguments {
         [
             Int64(commit.version), commit.time.milliseconds,
             commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause, commit.root,
             commit.types.count == 1 ? commit.types[0] : commit.types.joined(separator: ","), Data(commit.action),
-            Data(commit.patch), Data(text(of: commit.touched)),
+            Data(commit.patch), Data(text(of: commit.changedPointers)),
         ]
     }
 

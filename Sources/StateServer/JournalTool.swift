@@ -74,7 +74,7 @@ public struct JournalTool: Sendable {
     /// - Throws: `JournalError`, or a sentence that names the line, also where the domain does not know or rejects an action;
     ///   then there is no journal.
     public func replay(_ domain: some Domain, _ nextLine: () throws -> [UInt8]?) throws -> Span {
-        let model = try Model(domain)
+        let model = try CompiledDomain(domain)
         return try build(from: nextLine) { header in
             try Replay(model, from: header.state, version: header.version)
         }
@@ -115,7 +115,7 @@ public struct JournalTool: Sendable {
     /// - Throws: `JournalError`, or a sentence that names the first version and the place that differ, or the action that
     ///   today's domain does not know or rejects.
     public func verify<D: Domain>(_ domain: D) throws -> Span {
-        let model = try Model(domain)
+        let model = try CompiledDomain(domain)
         let reader = try JournalReader(directory: directory)
         let beginning = try reader.beginning()
         var verification: Verification<D.State>

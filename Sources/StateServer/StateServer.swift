@@ -40,7 +40,7 @@ public struct StateServer: Service, Sendable {
         self.settings = settings
         self.logger = logger
         self.onReady = onReady
-        let model = try Model(domain)
+        let model = try CompiledDomain(domain)
         let limits = settings.storeLimits
         let data = settings.text("data")
         let journal =
@@ -131,9 +131,9 @@ extension StateServer {
     /// Lets the domain take note that what the process before was about to do is not done any more.
     ///
     /// A restart that changes nothing leaves no commit.
-    private static func resume<State>(_ store: Store<State>, _ model: Model<State>, _ logger: Logger) {
+    private static func resume<State>(_ store: Store<State>, _ model: CompiledDomain<State>, _ logger: Logger) {
         guard model.handles(StoreResume.type) else { return }
-        var rehearsal = Submission([.init(StoreResume())])
+        var rehearsal = Transaction([.init(StoreResume())])
         rehearsal.purpose = .dryRun
         if case .wouldCommit(isChange: false, _) = store.submitNow(rehearsal),
             !model.startsEffects(StoreResume.type)
@@ -149,7 +149,7 @@ extension StateServer {
 
     /// Where the store begins, and the oldest version that the journal can be followed from.
     private static func origin<State>(
-        _ model: Model<State>, _ journal: SQLiteJournal?, _ logger: Logger, _ now: Timestamp
+        _ model: CompiledDomain<State>, _ journal: SQLiteJournal?, _ logger: Logger, _ now: Timestamp
     ) throws -> (Store<State>.Origin, Version?) {
         guard let journal else { return (.init(state: model.initial), nil) }
         let recovery = try journal.recover(at: now)

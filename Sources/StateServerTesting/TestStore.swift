@@ -16,7 +16,7 @@ public final class TestStore<State: StateType>: Sendable {
     /// The store itself, for what this type has no method for.
     public let store: Store<State>
 
-    private let model: Model<State>
+    private let model: CompiledDomain<State>
     private let log: Log<State>
     private let token: SubscriptionToken
 
@@ -27,7 +27,7 @@ public final class TestStore<State: StateType>: Sendable {
         _ domain: D, state: State? = nil, middleware: [Middleware<State>] = [.validation],
         limits: StoreLimits = StoreLimits()
     ) throws where D.State == State {
-        model = try Model(domain)
+        model = try CompiledDomain(domain)
         let log = Log<State>()
         store = try Store(
             domain, state: state, middleware: middleware, limits: limits, now: { Timestamp(milliseconds: 0) },

@@ -6,11 +6,11 @@ package protocol AnyStore: AnyObject, Sendable {
     /// Where the commits go; nil for a store that keeps them in memory only.
     var journal: (any Journal)? { get }
 
-    /// How many submissions wait for a turn.
+    /// How many transactions wait for a turn.
     var waitingCount: Int { get }
 
-    /// Hands a submission over without asking for a turn: ``flush()`` does, once for many.
-    func enqueue(_ envelope: Envelope)
+    /// Hands a transaction over without asking for a turn: ``flush()`` does, once for many.
+    func enqueue(_ pending: PendingTransaction)
 
     /// Has a turn run for what was enqueued, if anything was.
     func flush()
@@ -35,6 +35,6 @@ package protocol AnyStore: AnyObject, Sendable {
 
 extension Store: AnyStore {
     package func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot {
-        Snapshot(try model.state(from: state), of: model, at: cursor, stamps: [])
+        Snapshot(try model.state(from: state), of: model, at: cursor, viewVersions: [])
     }
 }

@@ -1,5 +1,5 @@
 /// Where a follow-up comes from.
-package struct Lineage: Sendable, Equatable {
+package struct Causation: Sendable, Equatable {
     /// The ID of the commit that caused it.
     package let cause: String
     /// The ID of the commit that began the cascade.
@@ -10,7 +10,7 @@ package struct Lineage: Sendable, Equatable {
     let depth: Int
 }
 
-extension Lineage {
+extension Causation {
     /// Of what a commit of another writer causes here.
     init(foreign commit: Commit) {
         self.init(cause: commit.id, root: commit.root ?? commit.id, rootVersion: commit.version, depth: 1)
@@ -55,13 +55,13 @@ public struct CascadeReport: Sendable {
     /// What was refused, at most ``listedMax``.
     public internal(set) var refused: [Refused] = []
     /// Whether nothing more can come.
-    public internal(set) var isSettled = false
+    public internal(set) var isComplete = false
 
     /// An empty report.
     public init() {}
 }
 
-/// The cascades that have not settled: how much of each is still under way, and who waits for its end.
+/// The cascades that are not complete: how much of each is still under way, and what waits for its end.
 ///
 /// A root that causes nothing never stands here.
 struct Cascades: Sendable {
@@ -84,59 +84,59 @@ struct Cascades: Sendable {
     }
 
     /// Admits a follow-up of some actions, unless its cascade has used up its budget.
-    mutating func admit(_ lineage: Lineage, actions: Int) -> Rejection? {
-        let spent = running[lineage.rootVersion]?.actions ?? 0
-        if lineage.depth > limits.cascadeDepthMax {
+    mutating func admit(_ causation: Causation, actions: Int) -> Rejection? {
+        let spent = running[causation.rootVersion]?.actions ?? 0
+        if causation.depth > limits.cascadeDepthMax {
             return Rejection(
                 "cascade-over-budget",
-                "the cascade of \(lineage.root) is \(limits.cascadeDepthMax) commits deep, which is its budget: something answers every change with another action"
+                "the cascade of \(causation.root) is \(limits.cascadeDepthMax) commits deep, which is its budget: something answers every change with another action"
             )
         }
         if spent + actions > limits.cascadeActionsMax {
             return Rejection(
                 "cascade-over-budget",
-                "the cascade of \(lineage.root) has dispatched \(spent) actions, which is its budget of \(limits.cascadeActionsMax)"
+                "the cascade of \(causation.root) has dispatched \(spent) actions, which is its budget of \(limits.cascadeActionsMax)"
             )
         }
-        running[lineage.rootVersion, default: Running()].pending += 1
-        running[lineage.rootVersion]?.actions += actions
+        running[causation.rootVersion, default: Running()].pending += 1
+        running[causation.rootVersion]?.actions += actions
         return nil
     }
 
     /// Counts an effect as under way.
-    mutating func begin(_ lineage: Lineage) {
-        running[lineage.rootVersion, default: Running()].pending += 1
+    mutating func begin(_ causation: Causation) {
+        running[causation.rootVersion, default: Running()].pending += 1
     }
 
     /// Notes what a follow-up has come to.
-    mutating func note(_ lineage: Lineage, caused commit: CascadeReport.Caused) {
-        running[lineage.rootVersion]?.report.causedCount += 1
-        guard running[lineage.rootVersion]?.report.caused.count ?? 0 < CascadeReport.listedMax else { return }
-        running[lineage.rootVersion]?.report.caused.append(commit)
+    mutating func note(_ causation: Causation, caused commit: CascadeReport.Caused) {
+        running[causation.rootVersion]?.report.causedCount += 1
+        guard running[causation.rootVersion]?.report.caused.count ?? 0 < CascadeReport.listedMax else { return }
+        running[causation.rootVersion]?.report.caused.append(commit)
     }
 
     /// Notes that a follow-up was refused.
-    mutating func note(_ lineage: Lineage, refused: CascadeReport.Refused) {
-        guard running[lineage.rootVersion]?.report.refused.count ?? 0 < CascadeReport.listedMax else { return }
-        running[lineage.rootVersion]?.report.refused.append(refused)
+    mutating func note(_ causation: Causation, refused: CascadeReport.Refused) {
+        guard running[causation.rootVersion]?.report.refused.count ?? 0 < CascadeReport.listedMax else { return }
+        running[causation.rootVersion]?.report.refused.append(refused)
     }
 
     /// Counts a follow-up or an effect as over.
     ///
     /// - Returns: when it was the last, whom to tell what.
-    mutating func end(_ lineage: Lineage) -> (watchers: [Watcher], report: CascadeReport)? {
-        guard var cascade = running[lineage.rootVersion] else { return nil }
+    mutating func end(_ causation: Causation) -> (watchers: [Watcher], report: CascadeReport)? {
+        guard var cascade = running[causation.rootVersion] else { return nil }
         cascade.pending -= 1
         guard cascade.pending == 0 else {
-            running[lineage.rootVersion] = cascade
+            running[causation.rootVersion] = cascade
             return nil
         }
-        running[lineage.rootVersion] = nil
-        cascade.report.isSettled = true
+        running[causation.rootVersion] = nil
+        cascade.report.isComplete = true
         return (cascade.watchers, cascade.report)
     }
 
-    /// Has somebody told when the cascade of a commit has settled; false when nothing of it is under way.
+    /// Calls the watcher when the cascade of a commit is complete; false when nothing of it is under way.
     mutating func watch(_ root: Version, _ watcher: @escaping Watcher) -> Bool {
         guard running[root] != nil else { return false }
         running[root]?.watchers.append(watcher)

@@ -39,7 +39,7 @@ public final class Commit: Sendable {
     /// The places whose value changed; empty when nothing did.
     ///
     /// A commit read back from the journal has none.
-    package let touched: [JSONPointer]
+    package let changedPointers: [JSONPointer]
     /// The IDs that clients have given: of the action, or of those inside an atomic batch.
     package let clientIDs: [String]
     /// What a retry with the same key is answered.
@@ -59,7 +59,7 @@ public final class Commit: Sendable {
     /// Makes a commit.
     package init(
         version: Version, time: Timestamp, id: String, cause: String? = nil, root: String? = nil, types: [String],
-        action: [UInt8], patch: [UInt8], touched: [JSONPointer] = [], clientIDs: [String] = [],
+        action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer] = [], clientIDs: [String] = [],
         idempotency: KeyRecord? = nil
     ) {
         self.version = version
@@ -70,27 +70,27 @@ public final class Commit: Sendable {
         self.types = types
         self.action = action
         self.patch = patch
-        self.touched = touched
+        self.changedPointers = changedPointers
         self.clientIDs = clientIDs
         self.idempotency = idempotency
     }
 
     /// The same commit with another patch.
-    func with(patch: [UInt8], touched: [JSONPointer]) -> Commit {
+    func with(patch: [UInt8], changedPointers: [JSONPointer]) -> Commit {
         Commit(
             version: version, time: time, id: id, cause: cause, root: root, types: types, action: action, patch: patch,
-            touched: touched, clientIDs: clientIDs, idempotency: idempotency)
+            changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
     }
 
     /// The same commit with the IDs that clients have given.
     package func with(clientIDs: [String]) -> Commit {
         Commit(
             version: version, time: time, id: id, cause: cause, root: root, types: types, action: action, patch: patch,
-            touched: touched, clientIDs: clientIDs, idempotency: idempotency)
+            changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
     }
 
     /// About how much memory it takes, in bytes.
-    var weight: Int { 256 + action.count + patch.count + touched.count * 48 }
+    var weight: Int { 256 + action.count + patch.count + changedPointers.count * 48 }
 }
 
 /// What the store remembers of a commit that came with an idempotency key.

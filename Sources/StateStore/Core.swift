@@ -4,7 +4,7 @@ internal import StateJSON
 ///
 /// Pure: a turn is computed without changing anything and then adopted, or dropped where it could not be recorded.
 struct Core<State: StateType>: Sendable {
-    let model: Model<State>
+    let model: CompiledDomain<State>
     let epoch: Epoch
     var middleware: [Middleware<State>]
     let limits: StoreLimits
@@ -15,22 +15,22 @@ struct Core<State: StateType>: Sendable {
     private(set) var ledger: IdempotencyLedger
 
     init(
-        model: Model<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
+        model: CompiledDomain<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
         version: Version, keys: [KeyRecord]
     ) {
         self.model = model
         self.epoch = epoch
         self.middleware = middleware
         self.limits = limits
-        latest = Snapshot(state, of: model, at: Cursor(epoch, version), stamps: model.initialStamps)
+        latest = Snapshot(state, of: model, at: Cursor(epoch, version), viewVersions: model.initialViewVersions)
         ledger = IdempotencyLedger(keys)
     }
 
     /// What a turn has made of what was waiting.
     struct Turn: Sendable {
         var latest: Snapshot<State>
-        var steps: [Step] = []
-        /// One for each submission, in order.
+        var consequences: [Consequence] = []
+        /// One for each transaction, in order.
         var outcomes: [Outcome] = []
         /// The commits in order.
         fileprivate(set) var commits: [Commit] = []
@@ -38,8 +38,8 @@ struct Core<State: StateType>: Sendable {
         fileprivate var preconditions: Preconditions<State>
         /// Whether anything beyond the commits themselves follows from them.
         fileprivate(set) var hasConsequences = false
-        /// What middleware has dispatched that then swallowed its action, by the submission's place.
-        var strays: [(submission: Int, actions: [any Action])] = []
+        /// What middleware has dispatched that then swallowed its action, by the transaction's place.
+        var uncommittedFollowUps: [(transaction: Int, actions: [any Action])] = []
         /// The keys of this turn, not yet in the ledger.
         fileprivate var keys: [String: KeyRecord] = [:]
 
@@ -52,14 +52,14 @@ struct Core<State: StateType>: Sendable {
     var state: State { latest.state }
     var version: Version { latest.version }
 
-    /// Applies the submissions in order, each to what those before it have made.
+    /// Applies the transactions in order, each to what those before it have made.
     ///
     /// What has expired is forgotten first, whatever becomes of the turn: a ledger full of it would refuse every key.
-    mutating func turn(_ submissions: [Submission], at time: Timestamp) -> Turn {
+    mutating func turn(_ transactions: [Transaction], at time: Timestamp) -> Turn {
         ledger.forget(before: time)
-        var turn = Turn(latest: latest, texts: texts, preconditions: Preconditions(model.place))
-        turn.outcomes.reserveCapacity(submissions.count)
-        for submission in submissions { turn.outcomes.append(take(submission, in: &turn, at: time)) }
+        var turn = Turn(latest: latest, texts: texts, preconditions: Preconditions(model.layout))
+        turn.outcomes.reserveCapacity(transactions.count)
+        for transaction in transactions { turn.outcomes.append(take(transaction, in: &turn, at: time)) }
         return turn
     }
 
@@ -74,16 +74,16 @@ struct Core<State: StateType>: Sendable {
 
     /// Makes the commit of another writer the newest computed state.
     mutating func take(_ commit: Commit, state: State) -> Snapshot<State> {
-        var stamps = latest.stamps
-        model.stamp(&stamps, touched: commit.touched, at: commit.version)
-        latest = Snapshot(state, of: model, at: Cursor(epoch, commit.version), stamps: stamps)
+        var viewVersions = latest.viewVersions
+        model.viewVersion(&viewVersions, changedPointers: commit.changedPointers, at: commit.version)
+        latest = Snapshot(state, of: model, at: Cursor(epoch, commit.version), viewVersions: viewVersions)
         texts = KnownTexts()
         if let record = commit.idempotency { ledger.insert(record) }
         return latest
     }
 
-    private func take(_ submission: Submission, in turn: inout Turn, at time: Timestamp) -> Outcome {
-        if let idempotency = submission.idempotency, submission.purpose == .commit {
+    private func take(_ transaction: Transaction, in turn: inout Turn, at time: Timestamp) -> Outcome {
+        if let idempotency = transaction.idempotency, transaction.purpose == .commit {
             if let record = turn.keys[idempotency.key] ?? ledger.record(idempotency.key, at: time) {
                 guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
                 return .committed(
@@ -92,36 +92,36 @@ struct Core<State: StateType>: Sendable {
             guard ledger.count + turn.keys.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
         }
         do {
-            if submission.isConditional,
-                let failure = try turn.preconditions.failure(of: submission, in: turn.state, at: turn.version)
+            if transaction.isConditional,
+                let failure = try turn.preconditions.failure(of: transaction, in: turn.state, at: turn.version)
             {
                 return .preconditionFailed(failure)
             }
-            let passage = Passage(
-                state: turn.state, version: turn.version + 1, isDryRun: submission.purpose == .dryRun)
-            for (index, item) in submission.items.enumerated() {
+            let context = MiddlewareContext(
+                state: turn.state, version: turn.version + 1, isDryRun: transaction.purpose == .dryRun)
+            for (index, item) in transaction.items.enumerated() {
                 do throws(Rejection) {
                     switch item.content {
-                    case .action(let action): try dispatch(action, passage, from: 0)
+                    case .action(let action): try dispatch(action, context, from: 0)
                     case .creator(let create):
-                        if let action = try create(passage.state) { try dispatch(action, passage, from: 0) }
+                        if let action = try create(context.state) { try dispatch(action, context, from: 0) }
                     }
                 } catch {
                     return .rejected(error, index: index)
                 }
             }
-            guard !passage.applied.isEmpty else {
-                if !passage.isDryRun, !passage.followUps.isEmpty {
-                    turn.strays.append((turn.outcomes.count, passage.followUps))
+            guard !context.applied.isEmpty else {
+                if !context.isDryRun, !context.followUps.isEmpty {
+                    turn.uncommittedFollowUps.append((turn.outcomes.count, context.followUps))
                     turn.hasConsequences = true
                 }
                 return .nothingCommitted
             }
             var texts = turn.texts
             let patch = try model.patch(
-                from: turn.state, to: passage.state, by: passage.routes, knowing: &texts)
-            if submission.purpose == .dryRun { return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text) }
-            let receipt = try commit(submission, passage, patch, in: &turn, at: time)
+                from: turn.state, to: context.state, by: context.entries, knowing: &texts)
+            if transaction.purpose == .dryRun { return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text) }
+            let receipt = try commit(transaction, context, patch, in: &turn, at: time)
             turn.texts = texts
             return .committed(receipt)
         } catch {
@@ -129,100 +129,109 @@ struct Core<State: StateType>: Sendable {
         }
     }
 
-    private func dispatch(_ action: any Action, _ passage: Passage<State>, from index: Int) throws(Rejection) {
+    private func dispatch(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection)
+    {
         guard index < middleware.count else {
-            guard let route = model.route(of: action) else { throw Model<State>.unknown(action) }
-            if route.isCommand { return try create(from: action, route, passage) }
+            guard let entry = model.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
+            if entry.isCommand { return try create(from: action, entry, context) }
             // On a copy: a middleware may catch the rejection of a reducer that had begun, and go on.
-            var state = passage.state
-            try TurnMark.reducing { () throws(Rejection) in try model.reduce(&state, action, by: route) }
-            passage.state = state
-            passage.applied.append(action)
-            passage.routes.append(route)
+            var state = context.state
+            try TurnMark.reducing { () throws(Rejection) in try model.reduce(&state, action, by: entry) }
+            context.state = state
+            context.applied.append(action)
+            context.entries.append(entry)
             return
         }
-        try middleware[index].process(action, passage) { (next) throws(Rejection) in
-            try dispatch(next, passage, from: index + 1)
+        try middleware[index].process(action, context) { (next) throws(Rejection) in
+            try dispatch(next, context, from: index + 1)
         }
     }
 
     /// Dispatches what a command makes.
     private func create(
-        from command: any Action, _ route: Route, _ passage: Passage<State>
+        from command: any Action, _ entry: ActionEntry, _ context: MiddlewareContext<State>
     ) throws(Rejection) {
-        guard let action = try model.create(command, by: route, in: passage.state) else { return }
+        guard let action = try model.create(command, by: entry, in: context.state) else { return }
         // A command that makes a command is fine; one that makes itself would never end.
-        guard passage.creationDepth < 16 else {
+        guard context.creationDepth < 16 else {
             throw Rejection(
                 "command-loop", "\(type(of: command).type) has made 16 commands of commands, and still no action")
         }
-        passage.creationDepth += 1
-        defer { passage.creationDepth -= 1 }
-        try dispatch(action, passage, from: 0)
+        context.creationDepth += 1
+        defer { context.creationDepth -= 1 }
+        try dispatch(action, context, from: 0)
     }
 
     private func commit(
-        _ submission: Submission, _ passage: Passage<State>, _ patch: JSONPatch, in turn: inout Turn, at time: Timestamp
+        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ patch: JSONPatch, in turn: inout Turn,
+        at time: Timestamp
     ) throws -> Receipt {
         let version = turn.version + 1
         let id =
-            submission.form == .single
-            ? submission.items.first?.id ?? Cursor(epoch, version).description
+            transaction.form == .single
+            ? transaction.items.first?.id ?? Cursor(epoch, version).description
             : Cursor(epoch, version).description
-        let record = submission.idempotency.map {
+        let record = transaction.idempotency.map {
             KeyRecord(
                 key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: !patch.isEmpty,
                 expiry: time.advanced(by: limits.idempotencyLifetime))
         }
-        // Nearly always one: its route knows the array.
-        let types = passage.routes.count == 1 ? passage.routes[0].types : passage.routes.map(\.type)
+        // Nearly always one: its entry knows the array.
+        let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
         let commit = Commit(
-            version: version, time: time, id: id, cause: submission.lineage?.cause, root: submission.lineage?.root,
+            version: version, time: time, id: id, cause: transaction.causation?.cause,
+            root: transaction.causation?.root,
             types: types,
-            action: try text(of: passage.applied, submission), patch: patch.text, touched: patch.touched,
-            clientIDs: submission.items.compactMap(\.id), idempotency: record)
+            action: try text(of: context.applied, transaction), patch: patch.text,
+            changedPointers: patch.changedPointers,
+            clientIDs: transaction.items.compactMap(\.id), idempotency: record)
         let representation =
-            try submission.wantsRepresentation
-            ? Self.represented(patch.touched).map { ($0, try model.place.select(passage.state, $0.tokens[...])) } : nil
-        var stamps = turn.latest.stamps
-        model.stamp(&stamps, touched: patch.touched, by: passage.routes, at: version)
-        turn.latest = Snapshot(passage.state, of: model, at: Cursor(epoch, version), stamps: stamps)
-        var effects: [Step.Effect] = []
-        for (index, route) in passage.routes.enumerated() where route.hasEffects {
-            effects.append(Step.Effect(route: route, action: passage.applied[index]))
+            try transaction.wantsRepresentation
+            ? Self.represented(patch.changedPointers).map {
+                ($0, try model.layout.select(context.state, $0.tokens[...]))
+            } : nil
+        var viewVersions = turn.latest.viewVersions
+        model.viewVersion(&viewVersions, changedPointers: patch.changedPointers, by: context.entries, at: version)
+        turn.latest = Snapshot(context.state, of: model, at: Cursor(epoch, version), viewVersions: viewVersions)
+        var effects: [Consequence.Effect] = []
+        for (index, entry) in context.entries.enumerated() where entry.hasEffects {
+            effects.append(Consequence.Effect(entry: entry, action: context.applied[index]))
         }
         turn.commits.append(commit)
-        turn.steps.append(Step(commit: commit, snapshot: turn.latest, followUps: passage.followUps, effects: effects))
-        if !effects.isEmpty || !passage.followUps.isEmpty { turn.hasConsequences = true }
+        turn.consequences.append(
+            Consequence(commit: commit, snapshot: turn.latest, followUps: context.followUps, effects: effects))
+        if !effects.isEmpty || !context.followUps.isEmpty { turn.hasConsequences = true }
         if let record { turn.keys[record.key] = record }
         return Receipt(
             version: version, id: id, isChange: !patch.isEmpty, isReplay: false, types: types,
             representation: representation)
     }
 
-    /// The places that a representation tells: where very many were touched, what they have in common.
-    private static func represented(_ touched: [JSONPointer]) -> [JSONPointer] {
-        guard touched.count > 100 else { return touched }
-        return Set(touched.map { JSONPointer(Array($0.tokens.prefix(2))) }).sorted { $0.description < $1.description }
+    /// The places that a representation tells: where very many were changedPointers, what they have in common.
+    private static func represented(_ changedPointers: [JSONPointer]) -> [JSONPointer] {
+        guard changedPointers.count > 100 else { return changedPointers }
+        return Set(changedPointers.map { JSONPointer(Array($0.tokens.prefix(2))) }).sorted {
+            $0.description < $1.description
+        }
     }
 
     /// The recorded JSON: what has reached the reducers, with the IDs and metadata that it came with.
-    private func text(of applied: [any Action], _ submission: Submission) throws -> [UInt8] {
+    private func text(of applied: [any Action], _ transaction: Transaction) throws -> [UInt8] {
         var writer = JSONWriter()
-        let isArray = submission.form == .batch || applied.count != 1
+        let isArray = transaction.form == .batch || applied.count != 1
         if isArray { writer.byte(UInt8(ascii: "[")) }
         var isFirst = true
         for (index, action) in applied.enumerated() {
             writer.separator(&isFirst)
             // A middleware that multiplies actions breaks the correspondence; then what came beside them is left out.
-            let item = applied.count == submission.items.count ? submission.items[index] : nil
+            let item = applied.count == transaction.items.count ? transaction.items[index] : nil
             try Self.write(action, item, to: &writer)
         }
         if isArray { writer.byte(UInt8(ascii: "]")) }
         return writer.bytes
     }
 
-    private static func write(_ action: any Action, _ item: Submission.Item?, to writer: inout JSONWriter) throws {
+    private static func write(_ action: any Action, _ item: Transaction.Item?, to writer: inout JSONWriter) throws {
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
         writer.member("id", item?.id, &isFirst)
@@ -244,10 +253,10 @@ struct Core<State: StateType>: Sendable {
 }
 
 /// A commit with what follows from it.
-struct Step: Sendable {
+struct Consequence: Sendable {
     /// An action whose effects start or end.
     struct Effect: Sendable {
-        let route: Route
+        let entry: ActionEntry
         let action: any Action
     }
 
@@ -262,7 +271,7 @@ struct Step: Sendable {
 
 /// How much a store takes on.
 public struct StoreLimits: Sendable {
-    /// How many submissions may wait for a turn; more are refused at once.
+    /// How many transactions may wait for a turn; more are refused at once.
     public var mailboxMax: Int
     /// How many idempotency keys are remembered; above it a request with a new key is refused.
     public var idempotencyKeysMax: Int

@@ -4,7 +4,7 @@ internal import Synchronization
 /// Entities by ID, with the IDs in an order of their own: the normalised table of the Redux family.
 ///
 /// Copies share what they have in common, so the state before a change is kept for nothing, and comparing the two costs
-/// what the change touched. Reading, setting, moving or removing one entity is O(log n).
+/// what the change changedPointers. Reading, setting, moving or removing one entity is O(log n).
 ///
 /// In JSON it is two things, `entities` (an object, keys sorted) and `ids` (an array, in order). Declared with
 /// ``Entities`` each is a member of its slice. In a state that is not declared but `Codable` it becomes one object with

@@ -5,7 +5,7 @@ package protocol HistoryFollower: Sendable {
     /// The version of the state.
     var version: Version { get }
 
-    /// Takes the next commit, and returns it with the patch and the touched places that this follower has for it.
+    /// Takes the next commit, and returns it with the patch and the changedPointers places that this follower has for it.
     ///
     /// - Throws: ``HistoryFault``; then the follower is of no further use.
     mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit
@@ -69,7 +69,7 @@ package struct PatchedState: HistoryFollower {
         let places: [JSONPointer]
         do {
             let patch = try JSONValue(parsing: recorded.patch, depthMax: 1000)
-            places = value.places(touchedBy: patch)
+            places = value.places(changing: patch)
             try value.apply(patch: patch)
         } catch let fault as JSONFault {
             throw HistoryFault(recorded, "the patch cannot be read: \(fault.detail)")
@@ -79,7 +79,7 @@ package struct PatchedState: HistoryFollower {
             throw HistoryFault(recorded, "\(error)")
         }
         version = recorded.version
-        return recorded.with(patch: recorded.patch, touched: places)
+        return recorded.with(patch: recorded.patch, changedPointers: places)
     }
 
     package func text() -> [UInt8] { value.text }

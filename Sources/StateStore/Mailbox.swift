@@ -1,19 +1,19 @@
-/// A submission with the one who waits for its outcome.
-package final class Envelope: Sendable {
-    package let submission: Submission
+/// A transaction with the one who waits for its outcome.
+package final class PendingTransaction: Sendable {
+    package let transaction: Transaction
     /// Called once, on the store's queue, after the turn.
     package let complete: @Sendable (Outcome) -> Void
     /// Called once after `complete`, if there was a commit: when everything that it caused is over.
-    package let settled: (@Sendable (CascadeReport) -> Void)?
+    package let completed: (@Sendable (CascadeReport) -> Void)?
 
-    /// Addresses a submission.
+    /// Addresses a transaction.
     package init(
-        _ submission: Submission, complete: @escaping @Sendable (Outcome) -> Void,
-        settled: (@Sendable (CascadeReport) -> Void)? = nil
+        _ transaction: Transaction, complete: @escaping @Sendable (Outcome) -> Void,
+        completed: (@Sendable (CascadeReport) -> Void)? = nil
     ) {
-        self.submission = submission
+        self.transaction = transaction
         self.complete = complete
-        self.settled = settled
+        self.completed = completed
     }
 }
 
@@ -21,7 +21,7 @@ package final class Envelope: Sendable {
 ///
 /// It is bounded: what does not fit is refused at the door.
 struct Mailbox: Sendable {
-    private var waiting: [Envelope] = []
+    private var waiting: [PendingTransaction] = []
     private let capacity: Int
     private(set) var isClosed = false
     /// Whether a turn is already on its way to the queue.
@@ -33,16 +33,16 @@ struct Mailbox: Sendable {
 
     var count: Int { waiting.count }
 
-    /// Takes an envelope in.
+    /// Takes an pending in.
     ///
     /// A follow-up has room even when there is none for others: its cascade's budget bounds it, and clients that fill the
     /// mailbox must not break off what they have begun.
     ///
     /// - Returns: nil when it waits now, or what to answer when it was not taken.
-    mutating func enqueue(_ envelope: Envelope) -> Outcome? {
+    mutating func enqueue(_ pending: PendingTransaction) -> Outcome? {
         guard !isClosed else { return .draining }
-        guard waiting.count < capacity || envelope.submission.lineage != nil else { return .full(.mailbox) }
-        waiting.append(envelope)
+        guard waiting.count < capacity || pending.transaction.causation != nil else { return .full(.mailbox) }
+        waiting.append(pending)
         return nil
     }
 
@@ -54,7 +54,7 @@ struct Mailbox: Sendable {
     }
 
     /// Takes everything, in the order it came.
-    mutating func takeAll() -> [Envelope] {
+    mutating func takeAll() -> [PendingTransaction] {
         isTurnDue = false
         let taken = waiting
         waiting = []

@@ -1,19 +1,20 @@
 /// A step that every action passes on its way to the reducers, in the order of the store's array.
 ///
 /// A middleware calls `next` with the action to pass it on, with another to change it, or not at all to swallow it; it
-/// throws a ``Rejection`` to refuse it, and dispatches others with ``Passage/dispatch(_:)``. After `next` it sees the
+/// throws a ``Rejection`` to refuse it, and dispatches others with ``MiddlewareContext/dispatch(_:)``. After `next` it sees the
 /// state that the action made. It runs inside the turn, on a copy of the state, also in a dry run: it must be quick and do
 /// nothing outside but log.
 public struct Middleware<State: Sendable>: Sendable {
     /// Passes an action to the next middleware, at the end to the reducers.
     public typealias Next = (any Action) throws(Rejection) -> Void
 
-    let process: @Sendable (any Action, Passage<State>, Next) throws(Rejection) -> Void
+    let process: @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
 
     /// Makes a middleware.
     public init(
         _ process:
-            @escaping @Sendable (_ action: any Action, _ passage: Passage<State>, _ next: Next) throws(Rejection) ->
+            @escaping @Sendable (_ action: any Action, _ context: MiddlewareContext<State>, _ next: Next)
+            throws(Rejection) ->
             Void
     ) {
         self.process = process
@@ -21,7 +22,7 @@ public struct Middleware<State: Sendable>: Sendable {
 }
 
 /// What a middleware can see of an action's way through the store.
-public final class Passage<State: Sendable> {
+public final class MiddlewareContext<State: Sendable> {
     /// The state as it is at this point: before `next`, as the action finds it; after, as the action leaves it.
     public internal(set) var state: State
     /// The version that the action makes if all goes well.
@@ -30,7 +31,7 @@ public final class Passage<State: Sendable> {
     public let isDryRun: Bool
     /// The actions that have reached the reducers, and what is done with each.
     var applied: [any Action] = []
-    var routes: [Route] = []
+    var entries: [ActionEntry] = []
     /// What is dispatched once this is committed.
     private(set) var followUps: [any Action] = []
     /// How many creators have made the action that is on its way now.
@@ -59,15 +60,15 @@ extension Middleware {
 
     /// Tells what became of each action.
     public static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> Middleware {
-        Middleware { action, passage, next throws(Rejection) in
+        Middleware { action, context, next throws(Rejection) in
             let type = Swift.type(of: action).type
             do throws(Rejection) {
                 try next(action)
             } catch {
-                log(LogRecord(actionType: type, version: passage.version, isDryRun: passage.isDryRun, rejection: error))
+                log(LogRecord(actionType: type, version: context.version, isDryRun: context.isDryRun, rejection: error))
                 throw error
             }
-            log(LogRecord(actionType: type, version: passage.version, isDryRun: passage.isDryRun, rejection: nil))
+            log(LogRecord(actionType: type, version: context.version, isDryRun: context.isDryRun, rejection: nil))
         }
     }
 }

@@ -3,14 +3,14 @@ internal import StateJSON
 /// A part of a state and its place in the JSON: how it is written, read, pointed into and compared.
 ///
 /// Places make a tree along the slices of a domain. A commit asks only the places whose reducers ran.
-protocol Place<Root>: Sendable {
+protocol LayoutNode<Root>: Sendable {
     associatedtype Root
 
     /// Appends the JSON of this part.
     func write(_ root: Root, to writer: inout JSONWriter) throws
 
     /// What stands at some tokens below this part, unless it is more than `countMax` things.
-    func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected
+    func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue
 
     /// About how many things this part holds: the entities of tables count each, all else as one.
     func count(_ root: Root) -> Int
@@ -23,7 +23,7 @@ protocol Place<Root>: Sendable {
 }
 
 /// What was found at a place.
-package enum Selected: Sendable {
+package enum SelectedValue: Sendable {
     case nothing
     /// JSON that the state keeps anyway.
     case cached([UInt8])
@@ -41,7 +41,7 @@ package enum Selected: Sendable {
     }
 }
 
-extension Place {
+extension LayoutNode {
     func count(_ root: Root) -> Int { 1 }
 
     func text(_ root: Root) throws -> [UInt8] {
@@ -56,7 +56,7 @@ extension Place {
     }
 
     /// All of this part, unless it is too much.
-    func whole(_ root: Root, countMax: Int) throws -> Selected {
+    func whole(_ root: Root, countMax: Int) throws -> SelectedValue {
         count(root) > countMax ? .overBudget : .encoded(try text(root))
     }
 }
@@ -64,13 +64,13 @@ extension Place {
 /// A whole state that is encoded and compared as one value.
 ///
 /// It costs its size at each of its commits.
-struct ValuePlace<Root: Codable & Sendable>: Place {
+struct ValueNode<Root: Codable & Sendable>: LayoutNode {
     func write(_ root: Root, to writer: inout JSONWriter) throws {
         try JSON.write(root, to: &writer)
     }
 
-    func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
-        JSONText.select(tokens, in: try JSON.encode(root)).map(Selected.encoded) ?? .nothing
+    func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
+        JSONText.select(tokens, in: try JSON.encode(root)).map(SelectedValue.encoded) ?? .nothing
     }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
@@ -83,11 +83,11 @@ struct ValuePlace<Root: Codable & Sendable>: Place {
 }
 
 /// A state made of named members, each compared for itself.
-struct ObjectPlace<Root: Sendable>: Place {
-    let members: [Member<Root>]
+struct ObjectNode<Root: Sendable>: LayoutNode {
+    let members: [LayoutField<Root>]
     private let names: [String]
 
-    init(members: [Member<Root>]) {
+    init(members: [LayoutField<Root>]) {
         self.members = members
         names = members.map(\.name)
     }
@@ -104,7 +104,7 @@ struct ObjectPlace<Root: Sendable>: Place {
         writer.byte(UInt8(ascii: "}"))
     }
 
-    func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
+    func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
         guard let token = tokens.first else { return try whole(root, countMax: countMax) }
         return try member(token)?.select(root, tokens.dropFirst(), countMax) ?? .nothing
     }
@@ -134,7 +134,7 @@ struct ObjectPlace<Root: Sendable>: Place {
         }
     }
 
-    private func member(_ token: String) -> Member<Root>? {
+    private func member(_ token: String) -> LayoutField<Root>? {
         // Names by themselves: looking through them asks nobody for the type of the members.
         for index in names.indices where JSONPointer.sameBytes(names[index], token) { return members[index] }
         return nil
@@ -145,30 +145,30 @@ struct ObjectPlace<Root: Sendable>: Place {
 ///
 /// An object that holds what is to be done with the part, and no generic value: lists of those Swift looks up by type
 /// at each call, which costs more than the comparison of a small part.
-final class Member<Root: Sendable>: Sendable {
+final class LayoutField<Root: Sendable>: Sendable {
     let name: String
     let write: @Sendable (Root, inout JSONWriter) throws -> Void
-    let select: @Sendable (Root, ArraySlice<String>, Int) throws -> Selected
+    let select: @Sendable (Root, ArraySlice<String>, Int) throws -> SelectedValue
     let count: @Sendable (Root) -> Int
     let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
     let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void
 
     /// Makes a member of the part at a key path.
     init<Part: Sendable>(
-        _ name: String, _ path: any WritableKeyPath<Root, Part> & Sendable, _ place: some Place<Part>
+        _ name: String, _ path: any WritableKeyPath<Root, Part> & Sendable, _ node: some LayoutNode<Part>
     ) {
         self.name = name
-        let part = PartReader(path)
-        write = { try place.write(part.of($0), to: &$1) }
-        select = { try place.select(part.of($0), $1, countMax: $2) }
-        count = { place.count(part.of($0)) }
-        compare = { try place.compare(part.of($0), part.of($1), scope: $2, into: &$3) }
-        read = { (node, root) throws(JSONFault) in try place.read(node, into: &root[keyPath: path]) }
+        let part = FieldReader(path)
+        write = { try node.write(part.of($0), to: &$1) }
+        select = { try node.select(part.of($0), $1, countMax: $2) }
+        count = { node.count(part.of($0)) }
+        compare = { try node.compare(part.of($0), part.of($1), scope: $2, into: &$3) }
+        read = { (json, root) throws(JSONFault) in try node.read(json, into: &root[keyPath: path]) }
     }
 }
 
 /// Reads a part where it lies in the root's memory: a key path followed at run time costs more than a small part.
-private struct PartReader<Root: Sendable, Part: Sendable>: Sendable {
+private struct FieldReader<Root: Sendable, Part: Sendable>: Sendable {
     private let path: any WritableKeyPath<Root, Part> & Sendable
     /// Nil where the part is computed.
     private let offset: Int?

@@ -1,8 +1,8 @@
 package import StateJSON
 
-/// The conditions of a turn's submissions, each judged by the state that it finds.
+/// The conditions of a turn's transactions, each judged by the state that it finds.
 ///
-/// A place is encoded, hashed and parsed at most once for each version, however many submissions look at it.
+/// A place is encoded, hashed and parsed at most once for each version, however many transactions look at it.
 struct Preconditions<State: StateType>: Sendable {
     /// What stands at a place.
     private struct Found {
@@ -22,22 +22,22 @@ struct Preconditions<State: StateType>: Sendable {
         }
     }
 
-    private let place: any Place<State>
+    private let layout: any LayoutNode<State>
     /// The version that `found` is of.
     private var version: Version?
     private var found: [JSONPointer: Found] = [:]
 
-    init(_ place: any Place<State>) { self.place = place }
+    init(_ node: any LayoutNode<State>) { layout = node }
 
     /// The first condition that does not hold in a state, or nil where all hold.
     mutating func failure(
-        of submission: Submission, in state: State, at version: Version
+        of transaction: Transaction, in state: State, at version: Version
     ) throws -> PreconditionFailure? {
         if self.version != version {
             found = [:]
             self.version = version
         }
-        if let tagGuard = submission.tagGuard {
+        if let tagGuard = transaction.tagGuard {
             let actual = try find(tagGuard.pointer, in: state).encoded
             guard tagGuard.tags.contains(actual?.tag) else {
                 let expected: [String] =
@@ -49,7 +49,7 @@ struct Preconditions<State: StateType>: Sendable {
                     pointer: tagGuard.pointer, expected: try JSON.encode(expected), actual: actual)
             }
         }
-        for expectation in submission.expectations {
+        for expectation in transaction.expectations {
             var actual = try find(expectation.pointer, in: state)
             let text = expectation.value.text
             let holds = try actual.equals(expectation.value, text)
@@ -63,7 +63,7 @@ struct Preconditions<State: StateType>: Sendable {
 
     private mutating func find(_ pointer: JSONPointer, in state: State) throws -> Found {
         if let known = found[pointer] { return known }
-        let new = Found(try place.select(state, pointer.tokens[...]).map(Encoded.init))
+        let new = Found(try layout.select(state, pointer.tokens[...]).map(Encoded.init))
         found[pointer] = new
         return new
     }

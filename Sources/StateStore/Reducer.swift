@@ -44,7 +44,7 @@ public struct Declaration<State: Sendable>: Sendable {
     var slices: [[String]] = []
     /// The tables.
     var collections: [Collection] = []
-    var members: [Member<State>] = []
+    var members: [LayoutField<State>] = []
     /// Where the declared parts lie in the state's memory, to find those that were forgotten.
     var offsets: Set<Int> = []
     /// Faults of the declaration itself, found at start.
@@ -53,12 +53,12 @@ public struct Declaration<State: Sendable>: Sendable {
     init() {}
 
     mutating func add<Part: Sendable>(
-        _ name: String, _ place: some Place<Part>, at path: any WritableKeyPath<State, Part> & Sendable
+        _ name: String, _ node: some LayoutNode<Part>, at path: any WritableKeyPath<State, Part> & Sendable
     ) {
         if members.contains(where: { $0.name == name }) {
             faults.append("\(State.self) declares \"\(name)\" twice")
         }
-        members.append(Member(name, path, place))
+        members.append(LayoutField(name, path, node))
         if let offset = MemoryLayout<State>.offset(of: path) { offsets.insert(offset) }
     }
 }
@@ -114,9 +114,9 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
 
     /// Enters the part's handlers, lifted, and its place.
     public func declare(in outer: inout Declaration<State>) {
-        let (place, faults) = declaration.place()
+        let (node, faults) = declaration.layout()
         outer.faults += faults
-        outer.add(name, place, at: path)
+        outer.add(name, node, at: path)
         outer.slices += [[name]] + declaration.slices.map { [name] + $0 }
         outer.collections += declaration.collections.map { $0.lifted(into: name) }
         for handler in declaration.handlers {
@@ -161,8 +161,8 @@ public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable
 
     /// Enters the two places.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.add(names[0], EntitiesPlace<ID, Entity>(), at: path)
-        declaration.add(names[1], OrderPlace<ID, Entity>(), at: path)
+        declaration.add(names[0], EntitiesNode<ID, Entity>(), at: path)
+        declaration.add(names[1], OrderNode<ID, Entity>(), at: path)
         declaration.collections.append(
             Collection(entities: JSONPointer([names[0]]), ids: JSONPointer([names[1]])) { token in
                 // A token that is no ID cannot be in the table; an ID always has a text.
@@ -184,7 +184,7 @@ public struct Field<State: Sendable, Part: Codable & Sendable>: Reducer {
 
     /// Enters the place.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.add(name, ValuePlace<Part>(), at: path)
+        declaration.add(name, ValueNode<Part>(), at: path)
     }
 }
 
@@ -216,11 +216,11 @@ public enum ReducerBuilder<State: Sendable> {
 
 extension Declaration {
     /// Where the state stands in the JSON, and what is wrong with the declaration.
-    func place() -> (any Place<State>, [String]) {
+    func layout() -> (any LayoutNode<State>, [String]) {
         if members.isEmpty {
-            guard let whole = Self.wholePlace(State.self) else {
+            guard let whole = Self.wholeNode(State.self) else {
                 return (
-                    ObjectPlace<State>(members: []),
+                    ObjectNode<State>(members: []),
                     faults + [
                         "\(State.self) is not Codable and declares no Slice, Entities or Field: declare its parts"
                     ]
@@ -228,14 +228,14 @@ extension Declaration {
             }
             return (whole, faults)
         }
-        return (ObjectPlace(members: members), faults + forgotten)
+        return (ObjectNode(members: members), faults + forgotten)
     }
 
     /// A place for the whole of a state that is Codable.
-    private static func wholePlace(_ type: State.Type) -> (any Place<State>)? {
-        func place<Value: Codable & Sendable>(_ type: Value.Type) -> any Place { ValuePlace<Value>() }
+    private static func wholeNode(_ type: State.Type) -> (any LayoutNode<State>)? {
+        func node<Value: Codable & Sendable>(_ type: Value.Type) -> any LayoutNode { ValueNode<Value>() }
         guard let codable = type as? any (Codable & Sendable).Type else { return nil }
-        return place(codable) as? any Place<State>
+        return node(codable) as? any LayoutNode<State>
     }
 
     /// Stored properties that no part declares: they would be lost at a restart.

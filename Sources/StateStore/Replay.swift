@@ -4,7 +4,7 @@ package import StateJSON
 ///
 /// No middleware and no effect runs: what is recorded is what has reached the reducers.
 package struct Replay<State: StateType>: HistoryFollower {
-    private let model: Model<State>
+    private let model: CompiledDomain<State>
     private var state: State
     /// What is known of its encoding.
     private var texts = KnownTexts()
@@ -13,7 +13,7 @@ package struct Replay<State: StateType>: HistoryFollower {
     /// Begins with a recorded state.
     ///
     /// - Throws: ``JSONFault`` with the place where state and domain do not fit.
-    package init(_ model: Model<State>, from recorded: [UInt8], version: Version) throws(JSONFault) {
+    package init(_ model: CompiledDomain<State>, from recorded: [UInt8], version: Version) throws(JSONFault) {
         self.model = model
         state = try model.state(from: recorded)
         self.version = version
@@ -28,39 +28,39 @@ package struct Replay<State: StateType>: HistoryFollower {
         let (next, patch) = isUpgrade ? try upgrade(recorded) : try reduce(recorded)
         state = next
         version = recorded.version
-        return recorded.with(patch: patch.text, touched: patch.touched)
+        return recorded.with(patch: patch.text, changedPointers: patch.changedPointers)
     }
 
     package func text() throws -> [UInt8] { try model.text(of: state) }
 
     /// The value at a place, or nil where there is nothing.
     func value(at pointer: JSONPointer) throws -> JSONValue? {
-        try model.place.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
+        try model.layout.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
     }
 
     private mutating func reduce(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
         let actions = try actions(of: recorded)
         var next = state
-        var routes: [Route] = []
+        var entries: [ActionEntry] = []
         for action in actions {
             let type = type(of: action).type
-            guard let route = model.route(of: action) else {
+            guard let entry = model.entry(of: action) else {
                 throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
             }
-            guard !route.isCommand else {
+            guard !entry.isCommand else {
                 throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
             }
             do throws(Rejection) {
-                try model.reduce(&next, action, by: route)
+                try model.reduce(&next, action, by: entry)
             } catch {
                 throw HistoryFault(
                     recorded, type: type,
                     "today's domain rejects the action with \(error.code): \(error.detail)")
             }
-            routes.append(route)
+            entries.append(entry)
         }
         do {
-            return (next, try model.patch(from: state, to: next, by: routes, knowing: &texts))
+            return (next, try model.patch(from: state, to: next, by: entries, knowing: &texts))
         } catch {
             throw HistoryFault(recorded, "the state that today's reducers make cannot be encoded as JSON: \(error)")
         }

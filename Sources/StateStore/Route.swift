@@ -1,12 +1,12 @@
 internal import StateJSON
 
 /// What is known of a type of action, whatever the type of the state.
-final class Route: Sendable {
+final class ActionEntry: Sendable {
     let type: String
     /// The same, as the types of a commit of one such action.
     let types: [String]
     let actionType: any Action.Type
-    /// Its place among the model's routes.
+    /// Its place among the model's entries.
     let number: Int
     let hasEffects: Bool
     /// Whether the action only makes other actions.
@@ -27,7 +27,7 @@ final class Route: Sendable {
         func overlap(_ place: JSONPointer) -> Bool { places.contains(where: place.overlaps) }
     }
 
-    init<State>(_ type: String, _ draft: RouteDraft<State>, number: Int, reads: [Reads]) {
+    init<State>(_ type: String, _ draft: ActionEntryDraft<State>, number: Int, reads: [Reads]) {
         self.type = type
         types = [type]
         actionType = draft.actionType
@@ -35,7 +35,7 @@ final class Route: Sendable {
         hasEffects = !draft.effects.isEmpty
         isCommand = !draft.commands.isEmpty
         homes = draft.homes
-        let scopes = Route.outermost(draft.handlers.map(\.scope))
+        let scopes = ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
         self.reads = reads.filter { reads in scopes.contains { reads.overlap(JSONPointer($0)) } }
     }
@@ -51,7 +51,7 @@ final class Route: Sendable {
 }
 
 /// What a domain declares for one type of action.
-struct RouteDraft<State: Sendable> {
+struct ActionEntryDraft<State: Sendable> {
     let actionType: any Action.Type
     var handlers: [Declaration<State>.Handler] = []
     var commands: [Declaration<State>.CommandHandler] = []
@@ -60,13 +60,13 @@ struct RouteDraft<State: Sendable> {
 }
 
 /// What a domain does with one type of action.
-final class Handling<State: Sendable>: Sendable {
+final class ActionHandlers<State: Sendable>: Sendable {
     let reducers: [@Sendable (inout State, any Action) throws(Rejection) -> Void]
     /// Creators of other actions; the first that makes one speaks for all.
     let creators: [@Sendable (State, any Action) throws(Rejection) -> (any Action)?]
     let effects: [Declaration<State>.EffectHandler]
 
-    init(_ draft: RouteDraft<State>) {
+    init(_ draft: ActionEntryDraft<State>) {
         reducers = draft.handlers.map(\.apply)
         creators = draft.commands.map(\.create)
         effects = draft.effects

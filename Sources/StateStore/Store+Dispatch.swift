@@ -18,6 +18,12 @@ public enum Dispatched: Sendable {
     public var receipt: Receipt? { if case .committed(let receipt) = self { receipt } else { nil } }
 }
 
+/// What a dispatch waits for beside its own turn.
+public enum Awaiting: Sendable {
+    /// The completion of the cascade: every action and effect that the commit has caused is over.
+    case cascade
+}
+
 /// Why an action was not committed: nothing has happened.
 public enum DispatchError: Error, Sendable, CustomStringConvertible {
     /// A reducer or a middleware did not take the action at `index` of a batch.
@@ -104,7 +110,7 @@ extension Store {
     /// - Throws: ``DispatchError``: nothing has happened.
     @discardableResult
     public func dispatch(_ action: any Action, id: String? = nil) throws(DispatchError) -> Dispatched {
-        try dispatch(Submission([.init(action, id: id)]))
+        try dispatch(Transaction([.init(action, id: id)]))
     }
 
     /// Dispatches an action and returns after its turn.
@@ -112,7 +118,7 @@ extension Store {
     /// - Throws: ``DispatchError``: nothing has happened.
     @discardableResult
     public func dispatch(_ action: any Action, id: String? = nil) async throws(DispatchError) -> Dispatched {
-        try await dispatch(Submission([.init(action, id: id)]))
+        try await dispatch(Transaction([.init(action, id: id)]))
     }
 
     /// Dispatches several actions as one transaction: all or none, one version, one notification.
@@ -120,7 +126,7 @@ extension Store {
     /// - Throws: ``DispatchError``: nothing has happened.
     @discardableResult
     public func dispatch(batch actions: [any Action]) throws(DispatchError) -> Dispatched {
-        try dispatch(Submission(actions.map { .init($0) }, form: .batch))
+        try dispatch(Transaction(actions.map { .init($0) }, form: .batch))
     }
 
     /// Dispatches several actions as one transaction: all or none, one version, one notification.
@@ -128,7 +134,7 @@ extension Store {
     /// - Throws: ``DispatchError``: nothing has happened.
     @discardableResult
     public func dispatch(batch actions: [any Action]) async throws(DispatchError) -> Dispatched {
-        try await dispatch(Submission(actions.map { .init($0) }, form: .batch))
+        try await dispatch(Transaction(actions.map { .init($0) }, form: .batch))
     }
 
     /// Dispatches what a creator makes of the state.
@@ -136,7 +142,7 @@ extension Store {
     /// - Throws: ``DispatchError``: nothing has happened.
     @discardableResult
     public func dispatch(_ creator: @escaping ActionCreator) throws(DispatchError) -> Dispatched {
-        try dispatch(Submission([item(creator)]))
+        try dispatch(Transaction([item(creator)]))
     }
 
     /// Dispatches what a creator makes of the state.
@@ -144,23 +150,25 @@ extension Store {
     /// - Throws: ``DispatchError``: nothing has happened.
     @discardableResult
     public func dispatch(_ creator: @escaping ActionCreator) async throws(DispatchError) -> Dispatched {
-        try await dispatch(Submission([item(creator)]))
+        try await dispatch(Transaction([item(creator)]))
     }
 
     /// Dispatches an action and returns when everything that it has caused is over, too.
     ///
     /// - Throws: ``DispatchError`` when the action itself was not committed; what it caused and was refused is in the report.
-    public func settle(_ action: any Action) async throws(DispatchError) -> (Dispatched, CascadeReport) {
-        let submission = Submission([.init(action)])
+    public func dispatch(
+        _ action: any Action, awaiting: Awaiting
+    ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
+        let transaction = Transaction([.init(action)])
         let (outcome, report) = await withCheckedContinuation { continuation in
             let committed = Mutex(Outcome.draining)
             submit(
-                Envelope(submission) { outcome in
+                PendingTransaction(transaction) { outcome in
                     guard case .committed = outcome else {
                         return continuation.resume(returning: (outcome, CascadeReport()))
                     }
                     committed.withLock { $0 = outcome }
-                } settled: { report in
+                } completed: { report in
                     continuation.resume(returning: (committed.withLock { $0 }, report))
                 })
         }
@@ -173,37 +181,37 @@ extension Store {
     /// notification it is dispatched by itself.
     ///
     /// - Throws: ``DispatchError``, only outside a notification.
-    public func conduct(_ action: any Action) throws(DispatchError) {
+    public func batchFollowUp(_ action: any Action) throws(DispatchError) {
         let isGathered =
             isInOwnTurn
-            && telling.withLock { telling in
-                telling?.conducted.append(action)
-                return telling != nil
+            && notification.withLock { notification in
+                notification?.batched.append(action)
+                return notification != nil
             }
         if !isGathered { try dispatch(action) }
     }
 
-    private func item(_ creator: @escaping ActionCreator) -> Submission.Item {
+    private func item(_ creator: @escaping ActionCreator) -> Transaction.Item {
         .init(creator: { [self] (state) throws(Rejection) in
             guard let state = state as? State else { return nil }
             return try creator(state, self)
         })
     }
 
-    private func dispatch(_ submission: Submission) throws(DispatchError) -> Dispatched {
-        guard let mark = TurnMark.current else { return try Dispatched(submitNow(submission)) }
+    private func dispatch(_ transaction: Transaction) throws(DispatchError) -> Dispatched {
+        guard let mark = TurnMark.current else { return try Dispatched(submitNow(transaction)) }
         guard mark.phase != .reducing else {
-            refuse(submission, .inReducer, nil)
+            refuse(transaction, .inReducer, nil)
             throw .inReducer
         }
-        // In a turn of another store, this one may be telling something else at the same time.
-        dispatchLater(submission, isInOwnTurn ? lineageNow : nil)
+        // In a turn of another store, this one may be notification something else at the same time.
+        dispatchLater(transaction, isInOwnTurn ? currentCausation : nil)
         return .queued
     }
 
-    private func dispatch(_ submission: Submission) async throws(DispatchError) -> Dispatched {
+    private func dispatch(_ transaction: Transaction) async throws(DispatchError) -> Dispatched {
         let outcome = await withCheckedContinuation { continuation in
-            submit(Envelope(submission) { continuation.resume(returning: $0) })
+            submit(PendingTransaction(transaction) { continuation.resume(returning: $0) })
         }
         return try Dispatched(outcome)
     }

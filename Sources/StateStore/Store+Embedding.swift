@@ -16,7 +16,7 @@ extension Store {
         now: @escaping @Sendable () -> Timestamp = Timestamp.now,
         report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) throws(DeclarationFault) where D.State == State {
-        let model = try Model(domain)
+        let model = try CompiledDomain(domain)
         self.init(
             model: model, middleware: middleware, limits: limits, origin: state.map { Origin(state: $0) },
             automaticallySkipsRepeats: automaticallySkipsRepeats, now: now, report: report)

@@ -6,35 +6,35 @@ extension Store {
     /// What subscribers are being told at this moment.
     ///
     /// - Returns: nil outside a notification.
-    var lineageNow: Lineage? { telling.withLock { $0?.lineage } }
+    var currentCausation: Causation? { notification.withLock { $0?.causation } }
 
     /// Queues actions that a commit has caused, one transaction, unless its cascade has used up its budget.
     func follow(
-        _ items: [Submission.Item], _ form: Submission.Form, _ lineage: Lineage,
+        _ items: [Transaction.Item], _ form: Transaction.Form, _ causation: Causation,
         complete: @escaping @Sendable (Outcome) -> Void = { _ in }
     ) {
-        var submission = Submission(items, form: form)
-        submission.lineage = lineage
-        if let refusal = cascades.withLock({ $0.admit(lineage, actions: items.count) }) {
-            refused(submission, .rejected(refusal, index: 0), lineage)
+        var transaction = Transaction(items, form: form)
+        transaction.causation = causation
+        if let refusal = cascades.withLock({ $0.admit(causation, actions: items.count) }) {
+            refused(transaction, .rejected(refusal, index: 0), causation)
             return complete(.rejected(refusal, index: 0))
         }
         submit(
-            Envelope(submission) { [weak self, submission] outcome in
-                self?.ended(submission, outcome, lineage)
+            PendingTransaction(transaction) { [weak self, transaction] outcome in
+                self?.ended(transaction, outcome, causation)
                 complete(outcome)
             })
     }
 
     /// Queues what was dispatched inside a turn.
-    func dispatchLater(_ submission: Submission, _ lineage: Lineage?) {
-        if let lineage { return follow(submission.items, submission.form, lineage) }
-        submit(Envelope(submission) { [weak self] in self?.reportIfRefused(submission, $0, nil) })
+    func dispatchLater(_ transaction: Transaction, _ causation: Causation?) {
+        if let causation { return follow(transaction.items, transaction.form, causation) }
+        submit(PendingTransaction(transaction) { [weak self] in self?.reportIfRefused(transaction, $0, nil) })
     }
 
     /// Starts an effect, or ends one.
     func run(
-        _ handler: Declaration<State>.EffectHandler, _ action: any Action, _ state: State, _ lineage: Lineage
+        _ handler: Declaration<State>.EffectHandler, _ action: any Action, _ state: State, _ causation: Causation
     ) {
         guard let start = handler.start else {
             _ = handler.id.map(effects.cancel)
@@ -45,11 +45,11 @@ extension Store {
             guard !Task.isCancelled else { throw .cancelled }
             guard let self else { throw .draining }
             let outcome = await withCheckedContinuation { continuation in
-                self.follow([.init(action)], .single, lineage) { continuation.resume(returning: $0) }
+                self.follow([.init(action)], .single, causation) { continuation.resume(returning: $0) }
             }
             return try Dispatched(outcome)
         }
-        cascades.withLock { $0.begin(lineage) }
+        cascades.withLock { $0.begin(causation) }
         let isStarted = effects.start(id: handler.id) { [weak self] in
             do {
                 try await work(dispatcher)
@@ -58,60 +58,60 @@ extension Store {
             } catch DispatchError.cancelled {
                 // As above: it noticed when it dispatched.
             } catch {
-                self?.report(.effectFailed(type: handler.type, reason: "\(error)", cause: lineage.cause))
+                self?.report(.effectFailed(type: handler.type, reason: "\(error)", cause: causation.cause))
             }
-            self?.end(lineage)
+            self?.end(causation)
         }
         guard !isStarted else { return }
         report(
             .effectFailed(
                 type: handler.type, reason: "not started: the store is stopping or runs as many as it may",
-                cause: lineage.cause))
-        end(lineage)
+                cause: causation.cause))
+        end(causation)
     }
 
-    private func ended(_ submission: Submission, _ outcome: Outcome, _ lineage: Lineage) {
+    private func ended(_ transaction: Transaction, _ outcome: Outcome, _ causation: Causation) {
         if case .committed(let receipt) = outcome {
             let caused = CascadeReport.Caused(
-                version: receipt.version, id: receipt.id, cause: lineage.cause,
+                version: receipt.version, id: receipt.id, cause: causation.cause,
                 types: receipt.types, isChange: receipt.isChange)
-            cascades.withLock { $0.note(lineage, caused: caused) }
+            cascades.withLock { $0.note(causation, caused: caused) }
         } else {
-            refused(submission, outcome, lineage)
+            refused(transaction, outcome, causation)
         }
-        end(lineage)
+        end(causation)
     }
 
-    private func refused(_ submission: Submission, _ outcome: Outcome, _ lineage: Lineage) {
-        guard let refused = reportIfRefused(submission, outcome, lineage) else { return }
-        cascades.withLock { $0.note(lineage, refused: refused) }
+    private func refused(_ transaction: Transaction, _ outcome: Outcome, _ causation: Causation) {
+        guard let refused = reportIfRefused(transaction, outcome, causation) else { return }
+        cascades.withLock { $0.note(causation, refused: refused) }
     }
 
     /// Nobody waits for the outcome of what was dispatched in a turn: a refusal is reported instead.
     @discardableResult
     private func reportIfRefused(
-        _ submission: Submission, _ outcome: Outcome, _ lineage: Lineage?
+        _ transaction: Transaction, _ outcome: Outcome, _ causation: Causation?
     ) -> CascadeReport.Refused? {
         do {
             _ = try Dispatched(outcome)
             return nil
         } catch {
-            return refuse(submission, error, lineage)
+            return refuse(transaction, error, causation)
         }
     }
 
     /// Reports that something which was dispatched in a turn is refused.
     @discardableResult
-    func refuse(_ submission: Submission, _ error: DispatchError, _ lineage: Lineage?) -> CascadeReport.Refused {
+    func refuse(_ transaction: Transaction, _ error: DispatchError, _ causation: Causation?) -> CascadeReport.Refused {
         let refused = CascadeReport.Refused(
-            type: submission.items.compactMap(\.type).joined(separator: ","), cause: lineage?.cause ?? "",
+            type: transaction.items.compactMap(\.type).joined(separator: ","), cause: causation?.cause ?? "",
             code: error.code, detail: error.description)
-        report(.followUpRefused(refused, root: lineage?.root))
+        report(.followUpRefused(refused, root: causation?.root))
         return refused
     }
 
-    private func end(_ lineage: Lineage) {
-        guard let (watchers, report) = cascades.withLock({ $0.end(lineage) }) else { return }
+    private func end(_ causation: Causation) {
+        guard let (watchers, report) = cascades.withLock({ $0.end(causation) }) else { return }
         for watcher in watchers { watcher(report) }
     }
 

@@ -77,9 +77,11 @@ extension Store {
     ) -> SubscriptionToken? {
         guard view(name, as: type) != nil, let number = model.number(ofView: name) else { return nil }
         let value: @Sendable (Snapshot<State>) -> Value? = { [model] snapshot in
-            model.view(name, in: snapshot.state, stamps: snapshot.stamps) as? Value
+            model.view(name, in: snapshot.state, viewVersions: snapshot.viewVersions) as? Value
         }
-        let isChanged: @Sendable (Snapshot<State>, Snapshot<State>) -> Bool = { $0.stamps[number] != $1.stamps[number] }
+        let isChanged: @Sendable (Snapshot<State>, Snapshot<State>) -> Bool = {
+            $0.viewVersions[number] != $1.viewVersions[number]
+        }
         // The value before is kept, not evaluated: the memo has the newest only.
         let last = Mutex<Value?>(nil)
         return subscribe(Subscription(value: value, tells: isChanged)) { change in
@@ -91,7 +93,7 @@ extension Store {
     /// The value of a named view now; nil when there is no view of this name and type.
     public func view<Value: Sendable>(_ name: String, as type: Value.Type = Value.self) -> Value? {
         let latest = latest
-        return model.view(name, in: latest.state, stamps: latest.stamps) as? Value
+        return model.view(name, in: latest.state, viewVersions: latest.viewVersions) as? Value
     }
 
     /// Subscribes an object, weakly; a subscription that it has already is replaced.
@@ -140,12 +142,12 @@ extension Store {
     public var subscriptionsCount: Int { subscribers.count }
 
     /// Tells a commit, and dispatches as one what subscribers have left to the conductor.
-    func tell(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>, _ lineage: Lineage) {
+    func tell(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>, _ causation: Causation) {
         guard subscribers.count > 0 else { return }
-        telling.withLock { $0 = Telling(lineage: lineage, snapshot: new) }
+        notification.withLock { $0 = Notification(causation: causation, snapshot: new) }
         subscribers.tell(commit, from: old, to: new)
-        let conducted = telling.withLock { $0.take()?.conducted ?? [] }
-        if !conducted.isEmpty { follow(conducted.map { .init($0) }, .batch, lineage) }
+        let batched = notification.withLock { $0.take()?.batched ?? [] }
+        if !batched.isEmpty { follow(batched.map { .init($0) }, .batch, causation) }
     }
 
     private func withoutRepeats<Value: Equatable & Sendable>(_ subscription: Subscription<State, Value>)
@@ -157,18 +159,18 @@ extension Store {
     private func add<Subscriber: StoreSubscriber>(
         _ subscriber: Subscriber, _ subscription: Subscription<State, Subscriber.Value>
     ) {
-        let place = Subscribers<State>.Place { [weak subscriber] _, old, new in
+        let registration = Subscribers<State>.Registration { [weak subscriber] _, old, new in
             guard let subscriber else { return false }
             if old.map({ subscription.tells($0, new) }) ?? true { subscriber.newState(subscription.value(new)) }
             return true
         }
-        begin(place, of: ObjectIdentifier(subscriber))
+        begin(registration, of: ObjectIdentifier(subscriber))
     }
 
     private func subscribe<Value: Sendable>(
         _ subscription: Subscription<State, Value>, _ tell: @escaping @Sendable (Change<Value>) -> Void
     ) -> SubscriptionToken {
-        let place = Subscribers<State>.Place { commit, old, new in
+        let registration = Subscribers<State>.Registration { commit, old, new in
             if let old, !subscription.tells(old, new) { return true }
             tell(
                 Change(
@@ -176,16 +178,16 @@ extension Store {
                     commit: commit))
             return true
         }
-        begin(place)
-        return SubscriptionToken { [weak self] in self?.subscribers.end(place) }
+        begin(registration)
+        return SubscriptionToken { [weak self] in self?.subscribers.end(registration) }
     }
 
-    /// Adds a place and tells it what stands now, in one step: no commit slips between.
-    private func begin(_ place: Subscribers<State>.Place, of object: ObjectIdentifier? = nil) {
+    /// Adds a registration and tells it what stands now, in one step: no commit slips between.
+    private func begin(_ registration: Subscribers<State>.Registration, of object: ObjectIdentifier? = nil) {
         let begin = { @Sendable [self] in
-            subscribers.add(place, of: object)
+            subscribers.add(registration, of: object)
             // Inside a notification, that is the state which is being told: the rest of the turn comes after it.
-            subscribers.tell(place, telling.withLock { $0?.snapshot } ?? latest)
+            subscribers.tell(registration, notification.withLock { $0?.snapshot } ?? latest)
         }
         switch TurnMark.current?.store {
         case nil: onQueue(begin)

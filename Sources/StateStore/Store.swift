@@ -29,7 +29,7 @@ public final class Store<State: StateType>: Sendable {
     /// Whether a subscription to an `Equatable` value skips what is equal to what it was told last.
     public let automaticallySkipsRepeats: Bool
 
-    let model: Model<State>
+    let model: CompiledDomain<State>
     /// The published present and everything that watches it.
     package let hub: WatchHub
     /// Where the commits go; nil for a store that keeps them in memory only.
@@ -39,18 +39,19 @@ public final class Store<State: StateType>: Sendable {
     let effects: Effects
     let subscribers = Subscribers<State>()
     /// What is being told to subscribers; only looked at on the queue.
-    let telling = Mutex<Telling<State>?>(nil)
+    let notification = Mutex<Notification<State>?>(nil)
     private let epoch: Epoch
     private let mailbox: Mutex<Mailbox>
     /// Changed only in a turn, on the queue; the mutex lets the compiler see that it is safe.
     let core: Mutex<Core<State>>
     /// In a mutex of their own: a middleware, a creator or a reducer may read and set them while a turn holds the core.
-    private let steps: Mutex<[Middleware<State>]>
+    private let installedMiddleware: Mutex<[Middleware<State>]>
     private let now: @Sendable () -> Timestamp
     let report: @Sendable (StoreEvent) -> Void
 
     package init(
-        model: Model<State>, middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits(),
+        model: CompiledDomain<State>, middleware: [Middleware<State>] = [.validation],
+        limits: StoreLimits = StoreLimits(),
         origin: Origin? = nil, automaticallySkipsRepeats: Bool = true, now: @escaping @Sendable () -> Timestamp,
         journal: (any Journal)? = nil, watchLimits: WatchLimits = WatchLimits(), journalOldest: Version? = nil,
         clock: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
@@ -71,7 +72,7 @@ public final class Store<State: StateType>: Sendable {
             journalOldest: journalOldest, queues: queues, now: clock)
         self.core = Mutex(core)
         self.journal = journal
-        steps = Mutex(middleware)
+        installedMiddleware = Mutex(middleware)
         self.report = report
         self.now = now
         journal?.follow { [weak self] in self?.takeInLater() }
@@ -85,10 +86,10 @@ public final class Store<State: StateType>: Sendable {
 
     /// The steps that every action passes, in order; what is set is in force from the next turn on.
     public var middleware: [Middleware<State>] {
-        get { steps.withLock { $0 } }
+        get { installedMiddleware.withLock { $0 } }
         set {
             // What the old ones hold is let go of outside the lock.
-            _ = steps.withLock { exchange(&$0, with: newValue) }
+            _ = installedMiddleware.withLock { exchange(&$0, with: newValue) }
         }
     }
 
@@ -106,18 +107,18 @@ public final class Store<State: StateType>: Sendable {
         queue.sync { TurnMark.with(ObjectIdentifier(self), body) }
     }
 
-    /// How many submissions wait for a turn.
+    /// How many transactions wait for a turn.
     package var waitingCount: Int { mailbox.withLock { $0.count } }
 
-    /// Hands a submission over and returns; the outcome comes on the store's queue, after the turn.
-    package func submit(_ envelope: Envelope) {
-        enqueue(envelope)
+    /// Hands a transaction over and returns; the outcome comes on the store's queue, after the turn.
+    package func submit(_ pending: PendingTransaction) {
+        enqueue(pending)
         flush()
     }
 
-    /// Hands a submission over without asking for a turn: ``flush()`` does, once for many.
-    package func enqueue(_ envelope: Envelope) {
-        if let refusal = mailbox.withLock({ $0.enqueue(envelope) }) { envelope.complete(refusal) }
+    /// Hands a transaction over without asking for a turn: ``flush()`` does, once for many.
+    package func enqueue(_ pending: PendingTransaction) {
+        if let refusal = mailbox.withLock({ $0.enqueue(pending) }) { pending.complete(refusal) }
     }
 
     /// Has a turn run for what was enqueued, if anything was.
@@ -135,15 +136,15 @@ public final class Store<State: StateType>: Sendable {
         onQueue { turn() }
     }
 
-    /// Hands a submission over and waits for its turn.
+    /// Hands a transaction over and waits for its turn.
     ///
     /// It must not be called on the store's queue: not in a reducer, a middleware or a notification.
-    package func submitNow(_ submission: Submission) -> Outcome {
+    package func submitNow(_ transaction: Transaction) -> Outcome {
         dispatchPrecondition(condition: .notOnQueue(queue))
         let outcome = Mutex<Outcome>(.draining)
-        let envelope = Envelope(submission) { result in outcome.withLock { $0 = result } }
+        let pending = PendingTransaction(transaction) { result in outcome.withLock { $0 = result } }
         // Even if a turn is already due, running one here is the shortest way, and the later one finds nothing.
-        if let refusal = mailbox.withLock({ $0.enqueue(envelope) }) { return refusal }
+        if let refusal = mailbox.withLock({ $0.enqueue(pending) }) { return refusal }
         onQueue { turn() }
         return outcome.withLock { $0 }
     }
@@ -160,39 +161,39 @@ public final class Store<State: StateType>: Sendable {
 
     /// The only place where order matters: take, apply, append, publish, follow up, answer.
     private func turn() {
-        let envelopes = mailbox.withLock { $0.takeAll() }
-        guard !envelopes.isEmpty else { return }
-        for _ in 0..<Self.turnAttemptsMax where tryTurn(envelopes) { return }
-        for envelope in envelopes { answer(envelope, .notRecorded) }
+        let pending = mailbox.withLock { $0.takeAll() }
+        guard !pending.isEmpty else { return }
+        for _ in 0..<Self.turnAttemptsMax where tryTurn(pending) { return }
+        for pending in pending { answer(pending, .notRecorded) }
     }
 
     /// Computes a turn on the newest state and lands it.
     ///
     /// - Returns: false where another writer's commits came first; they have been taken in.
-    private func tryTurn(_ envelopes: [Envelope]) -> Bool {
+    private func tryTurn(_ pending: [PendingTransaction]) -> Bool {
         let (time, before, middleware) = (now(), latest, middleware)
         let result = core.withLock { core in
             core.middleware = middleware
-            return core.turn(envelopes.map(\.submission), at: time)
+            return core.turn(pending.map(\.transaction), at: time)
         }
         let commits = result.commits
         switch commits.isEmpty ? .landed : journal?.append(commits, after: before.version) ?? .landed {
-        case .landed: land(result, of: envelopes, from: before)
+        case .landed: land(result, of: pending, from: before)
         case .refused:
             if takeIn() { return false }
-            refuseAll(envelopes, result.outcomes)
-        case .unknown: refuseAll(envelopes, result.outcomes)
+            refuseAll(pending, result.outcomes)
+        case .unknown: refuseAll(pending, result.outcomes)
         }
         return true
     }
 
-    private func land(_ result: Core<State>.Turn, of envelopes: [Envelope], from before: Snapshot<State>) {
+    private func land(_ result: Core<State>.Turn, of pending: [PendingTransaction], from before: Snapshot<State>) {
         if !result.commits.isEmpty {
             core.withLock { $0.adopt(result) }
             publish(result.latest, result.commits)
         }
-        if result.hasConsequences || subscribers.count > 0 { followUp(result, of: envelopes, from: before) }
-        for (envelope, outcome) in zip(envelopes, result.outcomes) { answer(envelope, outcome) }
+        if result.hasConsequences || subscribers.count > 0 { followUp(result, of: pending, from: before) }
+        for (pending, outcome) in zip(pending, result.outcomes) { answer(pending, outcome) }
     }
 
     private func publish(_ snapshot: Snapshot<State>, _ commits: [Commit]) {
@@ -202,55 +203,57 @@ public final class Store<State: StateType>: Sendable {
 
     /// Lets each commit have its consequences: subscribers are told, what they and middleware dispatch waits for a later
     /// turn, effects start.
-    private func followUp(_ result: Core<State>.Turn, of envelopes: [Envelope], from before: Snapshot<State>) {
-        var lineages: [Version: Lineage] = [:]
-        for (envelope, outcome) in zip(envelopes, result.outcomes) {
-            if let lineage = envelope.submission.lineage, case .committed(let receipt) = outcome {
-                lineages[receipt.version] = lineage
+    private func followUp(_ result: Core<State>.Turn, of pending: [PendingTransaction], from before: Snapshot<State>) {
+        var causations: [Version: Causation] = [:]
+        for (pending, outcome) in zip(pending, result.outcomes) {
+            if let causation = pending.transaction.causation, case .committed(let receipt) = outcome {
+                causations[receipt.version] = causation
             }
         }
         var before = before
-        for step in result.steps {
-            let commit = step.commit
-            let origin = lineages[commit.version]
-            let lineage = Lineage(
+        for consequence in result.consequences {
+            let commit = consequence.commit
+            let origin = causations[commit.version]
+            let causation = Causation(
                 cause: commit.id, root: origin?.root ?? commit.id, rootVersion: origin?.rootVersion ?? commit.version,
                 depth: (origin?.depth ?? 0) + 1)
-            for action in step.followUps { follow([.init(action)], .single, lineage) }
-            let snapshot = unsafeDowncast(step.snapshot, to: Snapshot<State>.self)
-            tell(commit, from: before, to: snapshot, lineage)
-            for effect in step.effects {
-                for handler in model.effects(of: effect.route) { run(handler, effect.action, snapshot.state, lineage) }
+            for action in consequence.followUps { follow([.init(action)], .single, causation) }
+            let snapshot = unsafeDowncast(consequence.snapshot, to: Snapshot<State>.self)
+            tell(commit, from: before, to: snapshot, causation)
+            for effect in consequence.effects {
+                for handler in model.effects(of: effect.entry) {
+                    run(handler, effect.action, snapshot.state, causation)
+                }
             }
             before = snapshot
         }
-        for (index, actions) in result.strays {
-            for action in actions { dispatchLater(Submission([.init(action)]), envelopes[index].submission.lineage) }
+        for (index, actions) in result.uncommittedFollowUps {
+            for action in actions { dispatchLater(Transaction([.init(action)]), pending[index].transaction.causation) }
         }
     }
 
-    private func answer(_ envelope: Envelope, _ outcome: Outcome) {
-        envelope.complete(outcome)
-        guard let settled = envelope.settled, case .committed(let receipt) = outcome else { return }
-        guard !cascades.withLock({ $0.watch(receipt.version, settled) }) else { return }
+    private func answer(_ pending: PendingTransaction, _ outcome: Outcome) {
+        pending.complete(outcome)
+        guard let completed = pending.completed, case .committed(let receipt) = outcome else { return }
+        guard !cascades.withLock({ $0.watch(receipt.version, completed) }) else { return }
         var report = CascadeReport()
-        report.isSettled = true
-        settled(report)
+        report.isComplete = true
+        completed(report)
     }
 
     /// Answers a turn that could not be recorded.
     ///
     /// Nothing was adopted, so nothing has to be undone. What was refused anyway keeps its own answer; everything after
     /// the first commit was judged by a state that never was.
-    private func refuseAll(_ envelopes: [Envelope], _ outcomes: [Outcome]) {
+    private func refuseAll(_ pending: [PendingTransaction], _ outcomes: [Outcome]) {
         let version = version
         var isOfNoState = false
-        for (envelope, outcome) in zip(envelopes, outcomes) {
+        for (pending, outcome) in zip(pending, outcomes) {
             if case .committed(let receipt) = outcome {
                 isOfNoState = isOfNoState || receipt.version > version
-                answer(envelope, receipt.version > version ? .notRecorded : outcome)
+                answer(pending, receipt.version > version ? .notRecorded : outcome)
             } else {
-                answer(envelope, isOfNoState ? .notRecorded : outcome)
+                answer(pending, isOfNoState ? .notRecorded : outcome)
             }
         }
     }

@@ -1,7 +1,7 @@
 package import StateJSON
 
 /// What one request asks of the store: an action or several as one, and the conditions under which.
-package struct Submission: Sendable {
+package struct Transaction: Sendable {
     /// What an item asks for.
     package enum Content: Sendable {
         case action(any Action)
@@ -76,12 +76,12 @@ package struct Submission: Sendable {
     /// Whether the outcome brings the changed parts of the new state.
     package var wantsRepresentation = false
     /// Where it comes from, when a commit has caused it.
-    var lineage: Lineage?
+    var causation: Causation?
 
     /// Whether it is committed only under conditions.
     var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
 
-    /// Makes a submission that is committed without conditions.
+    /// Makes a transaction that is committed without conditions.
     package init(_ items: [Item], form: Form = .single) {
         self.items = items
         self.form = form
@@ -105,7 +105,7 @@ package enum TagSet: Hashable, Sendable {
     }
 }
 
-/// What became of a submission.
+/// What became of a transaction.
 package enum Outcome: Sendable {
     /// It is in the history and, where there is a journal, on the disk.
     case committed(Receipt)

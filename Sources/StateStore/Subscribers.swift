@@ -1,11 +1,11 @@
 internal import Synchronization
 
 /// What is being told, while it is.
-struct Telling<State: StateType>: Sendable {
-    let lineage: Lineage
+struct Notification<State: StateType>: Sendable {
+    let causation: Causation
     let snapshot: Snapshot<State>
     /// What subscribers want dispatched as one, when all have been told.
-    var conducted: [any Action] = []
+    var batched: [any Action] = []
 }
 
 /// The subscriptions of a store, in the order in which they began.
@@ -13,7 +13,7 @@ struct Telling<State: StateType>: Sendable {
 /// What a subscription holds is let go of when it ends, and outside every lock: it may hold other subscriptions.
 final class Subscribers<State: StateType>: Sendable {
     /// A subscription that lives until it is ended or its subscriber has gone.
-    final class Place: Sendable {
+    final class Registration: Sendable {
         /// Tells a commit; false when its subscriber has gone.
         typealias Tell = @Sendable (_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool
 
@@ -44,27 +44,27 @@ final class Subscribers<State: StateType>: Sendable {
     }
 
     private struct List {
-        var places: [Place] = []
+        var registrations: [Registration] = []
         var openCount = 0
-        /// The place of an object that subscribes for itself.
-        var byObject: [ObjectIdentifier: Place] = [:]
+        /// The registration of an object that subscribes for itself.
+        var byObject: [ObjectIdentifier: Registration] = [:]
 
-        mutating func add(_ place: Place) {
-            places.append(place)
-            place.isCounted.store(true, ordering: .relaxed)
+        mutating func add(_ registration: Registration) {
+            registrations.append(registration)
+            registration.isCounted.store(true, ordering: .relaxed)
             openCount += 1
         }
 
-        mutating func discount(_ place: Place) {
-            guard place.isCounted.exchange(false, ordering: .relaxed) else { return }
+        mutating func discount(_ registration: Registration) {
+            guard registration.isCounted.exchange(false, ordering: .relaxed) else { return }
             openCount -= 1
             // Swept when half have ended, so that ending one costs the same however many there are.
-            let endedCount = places.count - openCount
-            if endedCount > 16, endedCount * 2 > places.count { sweep() }
+            let endedCount = registrations.count - openCount
+            if endedCount > 16, endedCount * 2 > registrations.count { sweep() }
         }
 
         mutating func sweep() {
-            places.removeAll(where: \.isOver)
+            registrations.removeAll(where: \.isOver)
             byObject = byObject.filter { !$0.value.isOver }
         }
     }
@@ -73,42 +73,42 @@ final class Subscribers<State: StateType>: Sendable {
 
     var count: Int { list.withLock { $0.openCount } }
 
-    /// Adds a place at the end, unless it has ended already.
+    /// Adds a registration at the end, unless it has ended already.
     ///
     /// An object has one: the one that it had before ends.
-    func add(_ place: Place, of object: ObjectIdentifier? = nil) {
-        let former: Place? = list.withLock { list in
-            guard !place.isOver else { return nil }
-            list.add(place)
-            return object.flatMap { list.byObject.updateValue(place, forKey: $0) }
+    func add(_ registration: Registration, of object: ObjectIdentifier? = nil) {
+        let former: Registration? = list.withLock { list in
+            guard !registration.isOver else { return nil }
+            list.add(registration)
+            return object.flatMap { list.byObject.updateValue(registration, forKey: $0) }
         }
         if let former { end(former) }
     }
 
     /// Ends a subscription.
-    func end(_ place: Place) {
-        if place.end() { list.withLock { $0.discount(place) } }
+    func end(_ registration: Registration) {
+        if registration.end() { list.withLock { $0.discount(registration) } }
     }
 
     /// Ends the subscription of an object.
     func end(_ object: ObjectIdentifier) {
-        if let place = list.withLock({ $0.byObject.removeValue(forKey: object) }) { end(place) }
+        if let registration = list.withLock({ $0.byObject.removeValue(forKey: object) }) { end(registration) }
     }
 
     /// Tells one subscriber what stands now.
-    func tell(_ place: Place, _ moment: Snapshot<State>) {
-        if place.tellAndEnd(nil, nil, moment) { list.withLock { $0.discount(place) } }
+    func tell(_ registration: Registration, _ snapshot: Snapshot<State>) {
+        if registration.tellAndEnd(nil, nil, snapshot) { list.withLock { $0.discount(registration) } }
     }
 
     /// Tells a commit to everybody who was there when it began to be told.
     func tell(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>) {
-        let places = list.withLock { $0.places }
-        var gone: [Place] = []
-        for place in places where place.tellAndEnd(commit, old, new) { gone.append(place) }
+        let registrations = list.withLock { $0.registrations }
+        var gone: [Registration] = []
+        for registration in registrations where registration.tellAndEnd(commit, old, new) { gone.append(registration) }
         guard !gone.isEmpty else { return }
-        // Objects that have gone end their place without anybody asking for it.
+        // Objects that have gone end their registration without anybody asking for it.
         list.withLock { list in
-            for place in gone { list.discount(place) }
+            for registration in gone { list.discount(registration) }
             list.sweep()
         }
     }

@@ -1,7 +1,7 @@
 internal import StateJSON
 
 /// The entities of a table as a JSON object, keys sorted.
-struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
+struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     typealias Table = EntityTable<ID, Entity>
 
     func write(_ table: Table, to writer: inout JSONWriter) throws {
@@ -16,10 +16,10 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
         writer.byte(UInt8(ascii: "}"))
     }
 
-    func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
+    func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
         guard let token = tokens.first else { return try whole(table, countMax: countMax) }
         guard let id = ID(token: token), let entry = table.entry(id.key) else { return .nothing }
-        return JSONText.select(tokens.dropFirst(), in: try entry.text()).map(Selected.cached) ?? .nothing
+        return JSONText.select(tokens.dropFirst(), in: try entry.text()).map(SelectedValue.cached) ?? .nothing
     }
 
     func count(_ table: Table) -> Int { table.count }
@@ -54,7 +54,7 @@ struct EntitiesPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
 /// The order of a table as a JSON array of IDs.
 ///
 /// It is read after the entities.
-struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
+struct OrderNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     typealias Table = EntityTable<ID, Entity>
 
     func write(_ table: Table, to writer: inout JSONWriter) throws {
@@ -67,10 +67,10 @@ struct OrderPlace<ID: EntityID, Entity: Codable & Sendable>: Place {
         writer.byte(UInt8(ascii: "]"))
     }
 
-    func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> Selected {
+    func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
         guard let token = tokens.first else { return try whole(table, countMax: countMax) }
         guard let index = JSONPointer.index(token), index < table.count else { return .nothing }
-        return JSONText.select(tokens.dropFirst(), in: try JSON.encode(table.id(at: index))).map(Selected.encoded)
+        return JSONText.select(tokens.dropFirst(), in: try JSON.encode(table.id(at: index))).map(SelectedValue.encoded)
             ?? .nothing
     }
 

@@ -2,14 +2,14 @@ internal import StateJSON
 
 /// A history told twice, by its recorded patches and by today's reducers, to find where the two part.
 package struct Verification<State: StateType>: Sendable {
-    private let model: Model<State>
+    private let model: CompiledDomain<State>
     private var recorded: PatchedState
     private var replay: Replay<State>
 
     /// Begins with a recorded state.
     ///
     /// - Throws: ``JSONFault`` with the place where state and domain do not fit.
-    package init(_ model: Model<State>, from state: [UInt8], version: Version) throws {
+    package init(_ model: CompiledDomain<State>, from state: [UInt8], version: Version) throws {
         self.model = model
         replay = try Replay(model, from: state, version: version)
         // Written by today's domain: parts that it has come to declare since are there on both sides.
@@ -29,7 +29,7 @@ package struct Verification<State: StateType>: Sendable {
         let told = try recorded.take(commit)
         let made = try replay.take(commit)
         guard made.patch != told.patch else { return }
-        for place in told.touched + made.touched {
+        for place in told.changedPointers + made.changedPointers {
             guard let pointer = try difference(at: place, commit) else { continue }
             throw HistoryFault(commit, at: pointer, "today's reducers make another state")
         }

@@ -79,12 +79,12 @@ struct ViewValue: Sendable {
 }
 
 /// When what each view reads last changed, by the view's number; 0 where it has not changed since the start.
-typealias ViewStamps = [Version]
+typealias ViewVersions = [Version]
 
 /// The newest value of a view, for all who ask.
 final class ViewMemo<State: Sendable>: Sendable {
     private struct Known {
-        let stamp: Version
+        let viewVersion: Version
         let value: ViewValue
         var text: [UInt8]?
     }
@@ -101,25 +101,25 @@ final class ViewMemo<State: Sendable>: Sendable {
 
     /// The view's value.
     ///
-    /// - Parameter stamp: when what it reads last changed; nil for a state of long ago, which is evaluated for itself.
-    func value(in state: State, stamp: Version?) -> ViewValue {
-        guard let stamp else { return view.evaluate(state) }
+    /// - Parameter viewVersion: when what it reads last changed; nil for a state of long ago, which is evaluated for itself.
+    func value(in state: State, viewVersion: Version?) -> ViewValue {
+        guard let viewVersion else { return view.evaluate(state) }
         // Evaluated under the lock: who asks at the same moment waits for this value rather than making another.
         return known.withLock { known in
-            if let known, known.stamp == stamp { return known.value }
+            if let known, known.viewVersion == viewVersion { return known.value }
             let value = view.evaluate(state)
             // A reader that is late must not push out what newer ones share.
-            if known?.stamp ?? 0 <= stamp { known = Known(stamp: stamp, value: value) }
+            if known?.viewVersion ?? 0 <= viewVersion { known = Known(viewVersion: viewVersion, value: value) }
             return value
         }
     }
 
     /// The value's JSON.
-    func text(in state: State, stamp: Version?) throws -> [UInt8] {
-        let value = value(in: state, stamp: stamp)
-        if let text = known.withLock({ known in known?.stamp == stamp ? known?.text : nil }) { return text }
+    func text(in state: State, viewVersion: Version?) throws -> [UInt8] {
+        let value = value(in: state, viewVersion: viewVersion)
+        if let text = known.withLock({ known in known?.viewVersion == viewVersion ? known?.text : nil }) { return text }
         let text = try value.write()
-        known.withLock { known in if known?.stamp == stamp { known?.text = text } }
+        known.withLock { known in if known?.viewVersion == viewVersion { known?.text = text } }
         return text
     }
 }

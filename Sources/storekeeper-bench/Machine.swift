@@ -61,7 +61,7 @@ enum Machine {
 
     /// The first line that a program prints; nil if it does not start, for a version is all that is lost.
     ///
-    /// Some end with an error after telling their version.
+    /// Some end with an error after notification their version.
     private static func output(_ workplace: Workplace, _ program: URL, _ arguments: [String]) -> String? {
         guard let process = try? ChildProcess(program, arguments, in: workplace) else { return nil }
         _ = try? process.finish()

@@ -32,8 +32,8 @@ struct CanvasTests {
         try store.dispatch(Canvas.MoveObject(id: 11, x: 5, y: 0))
         try store.dispatch(Canvas.MoveObject(id: 11, x: 6, y: 7))
 
-        let touched = commits.values.map { $0.touched.map { "\($0)" } }
-        #expect(touched == [["/objects/11/frame/x"], ["/objects/11/frame/x", "/objects/11/frame/y"]])
+        let changedPointers = commits.values.map { $0.changedPointers.map { "\($0)" } }
+        #expect(changedPointers == [["/objects/11/frame/x"], ["/objects/11/frame/x", "/objects/11/frame/y"]])
         #expect(store.state.objects[11]?.frame == .init(x: 6, y: 7, width: 1, height: 1))
         withExtendedLifetime(token) {}
     }

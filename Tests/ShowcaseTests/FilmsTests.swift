@@ -13,9 +13,9 @@ struct FilmsTests {
     func loaded() async throws {
         let store = try Store(Films { [Self.hope] })
 
-        let (dispatched, report) = try await store.settle(Films.Load())
+        let (dispatched, report) = try await store.dispatch(Films.Load(), awaiting: .cascade)
 
-        #expect(report.isSettled)
+        #expect(report.isComplete)
         #expect(report.caused.map(\.types) == [["films/set"]])
         #expect(report.caused.map(\.cause) == [dispatched.receipt?.id])
         #expect(store.state.phase == .finished && store.state.films == [Self.hope])
@@ -28,7 +28,7 @@ struct FilmsTests {
             let store = try Store(Films { throw error })
             try await store.dispatch(Films.Set(films: [Self.hope]))
 
-            let (_, report) = try await store.settle(Films.Load())
+            let (_, report) = try await store.dispatch(Films.Load(), awaiting: .cascade)
 
             #expect(report.caused.map(\.types) == [["films/fail"]])
             #expect(store.state.phase == .failed && store.state.films == [Self.hope])
@@ -41,7 +41,7 @@ struct FilmsTests {
     func rubbish() async throws {
         let store = try Store(Films { [Film(title: "")] })
 
-        let (_, report) = try await store.settle(Films.Load())
+        let (_, report) = try await store.dispatch(Films.Load(), awaiting: .cascade)
 
         #expect(report.refused.map(\.code) == ["films.bounds"])
         #expect(report.caused.map(\.types) == [["films/fail"]])
@@ -62,7 +62,7 @@ struct FilmsTests {
                 }
                 return [Self.hope]
             })
-        async let settled = store.settle(Films.Load())
+        async let settled = store.dispatch(Films.Load(), awaiting: .cascade)
         for await phase in store.values({ $0.select(\.phase) }) where phase == .loading { break }
 
         try await store.dispatch(Films.Cancel())
@@ -82,10 +82,10 @@ struct FilmsTests {
                 if starts.values.count == 1 { try await Task.sleep(for: .seconds(3600)) }
                 return [Self.hope]
             })
-        async let first = store.settle(Films.Load())
+        async let first = store.dispatch(Films.Load(), awaiting: .cascade)
         while starts.values.isEmpty { await Task.yield() }
 
-        let (_, second) = try await store.settle(Films.Load())
+        let (_, second) = try await store.dispatch(Films.Load(), awaiting: .cascade)
         let (_, firstReport) = try await first
 
         #expect(second.causedCount == 1 && firstReport.causedCount == 0)
@@ -96,7 +96,7 @@ struct FilmsTests {
     func unconfigured() async throws {
         let store = try Store(Showcase())
 
-        _ = try await store.settle(Films.Load())
+        _ = try await store.dispatch(Films.Load(), awaiting: .cascade)
 
         #expect(store.state.films.reason == "no films address is configured")
     }

@@ -13,7 +13,7 @@ struct ContractTests {
     private static let latest = Cursor(epoch, 7)
 
     private func contract(_ limits: ContractLimits = ContractLimits()) throws -> Contract {
-        Contract(catalogue: try Model(Demo()).catalogue, limits: limits)
+        Contract(catalogue: try CompiledDomain(Demo()).catalogue, limits: limits)
     }
 
     private func answer(_ request: Request) throws -> Plan {
@@ -115,7 +115,7 @@ struct ContractTests {
         let options = DispatchOptions(
             form: .one, scope: contract.catalogue.whole, style: .compact, returning: nil, wait: nil, tagGuard: nil,
             key: nil, purpose: .commit)
-        let request = DispatchRequest(options: options, content: .one(Submission([.init(Demo.Reset())])))
+        let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
 
         let response = contract.response(to: request, outcomes: [outcome], latest: Self.latest, requestID: "r1")
 

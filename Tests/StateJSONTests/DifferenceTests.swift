@@ -25,9 +25,9 @@ struct DifferenceTests {
             (#"[{"op":"add","path":"/map/0","value":1},{"op":"remove","path":"/map/1"}]"#, ["/map/0", "/map/1"]),
             (#"[{"op":"replace","path":"","value":1}]"#, [""]), ("[]", []),
         ])
-    func touched(patch: String, places: [String]) throws {
+    func changedPointers(patch: String, places: [String]) throws {
         let before = try value(#"{"list":[5,6],"map":{"1":1}}"#)
 
-        #expect(try before.places(touchedBy: value(patch)).map(\.description) == places)
+        #expect(try before.places(changing: value(patch)).map(\.description) == places)
     }
 }

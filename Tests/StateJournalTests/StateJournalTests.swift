@@ -29,7 +29,7 @@ extension Commit {
             types: [type],
             action: Array(#"{"type":"\#(type)"}"#.utf8),
             patch: Array(#"[{"op":"replace","path":"/value","value":\#(value ?? Int(version))}]"#.utf8),
-            touched: ["/value"], clientIDs: ids, idempotency: key)
+            changedPointers: ["/value"], clientIDs: ids, idempotency: key)
     }
 }
 
@@ -270,7 +270,7 @@ struct JournalTests {
         #expect(read.time == commit.time)
         #expect(read.action == commit.action)
         #expect(read.patch == commit.patch)
-        #expect(read.touched == commit.touched)
+        #expect(read.changedPointers == commit.changedPointers)
         #expect(read.id == "x")
     }
 

@@ -91,9 +91,9 @@ struct TestClientTests {
 
     @Test("a chain of 100,000 actions goes on while other clients' actions are taken, and is waited for to its end")
     func chain() async throws {
-        let chaining = Middleware<Chain.State> { action, passage, next throws(Rejection) in
+        let chaining = Middleware<Chain.State> { action, context, next throws(Rejection) in
             try next(action)
-            if let step = action as? Chain.Step, step.left > 0 { passage.dispatch(Chain.Step(left: step.left - 1)) }
+            if let step = action as? Chain.Step, step.left > 0 { context.dispatch(Chain.Step(left: step.left - 1)) }
         }
         try await serve(Chain(), middleware: [chaining]) { client in
             async let settled = client.dispatch(

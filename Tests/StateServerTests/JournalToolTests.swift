@@ -41,14 +41,14 @@ struct JournalToolTests {
         }
 
         func journal(_ name: String) throws -> SQLiteJournal {
-            try SQLiteJournal(directory: path + "/" + name) { try Model(Sums()).text(of: Sums.State()) }
+            try SQLiteJournal(directory: path + "/" + name) { try CompiledDomain(Sums()).text(of: Sums.State()) }
         }
 
     }
 
     /// The state that a server on this journal would begin with.
     func state(_ journal: SQLiteJournal) throws -> String {
-        let model = try Model(Sums())
+        let model = try CompiledDomain(Sums())
         let recovered = try journal.recover(at: Timestamp(milliseconds: 0)).state
         return String(decoding: try model.text(of: model.state(from: recovered)), as: UTF8.self)
     }
@@ -60,17 +60,17 @@ struct JournalToolTests {
         var generator = Numbers(state: seed)
         let journal = try scratch.journal("recorded")
         let store = Store(
-            model: try Model(Sums()), origin: .init(state: Sums.State(), cursor: Cursor(journal.epoch, 0)),
+            model: try CompiledDomain(Sums()), origin: .init(state: Sums.State(), cursor: Cursor(journal.epoch, 0)),
             now: { Timestamp(milliseconds: 77) }, journal: journal)
         for index in 0..<count {
-            var items: [Submission.Item] = []
+            var items: [Transaction.Item] = []
             for part in 0..<Int.random(in: 1...3, using: &generator) {
                 let number = Int.random(in: -3...9, using: &generator)
                 let action: any Action =
                     number < 3 ? Sums.Add(amount: number) : Sums.Put(id: "\(number)/é", size: Double(number) / 7)
                 items.append(.init(action, id: number > 0 ? "id-\(index)-\(part)" : nil))
             }
-            _ = store.submitNow(Submission(items, form: items.count > 1 ? .batch : .single))
+            _ = store.submitNow(Transaction(items, form: items.count > 1 ? .batch : .single))
         }
         return journal
     }
@@ -116,7 +116,7 @@ struct JournalToolTests {
                 #expect(left?.patch == right?.patch)
                 #expect(left?.time == right?.time)
                 #expect(left?.types == right?.types)
-                #expect(Set(left?.touched ?? []) == Set(right?.touched ?? []))
+                #expect(Set(left?.changedPointers ?? []) == Set(right?.changedPointers ?? []))
             }
             for index in 0..<200 {
                 let id = "id-\(index)-0"
@@ -202,7 +202,7 @@ struct JournalToolTests {
         _ = try journal.saveSnapshot(recovery.state, version: recovery.version)
         var first: Version?
         try JournalReader(directory: scratch.path + "/recorded").forEachCommit(after: 0) { commit in
-            let changes = commit.touched.contains("/value")
+            let changes = commit.changedPointers.contains("/value")
             if first == nil, changes { first = commit.version }
         }
 

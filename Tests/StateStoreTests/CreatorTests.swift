@@ -87,7 +87,7 @@ struct CreatorTests {
     func command() throws {
         let log = Log()
         var core = Core(
-            model: try Model(Doubling()), epoch: Core<Sample.State>.epoch,
+            model: try CompiledDomain(Doubling()), epoch: Core<Sample.State>.epoch,
             middleware: [
                 Middleware { action, _, next throws(Rejection) in
                     log.add(type(of: action).type)

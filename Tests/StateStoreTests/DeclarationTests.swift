@@ -12,7 +12,7 @@ struct DeclarationTests {
             var reducer: some Reducer<State> { Field("flag", \.flag); Field("names", \.names) }
         }
 
-        let fault = #expect(throws: DeclarationFault.self) { try Model(Forgetful()) }
+        let fault = #expect(throws: DeclarationFault.self) { try CompiledDomain(Forgetful()) }
 
         #expect(fault?.description == "State.counter is not declared: add a Slice, Entities or Field for it")
     }
@@ -25,7 +25,7 @@ struct DeclarationTests {
             var reducer: some Reducer<State> { On(Touch.self) { _, _ in } }
         }
 
-        let fault = #expect(throws: DeclarationFault.self) { try Model(Bare()) }
+        let fault = #expect(throws: DeclarationFault.self) { try CompiledDomain(Bare()) }
 
         #expect(fault?.description.contains("State is not Codable") == true)
     }
@@ -39,7 +39,7 @@ struct DeclarationTests {
             var reducer: some Reducer<State> { On(One.self) { _, _ in }; On(Two.self) { _, _ in } }
         }
 
-        let fault = #expect(throws: DeclarationFault.self) { try Model(Twice()) }
+        let fault = #expect(throws: DeclarationFault.self) { try CompiledDomain(Twice()) }
 
         #expect(fault?.description == #"the action type "x" is both One and Two"#)
     }

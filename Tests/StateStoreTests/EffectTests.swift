@@ -56,12 +56,12 @@ struct EffectTests {
                 if let commit = $0.commit { commits.add(commit) }
             })
 
-        let (dispatched, report) = try await store.settle(Loading.Load(what: "films"))
+        let (dispatched, report) = try await store.dispatch(Loading.Load(what: "films"), awaiting: .cascade)
 
         #expect(phases.values == ["idle", "loading", "fetched films"])
         #expect(commits.values.map(\.cause) == [nil, dispatched.receipt?.id])
         #expect(report.caused.map(\.types) == [["loaded"]])
-        #expect(report.isSettled)
+        #expect(report.isComplete)
         withExtendedLifetime(token) {}
     }
 
@@ -70,9 +70,9 @@ struct EffectTests {
         let events = Collection<StoreEvent>()
         let store = try Store(Loading { _ in throw Down() }, report: { events.add($0) })
 
-        let (_, report) = try await store.settle(Loading.Load(what: "films"))
+        let (_, report) = try await store.dispatch(Loading.Load(what: "films"), awaiting: .cascade)
 
-        #expect(report.isSettled && report.caused.isEmpty)
+        #expect(report.isComplete && report.caused.isEmpty)
         #expect(store.state.phase == "loading")
         guard case .effectFailed("load", let reason, _)? = events.values.first else { Issue.record("none"); return }
         #expect(reason == "Down()")
@@ -82,10 +82,10 @@ struct EffectTests {
     func rejected() async throws {
         let store = try Store(Loading { $0 })
 
-        let (_, report) = try await store.settle(Loading.Load(what: "rubbish"))
+        let (_, report) = try await store.dispatch(Loading.Load(what: "rubbish"), awaiting: .cascade)
 
         #expect(report.refused.map(\.code) == ["rubbish"])
-        #expect(report.isSettled)
+        #expect(report.isComplete)
     }
 
     @Test("an action cancels an effect, and what the effect still dispatches is refused")
@@ -97,7 +97,7 @@ struct EffectTests {
                 for await _ in gate.stream { break }
                 return what
             }, report: { events.add($0) })
-        async let settled = store.settle(Loading.Load(what: "late"))
+        async let settled = store.dispatch(Loading.Load(what: "late"), awaiting: .cascade)
         for await phase in store.values({ $0.select(\.phase) }) where phase == "loading" { break }
 
         try await store.dispatch(Loading.Abort())
@@ -117,10 +117,10 @@ struct EffectTests {
                 for await _ in gate.stream { break }
                 return what
             })
-        async let first = store.settle(Loading.Load(what: "first"))
+        async let first = store.dispatch(Loading.Load(what: "first"), awaiting: .cascade)
         for await runs in store.values({ $0.select(\.runs) }) where runs == 1 { break }
 
-        let (_, second) = try await store.settle(Loading.Load(what: "second"))
+        let (_, second) = try await store.dispatch(Loading.Load(what: "second"), awaiting: .cascade)
         let firstReport = try await first.1
 
         #expect(second.causedCount == 1)
@@ -130,17 +130,17 @@ struct EffectTests {
 
     @Test("an effect of a slice is cancelled under the slice's name")
     func slice() throws {
-        let model = try Model(Nested())
+        let model = try CompiledDomain(Nested())
 
-        #expect(model.route(ofType: "load").map(model.effects)?.map(\.id) == ["loading.load"])
-        #expect(model.route(ofType: "abort").map(model.effects)?.map(\.id) == ["loading.load"])
+        #expect(model.entry(ofType: "load").map(model.effects)?.map(\.id) == ["loading.load"])
+        #expect(model.entry(ofType: "abort").map(model.effects)?.map(\.id) == ["loading.load"])
     }
 
     @Test("an action that only has an effect is committed without a change")
     func only() async throws {
         let store = try Store(Loading { $0 })
 
-        let (dispatched, report) = try await store.settle(Loading.Ping())
+        let (dispatched, report) = try await store.dispatch(Loading.Ping(), awaiting: .cascade)
 
         #expect(dispatched.receipt?.isChange == false)
         #expect(report.causedCount == 1)
@@ -154,10 +154,10 @@ struct EffectTests {
         let events = Collection<StoreEvent>()
         let store = try Store(Loading { $0 }, limits: limits, report: { events.add($0) })
 
-        let (dispatched, report) = try await store.settle(Loading.Load(what: "a"))
+        let (dispatched, report) = try await store.dispatch(Loading.Load(what: "a"), awaiting: .cascade)
 
         #expect(dispatched.receipt != nil)
-        #expect(report.isSettled && report.causedCount == 0)
+        #expect(report.isComplete && report.causedCount == 0)
         #expect(events.values.count == 1)
     }
 
@@ -169,13 +169,13 @@ struct EffectTests {
                 for await _ in gate.stream { break }
                 return what
             })
-        async let settled = store.settle(Loading.Load(what: "late"))
+        async let settled = store.dispatch(Loading.Load(what: "late"), awaiting: .cascade)
         for await phase in store.values({ $0.select(\.phase) }) where phase == "loading" { break }
 
         store.drain()
         let (_, report) = try await settled
 
-        #expect(report.isSettled)
+        #expect(report.isComplete)
         #expect(store.state.phase == "loading")
     }
 }

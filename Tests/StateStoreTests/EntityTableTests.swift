@@ -13,7 +13,7 @@ struct EntityTableTests {
         var generator = SplitMix(seed: UInt64(seed))
         var table = Table()
         var reference: [(Int, String)] = []
-        let places: (EntitiesPlace<Int, Sample.Item>, OrderPlace<Int, Sample.Item>) = (.init(), .init())
+        let places: (EntitiesNode<Int, Sample.Item>, OrderNode<Int, Sample.Item>) = (.init(), .init())
         for step in 0..<60 {
             let before = table
             for _ in 0..<Int.random(in: 1...4, using: &generator) {
@@ -84,7 +84,7 @@ struct EntityTableTests {
         table[decomposed] = .init(name: "two")
         table.move(decomposed, to: 0)
         table[composed] = .init(name: "changed")
-        let (entities, order) = (EntitiesPlace<String, Sample.Item>(), OrderPlace<String, Sample.Item>())
+        let (entities, order) = (EntitiesNode<String, Sample.Item>(), OrderNode<String, Sample.Item>())
 
         var (patch, orderPatch) = (JSONPatch(), JSONPatch())
         try entities.compare(before, table, scope: [], into: &patch)

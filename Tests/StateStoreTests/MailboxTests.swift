@@ -4,16 +4,16 @@ import Testing
 
 @Suite("Mailbox")
 struct MailboxTests {
-    private func envelope() -> Envelope { Envelope(.of(Sample.Add(amount: 1))) { _ in } }
+    private func pending() -> PendingTransaction { PendingTransaction(.of(Sample.Add(amount: 1))) { _ in } }
 
     @Test("as many as fit are taken, the next is refused, and there is room again after a turn")
     func capacity() {
         var mailbox = Mailbox(capacity: 2)
         var refusals: [Bool] = []
-        for _ in 0..<3 { refusals.append(mailbox.enqueue(envelope()) != nil) }
+        for _ in 0..<3 { refusals.append(mailbox.enqueue(pending()) != nil) }
 
         let taken = mailbox.takeAll()
-        let refusal = mailbox.enqueue(envelope())
+        let refusal = mailbox.enqueue(pending())
 
         #expect(refusals == [false, false, true])
         #expect(taken.count == 2)
@@ -25,13 +25,13 @@ struct MailboxTests {
         var mailbox = Mailbox(capacity: 9)
         let none = mailbox.claimTurn()
 
-        _ = mailbox.enqueue(envelope())
+        _ = mailbox.enqueue(pending())
         let first = mailbox.claimTurn()
-        _ = mailbox.enqueue(envelope())
+        _ = mailbox.enqueue(pending())
         let second = mailbox.claimTurn()
         _ = mailbox.takeAll()
         let empty = mailbox.claimTurn()
-        _ = mailbox.enqueue(envelope())
+        _ = mailbox.enqueue(pending())
         let next = mailbox.claimTurn()
 
         #expect(!none)
@@ -44,10 +44,10 @@ struct MailboxTests {
     @Test("a closed mailbox refuses what comes and still gives what waits")
     func closed() {
         var mailbox = Mailbox(capacity: 9)
-        _ = mailbox.enqueue(envelope())
+        _ = mailbox.enqueue(pending())
 
         mailbox.close()
-        let refusal = mailbox.enqueue(envelope())
+        let refusal = mailbox.enqueue(pending())
         let taken = mailbox.takeAll()
 
         guard case .draining? = refusal else { Issue.record("\(String(describing: refusal))"); return }

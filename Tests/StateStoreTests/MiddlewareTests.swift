@@ -33,11 +33,11 @@ struct MiddlewareTests {
 
     @Test("a middleware sees the state before and after")
     func sees() throws {
-        let check = Middleware<State> { action, passage, next throws(Rejection) in
-            let before = passage.state.count.value
+        let check = Middleware<State> { action, context, next throws(Rejection) in
+            let before = context.state.count.value
             try next(action)
-            guard passage.state.count.value < 10 else {
-                throw Rejection("too-much", "\(before) became \(passage.state.count.value)")
+            guard context.state.count.value < 10 else {
+                throw Rejection("too-much", "\(before) became \(context.state.count.value)")
             }
         }
         var core = try Core.sample(middleware: [check])
@@ -75,7 +75,8 @@ struct MiddlewareTests {
             do throws(Rejection) { try next(action) } catch { try next(Halves.Both(isWhole: true)) }
         }
         var core = Core(
-            model: try Model(Halves()), epoch: .random(), middleware: [again], limits: StoreLimits(), state: .init(),
+            model: try CompiledDomain(Halves()), epoch: .random(), middleware: [again], limits: StoreLimits(),
+            state: .init(),
             version: 0, keys: [])
 
         let turn = core.turn([.of(Halves.Both(isWhole: false))], at: Timestamp(milliseconds: 0))
@@ -115,8 +116,8 @@ struct RunningMiddlewareTests {
         let store = try Store(
             Sample(),
             middleware: [
-                Middleware { action, passage, next throws(Rejection) in
-                    if action is Sample.Put { passage.dispatch(Sample.Add(amount: 1)) }
+                Middleware { action, context, next throws(Rejection) in
+                    if action is Sample.Put { context.dispatch(Sample.Add(amount: 1)) }
                     try next(action)
                 }
             ])
@@ -126,7 +127,7 @@ struct RunningMiddlewareTests {
                 if let commit = change.commit { commits.add(commit) }
             })
 
-        let (_, report) = try await store.settle(Sample.Put(id: 1, name: "a"))
+        let (_, report) = try await store.dispatch(Sample.Put(id: 1, name: "a"), awaiting: .cascade)
 
         #expect(report.caused.map(\.types) == [["count/add"]])
         #expect(commits.values.map(\.cause) == [nil, commits.values.first?.id])
@@ -137,18 +138,18 @@ struct RunningMiddlewareTests {
     @Test("what a middleware dispatches is dropped when the action is rejected, and in a dry run")
     func drops() throws {
         var core = try Core.sample(middleware: [
-            Middleware { action, passage, next throws(Rejection) in
-                passage.dispatch(Sample.Add(amount: 1))
+            Middleware { action, context, next throws(Rejection) in
+                context.dispatch(Sample.Add(amount: 1))
                 try next(action)
             }
         ])
-        var dryRun = Submission.of(Sample.Add(amount: 1))
+        var dryRun = Transaction.of(Sample.Add(amount: 1))
         dryRun.purpose = .dryRun
 
         let turn = core.run([.of(Sample.Add(amount: -1)), dryRun, .of(Sample.Add(amount: 1))])
 
-        #expect(turn.steps.map(\.followUps.count) == [1])
-        #expect(turn.strays.isEmpty)
+        #expect(turn.consequences.map(\.followUps.count) == [1])
+        #expect(turn.uncommittedFollowUps.isEmpty)
     }
 
     @Test("a middleware may swallow an action and dispatch another in its place")
@@ -156,9 +157,9 @@ struct RunningMiddlewareTests {
         let store = try Store(
             Sample(),
             middleware: [
-                Middleware { action, passage, next throws(Rejection) in
+                Middleware { action, context, next throws(Rejection) in
                     guard action is Sample.Put else { return try next(action) }
-                    passage.dispatch(Sample.Add(amount: 5))
+                    context.dispatch(Sample.Add(amount: 5))
                 }
             ])
 
@@ -190,10 +191,10 @@ struct RunningMiddlewareTests {
         let store = try Store(
             Sample(),
             middleware: [
-                Middleware { action, passage, next throws(Rejection) in
-                    log.add("before \(passage.state.count.value)")
+                Middleware { action, context, next throws(Rejection) in
+                    log.add("before \(context.state.count.value)")
                     try next(action)
-                    log.add("after \(passage.state.count.value) at \(passage.version)")
+                    log.add("after \(context.state.count.value) at \(context.version)")
                 }
             ])
 

@@ -32,7 +32,7 @@ struct NestedDispatchTests {
     }
 
     @Test("a dispatch inside a notification says that it is queued, and its commit names its cause and its root")
-    func lineage() async throws {
+    func causation() async throws {
         let store = try Store(Plain())
         let (results, commits) = (Collection<Dispatched>(), Collection<Commit>())
         let token = store.subscribe(
@@ -43,14 +43,14 @@ struct NestedDispatchTests {
                 if let result = try? store.dispatch(Plain.SetOther(other: change.new + 1)) { results.add(result) }
             })
 
-        let (dispatched, report) = try await store.settle(Plain.SetOther(other: 1))
+        let (dispatched, report) = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
 
         let ids = commits.values.map(\.id)
         #expect(results.values.allSatisfy { if case .queued = $0 { true } else { false } })
         #expect(commits.values.map(\.cause) == [nil, ids[0], ids[1], ids[2]])
         #expect(commits.values.map(\.root) == [nil, ids[0], ids[0], ids[0]])
         #expect(dispatched.receipt?.version == 1)
-        #expect(report.isSettled)
+        #expect(report.isComplete)
         #expect(report.caused.map(\.version) == [2, 3, 4])
         withExtendedLifetime(token) {}
     }
@@ -70,7 +70,7 @@ struct NestedDispatchTests {
         let others = Mutex((done: 0, longestWait: Version(0)))
         @Sendable func post(after before: Version?) {
             store.submit(
-                Envelope(Submission([.init(Plain.SetText(text: "other"))])) { outcome in
+                PendingTransaction(Transaction([.init(Plain.SetText(text: "other"))])) { outcome in
                     guard case .committed(let receipt) = outcome else { return }
                     let isEnough = others.withLock { others in
                         others.done += 1
@@ -81,7 +81,7 @@ struct NestedDispatchTests {
                 })
         }
 
-        async let settled = store.settle(Plain.SetOther(other: 1))
+        async let settled = store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
         for _ in 0..<4 { post(after: nil) }
         let (_, report) = try await settled
 
@@ -105,7 +105,7 @@ struct NestedDispatchTests {
             if other > 0 { _ = try? store?.dispatch(Plain.SetOther(other: other + 1)) }
         }
 
-        let (dispatched, report) = try await store.settle(Plain.SetOther(other: 1))
+        let (dispatched, report) = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
         let later = try await store.dispatch(Plain.SetText(text: "still alive"))
 
         #expect(store.state.other == 6)
@@ -131,7 +131,7 @@ struct NestedDispatchTests {
                 for _ in 0..<2 { _ = try? store?.dispatch { state, _ in Plain.SetOther(other: state.other + 1) } }
             })
 
-        let (_, report) = try await store.settle(Plain.SetOther(other: 1))
+        let (_, report) = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
 
         #expect(report.causedCount == 100)
         #expect(store.state.other == 101)
@@ -142,12 +142,12 @@ struct NestedDispatchTests {
     @Test("a follow-up has room when clients have filled the mailbox")
     func room() throws {
         var mailbox = Mailbox(capacity: 1)
-        var followUp = Submission.of(Plain.SetOther(other: 1))
-        followUp.lineage = Lineage(cause: "a", root: "a", rootVersion: 1, depth: 1)
+        var followUp = Transaction.of(Plain.SetOther(other: 1))
+        followUp.causation = Causation(cause: "a", root: "a", rootVersion: 1, depth: 1)
 
-        let first = mailbox.enqueue(Envelope(.of(Plain.SetOther(other: 1))) { _ in })
-        let refused = mailbox.enqueue(Envelope(.of(Plain.SetOther(other: 1))) { _ in })
-        let taken = mailbox.enqueue(Envelope(followUp) { _ in })
+        let first = mailbox.enqueue(PendingTransaction(.of(Plain.SetOther(other: 1))) { _ in })
+        let refused = mailbox.enqueue(PendingTransaction(.of(Plain.SetOther(other: 1))) { _ in })
+        let taken = mailbox.enqueue(PendingTransaction(followUp) { _ in })
 
         #expect(first == nil && taken == nil)
         guard case .full(.mailbox)? = refused else { Issue.record("\(String(describing: refused))"); return }
@@ -161,7 +161,7 @@ struct NestedDispatchTests {
             if other == 1 { _ = try? store?.dispatch(Plain.SetNumber(number: 13)) }
         }
 
-        let (_, report) = try await store.settle(Plain.SetOther(other: 1))
+        let (_, report) = try await store.dispatch(Plain.SetOther(other: 1), awaiting: .cascade)
 
         #expect(report.refused.map(\.code) == ["unlucky"])
         #expect(report.causedCount == 0)
@@ -176,12 +176,12 @@ struct NestedDispatchTests {
         let notifications = Collection<Int>()
         let tokens = (0..<100).map { number in
             store.subscribe(\.count) { [weak store] count in
-                if count.value == 1 { try? store?.conduct(Sample.Put(id: number, name: "n")) }
+                if count.value == 1 { try? store?.batchFollowUp(Sample.Put(id: number, name: "n")) }
             }
         }
         let watcher = store.subscribe { notifications.add($0.items.table.count) }
 
-        let (_, report) = try await store.settle(Sample.Add(amount: 1))
+        let (_, report) = try await store.dispatch(Sample.Add(amount: 1), awaiting: .cascade)
 
         #expect(store.version == 2)
         #expect(report.caused.map(\.types.count) == [100])
@@ -192,7 +192,7 @@ struct NestedDispatchTests {
     @Test("outside a notification the conductor dispatches at once, and several actions are one transaction")
     func batch() throws {
         let store = try Store(Sample())
-        try store.conduct(Sample.Add(amount: 1))
+        try store.batchFollowUp(Sample.Add(amount: 1))
         let commits = Collection<[String]>()
         let token = store.subscribe({ $0.select(\.count.value) }, changes: { commits.add($0.commit?.types ?? []) })
 

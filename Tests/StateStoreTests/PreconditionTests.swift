@@ -39,23 +39,23 @@ struct PreconditionTests {
         var state = Archive.State()
         state.entries = (0..<entries).map { "entry \($0)" }
         return Core(
-            model: try Model(Archive()), epoch: .random(), middleware: [], limits: StoreLimits(), state: state,
+            model: try CompiledDomain(Archive()), epoch: .random(), middleware: [], limits: StoreLimits(), state: state,
             version: 0, keys: [])
     }
 
-    private static func append(expecting text: String, at pointer: JSONPointer = .root) throws -> Submission {
-        var submission = Submission.of(Archive.Append(entry: "new"))
-        submission.expectations = [.init(pointer, try JSONValue(parsing: Array(text.utf8)))]
-        return submission
+    private static func append(expecting text: String, at pointer: JSONPointer = .root) throws -> Transaction {
+        var transaction = Transaction.of(Archive.Append(entry: "new"))
+        transaction.expectations = [.init(pointer, try JSONValue(parsing: Array(text.utf8)))]
+        return transaction
     }
 
-    @Test("however many submissions of a turn look at a place, a version of it is encoded once")
+    @Test("however many transactions of a turn look at a place, a version of it is encoded once")
     func encodedOnce() throws {
         var core = try Self.core(entries: 1000)
-        let submission = try Self.append(expecting: "{}")
+        let transaction = try Self.append(expecting: "{}")
         let before = Archive.State.encodingsCount.load(ordering: .relaxed)
 
-        let turn = core.turn(Array(repeating: submission, count: 200), at: Timestamp(milliseconds: 0))
+        let turn = core.turn(Array(repeating: transaction, count: 200), at: Timestamp(milliseconds: 0))
 
         #expect(Archive.State.encodingsCount.load(ordering: .relaxed) - before == 1)
         #expect(turn.outcomes.allSatisfy { if case .preconditionFailed = $0 { true } else { false } })
@@ -77,7 +77,7 @@ struct PreconditionTests {
         #expect(failure.actualTag == Encoded(Array("\"\(entry)\"".utf8)).tag)
     }
 
-    @Test("a later submission of a turn is judged by what an earlier one has made")
+    @Test("a later transaction of a turn is judged by what an earlier one has made")
     func eachVersion() throws {
         var core = try Self.core(entries: 0)
 

@@ -28,7 +28,7 @@ struct RecoveryTests {
 
     @Test("a member that the domain does not declare is refused with its place")
     func unknownMember() throws {
-        let model = try Model(Sample())
+        let model = try CompiledDomain(Sample())
 
         #expect(throws: JSONFault.self) { try model.state(from: Array(#"{"films":{}}"#.utf8)) }
     }

@@ -35,19 +35,19 @@ struct EarlierTally: Domain {
     }
 }
 
-/// What a domain makes of some submissions, from its initial state on.
-func history<D: Domain>(_ domain: D, _ submissions: [Submission]) throws -> (start: [UInt8], commits: [Commit]) {
-    let model = try Model(domain)
+/// What a domain makes of some transactions, from its initial state on.
+func history<D: Domain>(_ domain: D, _ transactions: [Transaction]) throws -> (start: [UInt8], commits: [Commit]) {
+    let model = try CompiledDomain(domain)
     var core = Core(
         model: model, epoch: .random(), middleware: [], limits: StoreLimits(), state: D.State(), version: 0, keys: [])
     let start = try model.text(of: D.State())
-    let turn = core.turn(submissions, at: Timestamp(milliseconds: 5))
+    let turn = core.turn(transactions, at: Timestamp(milliseconds: 5))
     core.adopt(turn)
     return (start, turn.commits)
 }
 
 extension Commit {
-    fileprivate func patched(_ patch: String) -> Commit { with(patch: Array(patch.utf8), touched: []) }
+    fileprivate func patched(_ patch: String) -> Commit { with(patch: Array(patch.utf8), changedPointers: []) }
 }
 
 @Suite("Following a history")
@@ -63,15 +63,15 @@ struct ReplayTests {
             let actions = (0..<Int.random(in: 1...3, using: &generator)).map { _ in
                 Sample.anything(using: &generator)
             }
-            var submission = Submission(actions.map { .init($0) }, form: actions.count > 1 ? .batch : .single)
-            submission.items[0].meta = Array(#"{"who":"me"}"#.utf8)
-            for commit in core.run([submission]).commits {
+            var transaction = Transaction(actions.map { .init($0) }, form: actions.count > 1 ? .batch : .single)
+            transaction.items[0].meta = Array(#"{"who":"me"}"#.utf8)
+            for commit in core.run([transaction]).commits {
                 let replayed = try replay.take(commit)
                 let told = try patched.take(commit)
 
                 #expect(text(replayed.patch) == text(commit.patch), "seed \(seed)")
-                #expect(replayed.touched == commit.touched, "seed \(seed)")
-                #expect(Set(told.touched) == Set(commit.touched), "seed \(seed)")
+                #expect(replayed.changedPointers == commit.changedPointers, "seed \(seed)")
+                #expect(Set(told.changedPointers) == Set(commit.changedPointers), "seed \(seed)")
             }
         }
 
@@ -84,10 +84,10 @@ struct ReplayTests {
 
     @Test("times, IDs and the recorded action stay as they were")
     func kept() throws {
-        var submission = Submission.of(Tally.Add(amount: 1), Tally.Name(name: "x"), form: .batch)
-        submission.items[0].id = "mine"
-        let (start, commits) = try history(Tally(), [submission])
-        var replay = try Replay(try Model(Tally()), from: start, version: 0)
+        var transaction = Transaction.of(Tally.Add(amount: 1), Tally.Name(name: "x"), form: .batch)
+        transaction.items[0].id = "mine"
+        let (start, commits) = try history(Tally(), [transaction])
+        var replay = try Replay(try CompiledDomain(Tally()), from: start, version: 0)
 
         let replayed = try replay.take(commits[0])
 
@@ -101,7 +101,7 @@ struct ReplayTests {
     func unknown() throws {
         let (start, commits) = try history(
             EarlierTally(), [.of(Tally.Add(amount: 1)), .of(Tally.Add(amount: 1), EarlierTally.Clear(), form: .batch)])
-        var replay = try Replay(try Model(Tally()), from: start, version: 0)
+        var replay = try Replay(try CompiledDomain(Tally()), from: start, version: 0)
         _ = try replay.take(commits[0])
 
         let fault = #expect(throws: HistoryFault.self) { _ = try replay.take(commits[1]) }
@@ -116,7 +116,7 @@ struct ReplayTests {
             var reducer: some Reducer<State> { On(StoreResume.self) { state, _ in state.starts += 1 } }
         }
         let (start, commits) = try history(Resuming(), [.of(StoreResume())])
-        var replay = try Replay(try Model(Resuming()), from: start, version: 0)
+        var replay = try Replay(try CompiledDomain(Resuming()), from: start, version: 0)
 
         let replayed = try replay.take(commits[0])
 
@@ -131,7 +131,7 @@ struct ReplayTests {
             var reducer: some Reducer<State> { Command(EarlierTally.Clear.self) { _, _ in nil } }
         }
         let (start, commits) = try history(EarlierTally(), [.of(EarlierTally.Clear())])
-        var replay = try Replay(try Model(Commanding()), from: start, version: 0)
+        var replay = try Replay(try CompiledDomain(Commanding()), from: start, version: 0)
 
         let fault = #expect(throws: HistoryFault.self) { _ = try replay.take(commits[0]) }
 
@@ -144,7 +144,7 @@ struct ReplayTests {
     func rejected() throws {
         let (start, commits) = try history(Tally(), [.of(Tally.Add(amount: 1))])
         let strict = Tally { _, _ throws(Rejection) in throw Rejection("tally.closed", "no more") }
-        var replay = try Replay(try Model(strict), from: start, version: 0)
+        var replay = try Replay(try CompiledDomain(strict), from: start, version: 0)
 
         let fault = #expect(throws: HistoryFault.self) { _ = try replay.take(commits[0]) }
 
@@ -159,7 +159,7 @@ struct ReplayTests {
         let commit = Commit(
             version: 1, time: Timestamp(milliseconds: 0), id: "x", types: ["tally/add"],
             action: Array(#"{"type":"tally/add","payload":{"sum":1}}"#.utf8), patch: Array("[]".utf8))
-        var replay = try Replay(try Model(Tally()), from: start, version: 0)
+        var replay = try Replay(try CompiledDomain(Tally()), from: start, version: 0)
 
         let fault = #expect(throws: HistoryFault.self) { _ = try replay.take(commit) }
 
@@ -173,7 +173,7 @@ struct ReplayTests {
         arguments: [true, false])
     func upgrade(isThere: Bool) throws {
         let (recorded, _) = try history(EarlierTally(), [])
-        let model = try Model(Tally())
+        let model = try CompiledDomain(Tally())
         let grown = try model.state(from: recorded)
         let upgrade = try #require(
             try model.upgrade(
@@ -205,14 +205,14 @@ struct ReplayTests {
 
 @Suite("Verifying a history")
 struct VerificationTests {
-    let submissions: [Submission] = [
+    let transactions: [Transaction] = [
         .of(Tally.Name(name: "a")), .of(Tally.Add(amount: 0)), .of(Tally.Add(amount: 3)), .of(Tally.Add(amount: 4)),
     ]
 
     @Test("a domain agrees with its own history")
     func agrees() throws {
-        let (start, commits) = try history(Tally(), submissions)
-        var verification = try Verification(try Model(Tally()), from: start, version: 0)
+        let (start, commits) = try history(Tally(), transactions)
+        var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
 
         for commit in commits { try verification.take(commit) }
 
@@ -221,9 +221,9 @@ struct VerificationTests {
 
     @Test("the first version that another reducer makes differently is named with its place")
     func differs() throws {
-        let (start, commits) = try history(Tally(), submissions)
+        let (start, commits) = try history(Tally(), transactions)
         let doubling = Tally { value, amount in value + 2 * amount }
-        var verification = try Verification(try Model(doubling), from: start, version: 0)
+        var verification = try Verification(try CompiledDomain(doubling), from: start, version: 0)
         // What is added in the second commit is nothing, twice or not.
         try verification.take(commits[0])
         try verification.take(commits[1])
@@ -237,8 +237,8 @@ struct VerificationTests {
 
     @Test("another patch that makes the same state is as good")
     func samestate() throws {
-        let (start, commits) = try history(Tally(), submissions)
-        var verification = try Verification(try Model(Tally()), from: start, version: 0)
+        let (start, commits) = try history(Tally(), transactions)
+        var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
         let whole = commits[0].patched(#"[{"op":"replace","path":"","value":{"names":["a"],"value":0.0}}]"#)
 
         try verification.take(whole)
@@ -254,8 +254,8 @@ struct VerificationTests {
             (#"[{"op":"add","path":"/names/0","value":"a"},{"op":"replace","path":"/value","value":1}]"#, "/value"),
         ])
     func tampered(patch: String, place: String) throws {
-        let (start, commits) = try history(Tally(), submissions)
-        var verification = try Verification(try Model(Tally()), from: start, version: 0)
+        let (start, commits) = try history(Tally(), transactions)
+        var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
 
         let fault = #expect(throws: HistoryFault.self) { try verification.take(commits[0].patched(patch)) }
 
@@ -264,8 +264,8 @@ struct VerificationTests {
 
     @Test("a snapshot that differs from what the commits make is named with its place")
     func snapshot() throws {
-        let (start, commits) = try history(Tally(), submissions)
-        var verification = try Verification(try Model(Tally()), from: start, version: 0)
+        let (start, commits) = try history(Tally(), transactions)
+        var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
         try verification.take(commits[0])
         // Without a part that is initial anyway, as an earlier build may have saved it.
         try verification.compare(saved: Array(#"{"names":["a"]}"#.utf8), after: commits[0])

@@ -10,7 +10,7 @@ extension Store where State == Sample.State {
         limits: StoreLimits = StoreLimits(), journal: (any Journal)? = nil, queues: WatchHub.Queues = .dispatch()
     ) throws -> Store {
         Store(
-            model: try Model(Sample()), limits: limits,
+            model: try CompiledDomain(Sample()), limits: limits,
             origin: Origin(state: State(), cursor: Cursor(Core<State>.epoch, 0)),
             now: { Timestamp(milliseconds: 0) }, journal: journal, queues: queues)
     }
@@ -49,7 +49,7 @@ struct StoreTests {
         let turns = Collection<Int>()
         let store = try Store.sample(journal: HookedJournal { turns.add($0.count) })
         let done = DispatchSemaphore(value: 0)
-        for _ in 0..<5 { store.enqueue(Envelope(.of(Sample.Add(amount: 1))) { _ in done.signal() }) }
+        for _ in 0..<5 { store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in done.signal() }) }
         #expect(store.waitingCount == 5)
 
         store.flush()
@@ -76,7 +76,7 @@ struct StoreTests {
                 } else {
                     group.enter()
                     store.submit(
-                        Envelope(.of(Sample.Add(amount: 1))) { outcome in
+                        PendingTransaction(.of(Sample.Add(amount: 1))) { outcome in
                             if let receipt = outcome.receipt { versions.add(receipt.version) }
                             group.leave()
                         })
@@ -119,11 +119,11 @@ struct StoreTests {
         _ = store.submitNow(.of(Sample.Add(amount: 1), key: "known"))
         isFull.withLock { $0 = true }
         let outcomes = Collection<Outcome>()
-        for submission in [
-            Submission.of(Sample.Add(amount: -9)), .of(Sample.Add(amount: 1)), .of(Sample.Add(amount: -9)),
+        for transaction in [
+            Transaction.of(Sample.Add(amount: -9)), .of(Sample.Add(amount: 1)), .of(Sample.Add(amount: -9)),
             .of(Sample.Add(amount: 1), key: "known"),
         ] {
-            store.enqueue(Envelope(submission) { outcomes.add($0) })
+            store.enqueue(PendingTransaction(transaction) { outcomes.add($0) })
         }
 
         store.drain()
@@ -145,7 +145,7 @@ struct StoreTests {
             { $0 },
             changes: { [hub = store.hub] in if $0.old != nil { events.add("published \(hub.latest.cursor.version)") } })
         defer { token.cancel() }
-        store.enqueue(Envelope(.of(Sample.Add(amount: 1))) { _ in events.add("answered") })
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in events.add("answered") })
 
         store.drain()
 
@@ -174,11 +174,11 @@ struct StoreTests {
                 leave.wait()
             })
         let outcomes = Collection<Outcome>()
-        store.submit(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
+        store.submit(PendingTransaction(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
         entered.wait()
 
-        store.submit(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
-        store.submit(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
+        store.submit(PendingTransaction(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
+        store.submit(PendingTransaction(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
         let refused = store.submitNow(.of(Sample.Add(amount: 1)))
         leave.signal()
         leave.signal()
@@ -192,11 +192,11 @@ struct StoreTests {
     func drain() throws {
         let store = try Store.sample()
         let outcomes = Collection<Outcome>()
-        for _ in 0..<3 { store.enqueue(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) }) }
+        for _ in 0..<3 { store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { outcomes.add($0) }) }
 
         store.drain()
         let later = store.submitNow(.of(Sample.Add(amount: 1)))
-        store.submit(Envelope(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
+        store.submit(PendingTransaction(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
 
         #expect(outcomes.values.compactMap { $0.receipt?.version } == [1, 2, 3])
         guard case .draining = later, case .draining? = outcomes.values.last else { Issue.record("\(later)"); return }

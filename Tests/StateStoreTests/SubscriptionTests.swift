@@ -41,7 +41,7 @@ struct SubscriptionTests {
 
         #expect(store.state.text == "initial")
         #expect(store.version == 0)
-        let types = try Model(Plain()).catalogue.types
+        let types = try CompiledDomain(Plain()).catalogue.types
         #expect(types == ["number/set", "other/set", "text/set"])
     }
 

@@ -77,14 +77,14 @@ extension Core where State == Sample.State {
         middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits()
     ) throws -> Core {
         Core(
-            model: try Model(Sample()), epoch: epoch, middleware: middleware, limits: limits,
+            model: try CompiledDomain(Sample()), epoch: epoch, middleware: middleware, limits: limits,
             state: State(), version: 0, keys: [])
     }
 
     /// Runs a turn and makes it the present.
     @discardableResult
-    mutating func run(_ submissions: [Submission], at milliseconds: Int64 = 0) -> Turn {
-        let turn = turn(submissions, at: Timestamp(milliseconds: milliseconds))
+    mutating func run(_ transactions: [Transaction], at milliseconds: Int64 = 0) -> Turn {
+        let turn = turn(transactions, at: Timestamp(milliseconds: milliseconds))
         adopt(turn)
         return turn
     }
@@ -93,16 +93,16 @@ extension Core where State == Sample.State {
     mutating func run(_ actions: any Action...) -> Turn { run(actions.map { .of($0) }) }
 
     func json(_ pointer: JSONPointer = .root) throws -> String? {
-        text(try model.place.select(state, pointer.tokens[...]))
+        text(try model.layout.select(state, pointer.tokens[...]))
     }
 }
 
-extension Submission {
-    static func of(_ actions: any Action..., form: Form = .single, key: String? = nil, body: String = "") -> Submission
+extension Transaction {
+    static func of(_ actions: any Action..., form: Form = .single, key: String? = nil, body: String = "") -> Transaction
     {
-        var submission = Submission(actions.map { Item($0) }, form: form)
-        submission.idempotency = key.map { ($0, body) }
-        return submission
+        var transaction = Transaction(actions.map { Item($0) }, form: form)
+        transaction.idempotency = key.map { ($0, body) }
+        return transaction
     }
 }
 

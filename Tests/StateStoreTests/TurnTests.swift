@@ -55,7 +55,7 @@ struct TurnTests {
 
         let turn = core.run(Sample.Both(id: 3))
 
-        #expect(turn.commits[0].touched == ["/count/value", "/items/marked"])
+        #expect(turn.commits[0].changedPointers == ["/count/value", "/items/marked"])
     }
 
     @Test("a state that JSON cannot say is not committed")
@@ -72,10 +72,10 @@ struct TurnTests {
     @Test("a dry run tells the patch and keeps nothing")
     func dryRun() throws {
         var core = try Core.sample()
-        var submission = Submission.of(Sample.Add(amount: 4), key: "k")
-        submission.purpose = .dryRun
+        var transaction = Transaction.of(Sample.Add(amount: 4), key: "k")
+        transaction.purpose = .dryRun
 
-        let turn = core.run([submission])
+        let turn = core.run([transaction])
 
         guard case .wouldCommit(isChange: true, let patch) = turn.outcomes[0] else { Issue.record("no"); return }
         #expect(text(patch) == #"[{"op":"replace","path":"/count/value","value":4}]"#)
@@ -87,10 +87,10 @@ struct TurnTests {
     func expectation() throws {
         var core = try Core.sample()
         core.run(Sample.Add(amount: 4))
-        var submission = Submission.of(Sample.Add(amount: 1))
-        submission.expectations = [.init("/count/value", .double(4.0)), .init("/count/none", .null)]
+        var transaction = Transaction.of(Sample.Add(amount: 1))
+        transaction.expectations = [.init("/count/value", .double(4.0)), .init("/count/none", .null)]
 
-        let turn = core.run([submission])
+        let turn = core.run([transaction])
 
         guard case .preconditionFailed(let failure) = turn.outcomes[0] else { Issue.record("no"); return }
         #expect(failure.pointer == "/count/none")
@@ -103,10 +103,10 @@ struct TurnTests {
         var core = try Core.sample()
         let tag = Encoded(Array(#"{"value":0}"#.utf8)).tag
         core.run(Sample.Put(id: 1, name: "elsewhere"))
-        var submission = Submission.of(Sample.Add(amount: 1))
-        submission.tagGuard = .init("/count", .tags([tag]))
+        var transaction = Transaction.of(Sample.Add(amount: 1))
+        transaction.tagGuard = .init("/count", .tags([tag]))
 
-        let turn = core.run([submission, submission])
+        let turn = core.run([transaction, transaction])
 
         #expect(turn.outcomes[0].receipt?.version == 2)
         guard case .preconditionFailed = turn.outcomes[1] else { Issue.record("no"); return }

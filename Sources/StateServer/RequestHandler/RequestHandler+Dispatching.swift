@@ -15,13 +15,13 @@ extension RequestHandler {
                 contract.response(to: request, outcomes: outcomes, latest: latest, requestID: requestID))
         }
         switch request.content {
-        case .one(let submission):
+        case .one(let transaction):
             if let wait = request.wait,
-                let reply = dispatch(request, submission, awaitingCascade: wait, exchange, requestID)
+                let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, requestID)
             {
                 return reply
             }
-            store.enqueue(Envelope(submission) { answer([$0]) })
+            store.enqueue(PendingTransaction(transaction) { answer([$0]) })
         case .lines(let lines):
             submit(lines.compactMap { line in try? line.content.get() }[...], outcomes: [], done: answer)
         }
@@ -31,7 +31,7 @@ extension RequestHandler {
     /// Dispatches, and answers when the cascade is complete or the time is up; nil where there is no room to wait, which
     /// is only a preference.
     private func dispatch(
-        _ request: DispatchRequest, _ submission: Submission, awaitingCascade wait: Wait, _ exchange: Exchange,
+        _ request: DispatchRequest, _ transaction: Transaction, awaitingCascade wait: Wait, _ exchange: Exchange,
         _ requestID: String
     ) -> Reply? {
         let id = exchange.id
@@ -40,10 +40,10 @@ extension RequestHandler {
             request: WatchedRequest(exchange, .dispatch(request, requestID: requestID)), subject: .cascade)
         guard hub.register(watch) == nil else { return nil }
         store.enqueue(
-            Envelope(submission) { [self] outcome in
+            PendingTransaction(transaction) { [self] outcome in
                 note([outcome])
                 hub.decided(id, outcome)
-            } settled: { [self] report in
+            } completed: { [self] report in
                 guard let outcome = hub.completed(id) else { return }
                 // Of a cascade that was complete long ago nothing is known any more: a replay does not say that it was empty.
                 let isOfBefore = report.causedCount == 0 && outcome.isReplay
@@ -71,20 +71,20 @@ extension RequestHandler {
         contract.response(to: request, outcomes: [outcome], cascade: cascade, latest: latest, requestID: requestID)
     }
 
-    /// Hands submissions over in portions, so that a bulk load leaves room in the mailbox for others.
+    /// Hands transactions over in portions, so that a bulk load leaves room in the mailbox for others.
     private func submit(
-        _ submissions: ArraySlice<Submission>, outcomes: [Outcome], done: @escaping @Sendable ([Outcome]) -> Void
+        _ transactions: ArraySlice<Transaction>, outcomes: [Outcome], done: @escaping @Sendable ([Outcome]) -> Void
     ) {
-        let portion = submissions.prefix(1024)
+        let portion = transactions.prefix(1024)
         guard !portion.isEmpty else { return done(outcomes) }
         let collector = OutcomeCollector(count: portion.count) { [self] results in
-            let rest = submissions.dropFirst(portion.count)
+            let rest = transactions.dropFirst(portion.count)
             guard !rest.isEmpty else { return done(outcomes + results) }
             submit(rest, outcomes: outcomes + results, done: done)
             store.flush()
         }
-        for (index, submission) in portion.enumerated() {
-            store.enqueue(Envelope(submission) { collector.set(index, $0) })
+        for (index, transaction) in portion.enumerated() {
+            store.enqueue(PendingTransaction(transaction) { collector.set(index, $0) })
         }
     }
 
@@ -124,7 +124,7 @@ extension Outcome {
     fileprivate var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
 }
 
-/// Collects the outcomes of several submissions and hands them on in order.
+/// Collects the outcomes of several transactions and hands them on in order.
 private final class OutcomeCollector: Sendable {
     private let outcomes: Mutex<(missing: Int, values: [Outcome?])>
     private let done: @Sendable ([Outcome]) -> Void

@@ -16,7 +16,7 @@ package struct ChangesFilter: Hashable, Sendable {
 
         /// Whether a commit belongs to it.
         package func holds(_ commit: Commit) -> Bool {
-            commit.types.contains(where: types.contains) || commit.touched.contains { $0.overlaps(place) }
+            commit.types.contains(where: types.contains) || commit.changedPointers.contains { $0.overlaps(place) }
         }
     }
 
@@ -31,7 +31,7 @@ package struct ChangesFilter: Hashable, Sendable {
         if let within, !within.holds(commit) { return false }
         if !types.isEmpty, !commit.types.contains(where: types.contains) { return false }
         guard let path else { return true }
-        return commit.touched.contains { $0.overlaps(path) }
+        return commit.changedPointers.contains { $0.overlaps(path) }
     }
 }
 

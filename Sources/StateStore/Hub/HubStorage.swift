@@ -69,9 +69,9 @@ struct HubStorage: Sendable {
         if !hasJournal { oldest = history.base }
         // The commits of a turn often change the same: the pointers of neighbours are looked up once.
         var last: [JSONPointer] = []
-        for commit in commits where commit.touched != last {
-            index.invalidate(touchedBy: commit.touched)
-            last = commit.touched
+        for commit in commits where commit.changedPointers != last {
+            index.invalidate(changing: commit.changedPointers)
+            last = commit.changedPointers
         }
         if !followers.isEmpty { pending += commits }
         let version = snapshot.cursor.version

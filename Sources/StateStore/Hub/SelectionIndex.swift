@@ -56,7 +56,7 @@ struct SelectionIndex: Sendable {
     func isChanged(_ selection: Selection, by commits: some Sequence<Commit>) -> Bool {
         let pointers = pointers(of: selection)
         return commits.contains { commit in
-            commit.touched.contains { touched in pointers.contains { touched.overlaps($0) } }
+            commit.changedPointers.contains { changedPointers in pointers.contains { changedPointers.overlaps($0) } }
         }
     }
 
@@ -91,7 +91,7 @@ struct SelectionIndex: Sendable {
     // MARK: Changes
 
     /// Forgets the values that a change of these pointers may have changed.
-    mutating func invalidate(touchedBy pointers: some Sequence<JSONPointer>) {
+    mutating func invalidate(changing pointers: some Sequence<JSONPointer>) {
         guard !entries.isEmpty else { return }
         var found: Set<Selection> = []
         for pointer in pointers { tree.collect(overlapping: pointer, into: &found) }

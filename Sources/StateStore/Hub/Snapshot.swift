@@ -10,7 +10,7 @@ package protocol AnySnapshot: AnyObject, Sendable {
     /// It costs what the selection holds.
     ///
     /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state always can.
-    func selected(_ selection: Selection, countMax: Int) throws -> Selected
+    func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue
 }
 
 extension AnySnapshot {
@@ -23,7 +23,7 @@ extension AnySnapshot {
         try selected(selection, countMax: .max).text.map(Encoded.init)
     }
 
-    /// The whole state as JSON, from which ``Model/state(from:)`` makes it again.
+    /// The whole state as JSON, from which ``CompiledDomain/state(from:)`` makes it again.
     ///
     /// - Throws: never for a committed state.
     package func whole() throws -> [UInt8] {
@@ -38,20 +38,21 @@ final class Snapshot<State: StateType>: AnySnapshot {
     let state: State
     let cursor: Cursor
     /// The version at which each view's sources last changed; empty for a past state, whose views are evaluated anew.
-    let stamps: ViewStamps
-    private let model: Model<State>
+    let viewVersions: ViewVersions
+    private let model: CompiledDomain<State>
 
-    init(_ state: State, of model: Model<State>, at cursor: Cursor, stamps: ViewStamps) {
+    init(_ state: State, of model: CompiledDomain<State>, at cursor: Cursor, viewVersions: ViewVersions) {
         self.state = state
         self.cursor = cursor
-        self.stamps = stamps
+        self.viewVersions = viewVersions
         self.model = model
     }
 
     var version: Version { cursor.version }
 
-    func selected(_ selection: Selection, countMax: Int) throws -> Selected {
-        try model.select(selection, in: state, stamps: stamps.isEmpty ? nil : stamps, countMax: countMax)
+    func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
+        try model.select(
+            selection, in: state, viewVersions: viewVersions.isEmpty ? nil : viewVersions, countMax: countMax)
     }
 }
 

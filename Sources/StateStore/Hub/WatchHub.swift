@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// Readers and watches are served on whatever thread they come, without waiting for a turn. Looking and parking are one
 /// step under the hub's lock: no commit slips between. The store publishes into the hub at the end of a turn, which costs
-/// what the turn's commits have touched and nothing for the watches: those are compared, and values are encoded for them,
+/// what the turn's commits have changedPointers and nothing for the watches: those are compared, and values are encoded for them,
 /// on the fan-out queue.
 package final class WatchHub: Sendable {
     let storage: Mutex<HubStorage>
@@ -105,7 +105,7 @@ package final class WatchHub: Sendable {
     static let quickCountMax = 1000
 
     /// Notes what had to be encoded; what the state keeps encoded anyway would only push that out.
-    private func keep(_ selected: Selected, _ selection: Selection, _ snapshot: any AnySnapshot) -> Reading {
+    private func keep(_ selected: SelectedValue, _ selection: Selection, _ snapshot: any AnySnapshot) -> Reading {
         let encoded = selected.text.map(Encoded.init)
         if case .encoded = selected, let encoded {
             storage.withLock {
@@ -144,7 +144,7 @@ package final class WatchHub: Sendable {
 
     /// Makes a turn's result the present.
     ///
-    /// Called by one turn at a time. It costs what the commits have touched; watches are compared later.
+    /// Called by one turn at a time. It costs what the commits have changedPointers; watches are compared later.
     func publish(_ snapshot: any AnySnapshot, _ commits: [Commit]) {
         let mustFanOut = storage.withLock { $0.publish(snapshot, commits) }
         endGeneration()

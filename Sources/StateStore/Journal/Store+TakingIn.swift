@@ -40,7 +40,7 @@ extension Store {
             let commit = try patched.take(commit)
             let next = try core.withLock { try $0.take(commit, state: model.state(from: patched.text())) }
             hub.publish(next, [commit])
-            tell(commit, from: before, to: next, Lineage(foreign: commit))
+            tell(commit, from: before, to: next, Causation(foreign: commit))
             before = next
         }
     }

@@ -57,7 +57,7 @@ final class Stage {
     private var told: Set<Int> = []
 
     init(_ setting: Setting = Setting()) throws {
-        let model = try Model(Demo())
+        let model = try CompiledDomain(Demo())
         let schedule = ManualSchedule()
         store = Store(
             model: model, limits: setting.limits,

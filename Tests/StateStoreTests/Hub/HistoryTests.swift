@@ -7,12 +7,12 @@ import Testing
 extension Commit {
     /// A commit that changes nothing by itself.
     static func sample(
-        _ version: Version, id: String? = nil, types: [String] = ["a"], touched: [JSONPointer] = ["/x"],
+        _ version: Version, id: String? = nil, types: [String] = ["a"], changedPointers: [JSONPointer] = ["/x"],
         memberIDs: [String] = [], bytes: Int = 2
     ) -> Commit {
         Commit(
             version: version, time: Timestamp(milliseconds: 0), id: id ?? "aaaaaaaaaaaaaaaa.\(version)", types: types,
-            action: Array(repeating: 0x20, count: bytes), patch: Array("[]".utf8), touched: touched,
+            action: Array(repeating: 0x20, count: bytes), patch: Array("[]".utf8), changedPointers: changedPointers,
             clientIDs: (id.map { [$0] } ?? []) + memberIDs)
     }
 }
@@ -23,7 +23,7 @@ struct HistoryTests {
         from version: Version = 0, to head: Version = 0, countMax: Int = 100, weightMax: Int = 1 << 20
     ) throws -> History {
         let core = try Core.sample()
-        let snapshot = Snapshot(core.state, of: core.model, at: Cursor(core.epoch, version), stamps: [])
+        let snapshot = Snapshot(core.state, of: core.model, at: Cursor(core.epoch, version), viewVersions: [])
         var history = History(beginningWith: snapshot, countMax: countMax, weightMax: weightMax)
         for next in version..<head { history.append(.sample(next + 1)) }
         return history
@@ -117,8 +117,8 @@ struct ChangesPageTests {
     private func page(_ query: ChangesQuery) -> ChangesPage {
         let commits: [Commit] = (query.since + 1...10).map { version in
             let type = version.isMultiple(of: 2) ? "even" : "odd"
-            let touched: [JSONPointer] = version == 9 ? [] : [JSONPointer(["x", "\(version)"])]
-            return Commit.sample(version, types: [type], touched: touched)
+            let changedPointers: [JSONPointer] = version == 9 ? [] : [JSONPointer(["x", "\(version)"])]
+            return Commit.sample(version, types: [type], changedPointers: changedPointers)
         }
         return ChangesPage(query, from: commits, latest: Self.latest)
     }

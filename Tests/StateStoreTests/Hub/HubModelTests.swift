@@ -71,11 +71,11 @@ struct HubModelTests {
                 if let page = left.page { followers[token]?.take(page) }
                 if case .latest(let latest) = left.news { followers[token]?.since = latest.version }
             }
-            let submissions = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
-                Submission.of(Sample.anything(using: &generator))
+            let transactions = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
+                Transaction.of(Sample.anything(using: &generator))
             }
-            for submission in submissions.dropLast() { store.enqueue(Envelope(submission) { _ in }) }
-            if let last = submissions.last { _ = store.submitNow(last) }
+            for transaction in transactions.dropLast() { store.enqueue(PendingTransaction(transaction) { _ in }) }
+            if let last = transactions.last { _ = store.submitNow(last) }
 
             // The hub compares its watches now and then, not after each turn.
             if Int.random(in: 0..<3, using: &generator) > 0 { queue.runAll() }

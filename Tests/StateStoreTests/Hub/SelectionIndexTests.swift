@@ -14,12 +14,12 @@ struct SelectionIndexTests {
     @Test(
         "a change finds the watched selections that overlap it",
         arguments: ["", "/counter", "/counter/value"] as [JSONPointer])
-    func touched(pointer: JSONPointer) {
+    func changedPointers(pointer: JSONPointer) {
         var index = index()
         index.insert(1, at: Self.counter)
         index.insert(2, at: .pointer("/tasks"))
 
-        index.invalidate(touchedBy: [pointer])
+        index.invalidate(changing: [pointer])
 
         #expect(index.dirty.contains(Self.counter))
         #expect(index.dirty.contains(.pointer("/tasks")) == pointer.tokens.isEmpty)
@@ -31,9 +31,9 @@ struct SelectionIndexTests {
         index.insert(1, at: .view("open"))
         index.insert(2, at: .view("all"))
 
-        index.invalidate(touchedBy: ["/tasks/ids/0"])
+        index.invalidate(changing: ["/tasks/ids/0"])
         #expect(index.beginEncoding() == [.view("open"), .view("all")])
-        index.invalidate(touchedBy: ["/counter"])
+        index.invalidate(changing: ["/counter"])
         #expect(index.beginEncoding() == [.view("all")])
     }
 
@@ -41,7 +41,7 @@ struct SelectionIndexTests {
     func order() {
         var index = index()
         index.insert(1, at: Self.counter)
-        index.invalidate(touchedBy: ["/counter"])
+        index.invalidate(changing: ["/counter"])
         _ = index.beginEncoding()
 
         #expect(index.endEncoding(Self.counter, Self.new, at: 7) == [1])
@@ -53,9 +53,9 @@ struct SelectionIndexTests {
     func changedMeanwhile() {
         var index = index()
         index.insert(1, at: Self.counter)
-        index.invalidate(touchedBy: ["/counter"])
+        index.invalidate(changing: ["/counter"])
         _ = index.beginEncoding()
-        index.invalidate(touchedBy: ["/counter"])
+        index.invalidate(changing: ["/counter"])
 
         let compared = index.endEncoding(Self.counter, Self.old, at: 1)
 
@@ -70,7 +70,7 @@ struct SelectionIndexTests {
         index.note(Self.old, for: Self.counter)
 
         #expect(index.encoded(Self.counter)?.tag == Self.old.tag)
-        index.invalidate(touchedBy: ["/counter/value"])
+        index.invalidate(changing: ["/counter/value"])
         #expect(index.encoded(Self.counter) == nil)
         #expect(index.dirty.isEmpty)
     }
@@ -96,12 +96,12 @@ struct SelectionIndexTests {
         index.insert(2, at: Self.counter)
 
         index.remove(1, at: Self.counter)
-        index.invalidate(touchedBy: ["/counter"])
+        index.invalidate(changing: ["/counter"])
         #expect(index.dirty == [Self.counter])
         index.remove(2, at: Self.counter)
 
         #expect(index.dirty.isEmpty)
-        index.invalidate(touchedBy: [.root])
+        index.invalidate(changing: [.root])
         #expect(index.dirty.isEmpty)
     }
 
