@@ -47,6 +47,13 @@ final class Connection {
         }
     }
 
+    /// Reads what has come and throws it away; nil when the connection has ended.
+    func skip() -> Int? {
+        var bytes = [UInt8](repeating: 0, count: 1 << 18)
+        let count = recv(descriptor, &bytes, bytes.count, 0)
+        return count > 0 ? count : nil
+    }
+
     /// Sends a request that has to be answered 200, and returns the answer.
     @discardableResult
     func ask(_ request: LoadRequest) throws -> (frame: AnswerFrame, body: String) {
