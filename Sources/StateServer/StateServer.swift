@@ -55,7 +55,7 @@ public struct StateServer: Service, Sendable {
         let schedule = Schedule.live()
         let store = Store(
             model: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
-            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
+            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now, queues: Schedule.hubQueues(),
             report: { logger.log($0) })
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops)

@@ -12,6 +12,27 @@ struct Schedule: Sendable {
     /// A number in a range, by chance.
     var random: @Sendable (ClosedRange<Double>) -> Double
 
+    /// The queues of the store's hub.
+    ///
+    /// A value that takes long is encoded at most half of the time: the machine's other half stays with writers, however
+    /// many stream the value and however often it changes.
+    static func hubQueues() -> WatchHub.Queues {
+        let fanOut = DispatchQueue(label: "storekeeper.fan-out")
+        let encoding = DispatchQueue(label: "storekeeper.encoding", qos: .utility)
+        return WatchHub.Queues(
+            fanOut: { fanOut.async(execute: $0) },
+            encoding: { encode in
+                encoding.async {
+                    let start = DispatchTime.now()
+                    encode()
+                    let end = DispatchTime.now()
+                    encoding.suspend()
+                    let rest = Int(end.uptimeNanoseconds - start.uptimeNanoseconds)
+                    fanOut.asyncAfter(deadline: end + .nanoseconds(rest)) { encoding.resume() }
+                }
+            })
+    }
+
     /// The machine's clock, and queues of their own.
     static func live() -> Schedule {
         // Few, so that many who ask for what takes long take turns.
