@@ -11,41 +11,41 @@ extension RequestHandler: WatchReceiver {
         let watched = delivery.watched
         switch delivery.action {
         case .answer, .answerTimedOut:
-            for group in watched.byOptions { answer(group, delivery.news) }
+            for group in watched.byOptions { answer(group, delivery.change) }
         case .startTimer(let time):
             let ids = watched.map(\.exchange.id)
             schedule.after(time) { [hub] in hub.timers(ids) }
         case .prepare(let chunk): for request in watched { prepare(request, chunk) }
-        case .send(let chunk): for group in watched.byOptions { send(chunk, delivery.news, to: group) }
+        case .send(let chunk): for group in watched.byOptions { send(chunk, delivery.change, to: group) }
         case .heartbeat(let version): for group in watched.byOptions { sendHeartbeat(version, to: group) }
         case .end: end(watched)
-        case .nothing, .look: break
+        case .nothing, .examine: break
         }
     }
 
     /// Answers requests that get the same bytes, wherever that is so.
-    private func answer(_ group: [WatchedRequest], _ news: Delivery.News) {
-        switch (group.first?.kind, news) {
+    private func answer(_ group: [WatchedRequest], _ change: Delivery.Change) {
+        switch (group.first?.kind, change) {
         case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
             Exchange.answer(group.map(\.exchange), with: closing(contract.response(to: request, reading)))
         case (.changes(let request)?, .changes(let page, _)):
             Exchange.answer(group.map(\.exchange), with: closing(contract.response(to: request, page)))
         case _:
             // A problem names its request, and who is told what is there now is told what it has asked for.
-            for request in group { answer(request, news) }
+            for request in group { answer(request, change) }
         }
     }
 
-    private func answer(_ watched: WatchedRequest, _ news: Delivery.News) {
-        if let response = response(to: watched, news) { return watched.exchange.answer(response) }
+    private func answer(_ watched: WatchedRequest, _ change: Delivery.Change) {
+        if let response = response(to: watched, change) { return watched.exchange.answer(response) }
         guard case .read(let request) = watched.kind else { return }
         schedule.read(watched.exchange.id) { [self] in watched.exchange.answer(closing(answerNow(request))) }
     }
 
     /// The answer to one request; nil where it takes long to encode.
-    private func response(to watched: WatchedRequest, _ news: Delivery.News) -> Response? {
+    private func response(to watched: WatchedRequest, _ change: Delivery.Change) -> Response? {
         let response: Response? =
-            switch (watched.kind, news) {
+            switch (watched.kind, change) {
             case (.read(let request), .value(let reading)): contract.response(to: request, reading)
             case (.read(let request), _): answerQuickly(request)
             case (.changes(let request), .changes(let page, _)): contract.response(to: request, page)
@@ -67,10 +67,10 @@ extension RequestHandler: WatchReceiver {
             return nil
         }
         guard delivery.action != .end, let watched = delivery.watched.first else { return Response(status: .ok) }
-        if let response = response(to: watched, delivery.news) { return response }
+        if let response = response(to: watched, delivery.change) { return response }
         guard case .read(let request) = watched.kind else { return respond(.ourFault, "r\(exchange.id)") }
         if case .stopping = expiry { return closing(answerNow(request)) }
-        answer(watched, delivery.news)
+        answer(watched, delivery.change)
         return nil
     }
 }

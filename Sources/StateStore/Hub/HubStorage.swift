@@ -1,45 +1,27 @@
 internal import StateJSON
 
-/// What the store has published, what came before it, and every watch.
+/// The published snapshot, the history before it, and every watch.
 ///
-/// Pure: ``WatchHub`` guards it.
+/// The storage has no lock, clock or queue; ``WatchHub`` guards it with its mutex.
 struct HubStorage: Sendable {
-    /// The one published present.
+    /// The published snapshot.
     private(set) var latest: any AnySnapshot
     private(set) var history: History
-    /// The oldest version that can be followed from, memory and journal together.
+    /// The oldest version that a client can follow from, in memory or in the journal.
     private(set) var oldest: Version
     private var index: SelectionIndex
     private var followers: [FollowerKey: Set<Watch.ID>] = [:]
     private var versions = VersionIndex()
     private var watches: [Watch.ID: Watch] = [:]
     private var countByClient: [String: Int] = [:]
-    /// Commits that followers have not been compared with.
+    /// The commits that the next pass compares with the followers.
     private var pending: [Commit] = []
-    /// The version up to which watches have been compared with what is published.
+    /// The version up to which the hub has compared the watches, except with selections that are being encoded.
     private var comparedVersion: Version
     private var isFanOutDue = false
     private let limits: WatchLimits
-    /// Whether commits older than those in memory can be read from a journal.
+    /// Whether a journal has commits older than those in memory.
     private let hasJournal: Bool
-
-    /// What followers have in common that wait together, whatever their position.
-    struct FollowerKey: Hashable {
-        let filter: ChangesFilter
-        let limit: Int
-        let weightMax: Int
-    }
-
-    /// What streams have in common that are sent the same commits.
-    struct Follower: Hashable {
-        let key: FollowerKey
-        let position: Version
-        let isSlow: Bool
-
-        var query: ChangesQuery {
-            ChangesQuery(since: position, limit: key.limit, weightMax: key.weightMax, filter: key.filter)
-        }
-    }
 
     init(
         latest: any AnySnapshot, catalogue: Catalogue, history: History, limits: WatchLimits, journalOldest: Version?
@@ -57,17 +39,17 @@ struct HubStorage: Sendable {
     var streamsCount: Int { watches.values.count(where: \.isStream) }
     var watchIDs: [Watch.ID] { watches.keys.sorted() }
 
-    // MARK: The present
+    // MARK: The published snapshot
 
-    /// Makes a turn's result the present.
+    /// Publishes a turn's snapshot and commits.
     ///
-    /// - Returns: whether watches have to be compared with it, and nobody has been asked to do so yet.
+    /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
     mutating func publish(_ snapshot: any AnySnapshot, _ commits: [Commit]) -> Bool {
         latest = snapshot
         for commit in commits { history.append(commit) }
         history.note(snapshot)
         if !hasJournal { oldest = history.base }
-        // The commits of a turn often change the same: the pointers of neighbours are looked up once.
+        // Consecutive commits of a turn often change the same pointers, which then are invalidated once.
         var last: [JSONPointer] = []
         for commit in commits where commit.changedPointers != last {
             index.invalidate(changing: commit.changedPointers)
@@ -84,13 +66,13 @@ struct HubStorage: Sendable {
 
     mutating func journalBegins(at version: Version) { oldest = max(oldest, version) }
 
-    /// The current encoding of a selection, where it is known.
+    /// The cached encoding of a selection in the published snapshot; nil where there is none.
     func encoded(_ selection: Selection) -> Encoded? { index.encoded(selection) }
 
-    /// Notes an encoding of the present.
+    /// Caches an encoding of a selection in the published snapshot.
     mutating func note(_ encoded: Encoded, for selection: Selection) { index.note(encoded, for: selection) }
 
-    /// The commits after a position.
+    /// The commits after a version that pass a filter, as far as they are in memory.
     func following(_ query: ChangesQuery) -> Following {
         let latest = latest.cursor
         guard query.since <= latest.version else { return .aboveLatest(latest) }
@@ -102,7 +84,7 @@ struct HubStorage: Sendable {
 
     // MARK: Registration
 
-    /// Counts a watch in, or says why there is no room for it.
+    /// Registers a watch, or returns the limit that it would exceed.
     mutating func register(_ watch: Watch) -> WatchRefusal? {
         guard watches.count < limits.watchesMax else { return .all }
         guard countByClient[watch.client, default: 0] < limits.watchesPerClientMax else { return .client }
@@ -111,16 +93,16 @@ struct HubStorage: Sendable {
         return nil
     }
 
-    /// Registers, files and parks a watch that has looked at everything up to its position.
-    mutating func admit(_ watch: Watch) -> Watching {
+    /// Registers a watch that has examined everything up to its examined version, and parks it.
+    mutating func registerAndPark(_ watch: Watch) -> Watching {
         if let refusal = register(watch) { return .refused(refusal) }
-        file(watch.id)
-        _ = park(watch.id, lookedAt: watch.position)
+        addToIndex(watch.id)
+        _ = park(watch.id, examined: watch.examinedVersion)
         return .parked
     }
 
-    /// Files a watch under what it looks at.
-    mutating func file(_ id: Watch.ID) {
+    /// Adds a registered watch to the index of its subject.
+    mutating func addToIndex(_ id: Watch.ID) {
         guard let subject = watches[id]?.subject else { return }
         switch subject {
         case .value(let selection, _): index.insert(id, at: selection)
@@ -131,15 +113,15 @@ struct HubStorage: Sendable {
         }
     }
 
-    /// Parks a filed watch.
+    /// Parks a watch that is in an index.
     ///
-    /// - Parameter version: of what the watch has looked at; nil where the look is still to come.
-    /// - Returns: whether watches have to be compared, and nobody has been asked to do so yet.
-    mutating func park(_ id: Watch.ID, lookedAt version: Version?) -> Bool {
+    /// - Parameter version: the version that the watch has examined; nil where it has examined none.
+    /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
+    mutating func park(_ id: Watch.ID, examined version: Version?) -> Bool {
         guard let slot = watches.index(forKey: id) else { return false }
-        watches.values[slot].parks(lookedAt: version)
+        watches.values[slot].parks(examined: version)
         guard case .value(let selection, _) = watches.values[slot].subject else { return false }
-        // What has been published since the look may concern it.
+        // A commit after the examined version may have changed the selection.
         if let version, let since = history.commits(after: version), !index.isChanged(selection, by: since) {
             return false
         }
@@ -152,7 +134,7 @@ struct HubStorage: Sendable {
         return !isFanOutDue
     }
 
-    /// Takes a watch out for good.
+    /// Unregisters a watch and removes it from the index of its subject.
     mutating func remove(_ id: Watch.ID) {
         guard let watch = watches.removeValue(forKey: id) else { return }
         if let count = countByClient[watch.client], count > 1 {
@@ -173,95 +155,57 @@ struct HubStorage: Sendable {
 
     // MARK: Events
 
-    /// What an event asks for.
-    struct Change {
+    /// The action that a watch's event has returned, with the receiver and the request of the watch.
+    struct Update {
         let action: Watch.Action
         let receiver: any WatchReceiver
         let request: any AnyObject & Sendable
     }
 
-    /// Lets an event happen to a watch; a watch that is done is taken out.
+    /// Applies an event to a watch, and unregisters a watch that is done.
     ///
-    /// - Returns: what has to be done, or nil where there is no watch with this ID.
-    mutating func change(_ id: Watch.ID, _ event: (inout Watch) -> Watch.Action) -> Change? {
+    /// - Returns: the action of the watch; nil where there is no watch with this ID.
+    mutating func update(_ id: Watch.ID, _ event: (inout Watch) -> Watch.Action) -> Update? {
         guard let slot = watches.index(forKey: id) else { return nil }
         let action = event(&watches.values[slot])
-        let change = Change(
+        let update = Update(
             action: action, receiver: watches.values[slot].receiver, request: watches.values[slot].request)
         if watches.values[slot].state == .done { remove(id) }
-        return change
+        return update
     }
 
     func watch(_ id: Watch.ID) -> Watch? { watches[id] }
 
-    func position(of id: Watch.ID) -> Version? { watches.index(forKey: id).flatMap { watches.values[$0].position } }
+    func examinedVersion(of id: Watch.ID) -> Version? {
+        watches.index(forKey: id).flatMap { watches.values[$0].examinedVersion }
+    }
 
-    /// Notes that the watches of a selection are behind, if all of them are just being sent something.
+    /// Marks the watches of a selection as behind a version, if none of them is parked.
     ///
-    /// - Returns: false where a watch waits for the value.
+    /// - Returns: false, without a change, where a parked watch waits for the value.
     mutating func noteBehind(_ selection: Selection, _ version: Version, at now: Instant) -> Bool {
         let ids = index.watches(at: selection)
         let isAnyParked = ids.contains { id in
             watches.index(forKey: id).map { watches.values[$0].state == .parked } ?? false
         }
         guard !isAnyParked else { return false }
-        for id in ids { _ = change(id) { $0.published(version, at: now) } }
+        for id in ids { _ = update(id) { $0.published(version, at: now) } }
         _ = index.endEncoding(selection, nil, at: version)
         return true
     }
 
-    /// The version up to which everything that concerns a watch has been compared with it, or nil without such a watch.
+    /// The version up to which the hub has compared a watch with everything that concerns it.
+    ///
+    /// - Returns: 0 where the value of its selection is being encoded; nil where there is no such watch.
     func comparedVersion(of id: Watch.ID) -> Version? {
         guard let subject = watches[id]?.subject else { return nil }
         if case .value(let selection, _) = subject, index.isPending(selection) { return 0 }
         return comparedVersion
     }
 
-    /// What there is for a watch whose wait ends now.
-    func newest(of id: Watch.ID) -> Delivery.News {
-        guard let watch = watches[id] else { return .latest(latest.cursor) }
-        switch watch.subject {
-        case .value, .version: return .latest(latest.cursor)
-        case .cascade: return .outcome(watch.outcome)
-        case .changes: return watch.follower.map(newest) ?? .latest(latest.cursor)
-        }
-    }
-
-    /// The commits that a follower has not seen.
-    func newest(_ follower: Follower) -> Delivery.News {
-        guard case .page(let page) = following(follower.query) else { return .latest(latest.cursor) }
-        return .changes(page, since: follower.position)
-    }
-
-    /// Streams at one position look at the commits after it: they are sent, read elsewhere, or waited for.
-    mutating func look(_ ids: [Watch.ID], _ follower: Follower, at now: Instant) -> DeliveryBatch {
-        let found = following(follower.query)
-        let news: Delivery.News =
-            if case .page(let page) = found { .changes(page, since: follower.position) } else { .latest(latest.cursor) }
-        var batch = DeliveryBatch(news)
-        let latest = latest.cursor.version
-        for id in ids {
-            batch.add(
-                change(id) { watch in
-                    switch found {
-                    // One that is only catching up is given the time that it needs.
-                    case .page(let page) where page.isMore && follower.isSlow: return watch.prepares(.reset(.slow))
-                    case .page(let page): return watch.found(page.next, hasMore: page.isMore, at: now)
-                    case .nothing:
-                        watch.parks(lookedAt: latest)
-                        return .nothing
-                    case .inJournal: return watch.prepares(follower.isSlow ? .reset(.slow) : watch.chunk)
-                    case .expired: return watch.prepares(.reset(follower.isSlow ? .slow : .expired))
-                    case .aboveLatest: return watch.prepares(.reset(.lost))
-                    }
-                })
-        }
-        return batch
-    }
-
     // MARK: The fan-out
 
-    /// What has been published since the last pass.
+    /// What a pass compares: the commits since the last pass, and the watches that they may concern.
     struct Pass {
         let snapshot: any AnySnapshot
         let commits: [Commit]
@@ -270,7 +214,7 @@ struct HubStorage: Sendable {
         let reached: [Watch.ID]
     }
 
-    /// Begins to compare the watches with what is published.
+    /// Begins a pass over everything that was published since the last one.
     mutating func beginPass() -> Pass {
         isFanOutDue = false
         let pass = Pass(
@@ -281,7 +225,7 @@ struct HubStorage: Sendable {
         return pass
     }
 
-    /// Notes that a pass has compared everything but the selections that are still being encoded.
+    /// Ends a pass, which has compared everything but the selections that are still being encoded.
     mutating func endPass(_ version: Version) {
         comparedVersion = max(comparedVersion, version)
     }
@@ -291,26 +235,4 @@ struct HubStorage: Sendable {
     mutating func endEncoding(_ selection: Selection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
         index.endEncoding(selection, encoded, at: version)
     }
-}
-
-/// How many watches there may be.
-package struct WatchLimits: Sendable {
-    /// In all.
-    package var watchesMax: Int
-    /// Of one client's address.
-    package var watchesPerClientMax: Int
-
-    /// Makes limits.
-    package init(watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000) {
-        self.watchesMax = watchesMax
-        self.watchesPerClientMax = watchesPerClientMax
-    }
-}
-
-/// Why a watch was not taken in.
-package enum WatchRefusal: Sendable {
-    /// There are as many watches as the store allows.
-    case all
-    /// There are as many watches of this client as its share allows.
-    case client
 }

@@ -1,14 +1,14 @@
 internal import StateJSON
 
-/// Which watches look at which selection, and the encodings that are known to be current.
+/// The watches of each selection, and the cached encodings of selections.
 ///
-/// A commit finds the selections that overlap what it has changed; the others cost it nothing.
+/// A commit costs the selections that overlap its changed pointers, however many others there are.
 struct SelectionIndex: Sendable {
     private struct Entry {
-        /// The value now, where it has been encoded since it last changed.
+        /// The current value; nil where it has not been encoded since it last changed.
         var encoded: Encoded?
         var watches: Set<Watch.ID> = []
-        /// The version of the newest value that the watches have been compared with.
+        /// The version of the newest value that was compared with the watches.
         var comparedVersion: Version = 0
     }
 
@@ -21,7 +21,7 @@ struct SelectionIndex: Sendable {
     private var encoding: Set<Selection> = []
     private var idleBytes = 0
     private var idleCount = 0
-    /// Encodings that no watch looks at are kept up to here, then dropped together.
+    /// The limits of the cached encodings of unwatched selections; at a limit the index drops all of them.
     private let idleBytesMax = 32 << 20
     private let idleCountMax = 4096
 
@@ -36,10 +36,10 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// The current value, where it is known.
+    /// The cached current value of a selection; nil where there is none.
     func encoded(_ selection: Selection) -> Encoded? { entries[selection]?.encoded }
 
-    /// Notes the current value.
+    /// Caches the current value of a selection.
     mutating func note(_ encoded: Encoded, for selection: Selection) {
         if idleCount >= idleCountMax || idleBytes + encoded.bytes.count > idleBytesMax { dropIdle() }
         withEntry(selection) { $0.encoded = encoded }
@@ -90,7 +90,7 @@ struct SelectionIndex: Sendable {
 
     // MARK: Changes
 
-    /// Forgets the values that a change of these pointers may have changed.
+    /// Drops the cached values that a change of these pointers may have changed, and marks watched ones as dirty.
     mutating func invalidate(changing pointers: some Sequence<JSONPointer>) {
         guard !entries.isEmpty else { return }
         var found: Set<Selection> = []
@@ -106,10 +106,10 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// Has a watched selection compared again.
+    /// Makes the next pass compare a watched selection.
     mutating func markDirty(_ selection: Selection) { dirty.insert(selection) }
 
-    /// Takes the dirty selections, to encode them.
+    /// Returns the dirty selections, and marks them as being encoded.
     mutating func beginEncoding() -> Set<Selection> {
         let taken = dirty
         dirty = []
@@ -117,20 +117,20 @@ struct SelectionIndex: Sendable {
         return taken
     }
 
-    /// Notes the value of a selection, encoded from the state at a version.
+    /// Takes the value of a selection, encoded from the state at a version.
     ///
-    /// - Returns: the watches to compare with it; none where they have been compared with a newer one.
+    /// - Returns: the watches to compare with the value; none where they were compared with a newer one.
     mutating func endEncoding(_ selection: Selection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
         encoding.remove(selection)
         guard let index = entries.index(forKey: selection), entries.values[index].comparedVersion <= version else {
             return []
         }
         entries.values[index].comparedVersion = version
-        // A value that may have changed meanwhile is dirty again and is not current.
+        // A commit during the encoding has marked the selection as dirty: the value is not current, so it is not cached.
         if !dirty.contains(selection) { entries.values[index].encoded = encoded }
         return Array(entries.values[index].watches)
     }
 
-    /// Whether the newest value of a selection has not been compared with its watches yet.
+    /// Whether the newest value of a selection is still to be compared with its watches.
     func isPending(_ selection: Selection) -> Bool { dirty.contains(selection) || encoding.contains(selection) }
 }
