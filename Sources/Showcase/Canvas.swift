@@ -1,14 +1,14 @@
 package import StateStore
 
-/// Blocks with objects on them, normalised: one object among 100,000 is changed at the cost of one.
+/// Blocks with objects on them, normalised: a change of one object costs O(log n) in the number of objects.
 ///
-/// An object names its block. Which objects a block has stands in a chain, from the newest to the oldest: adding and
-/// removing an object is O(log n), and removing a block costs the number of its objects.
+/// An object names its block. The objects of a block form a chain, from the newest to the oldest. Adding or
+/// removing an object is O(log n), and removing a block with k objects is O(k log n).
 package struct Canvas: Domain {
     package struct State: StateType {
         var blocks = EntityTable<Int, Block>()
         var objects = EntityTable<Int, Object>()
-        /// For each object its neighbours on the same block.
+        /// The neighbours of each object on its block, by the object's ID.
         var neighbours = EntityTable<Int, Neighbours>()
         package init() {}
     }
@@ -23,7 +23,7 @@ package struct Canvas: Domain {
 
     struct Block: Codable, Equatable {
         var frame: Frame
-        /// The object that was added last of those that are still there.
+        /// The newest object of the block; nil for a block without objects.
         var newest: Int?
     }
 
@@ -33,7 +33,7 @@ package struct Canvas: Domain {
         var label: String?
     }
 
-    /// The objects that were added to the same block next before and next after.
+    /// The neighbours of an object in the chain of its block.
     struct Neighbours: Codable, Equatable {
         var older: Int?
         var newer: Int?
@@ -48,7 +48,7 @@ package struct Canvas: Domain {
         func validate() throws(Rejection) { try frame.check("/frame") }
     }
 
-    /// Moves a block to a place.
+    /// Moves a block to a point.
     struct MoveBlock: ValidatedAction {
         static let type = "canvas/moveBlock"
         var id: Int
@@ -101,7 +101,7 @@ package struct Canvas: Domain {
         }
     }
 
-    /// Moves an object to a place.
+    /// Moves an object to a point.
     struct MoveObject: ValidatedAction {
         static let type = "canvas/moveObject"
         var id: Int
@@ -117,7 +117,7 @@ package struct Canvas: Domain {
         var id: Int
     }
 
-    /// How much there is.
+    /// The numbers of blocks and objects.
     struct Summary: Codable, Equatable {
         var blocks: Int
         var objects: Int

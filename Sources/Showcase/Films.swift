@@ -13,32 +13,32 @@ package struct Film: Codable, Equatable, Sendable {
     }
 }
 
-/// Films from somewhere else: an action begins to load them, and an effect comes back with what it found.
+/// Films from another server: an action starts to load them, and an effect dispatches the result.
 package struct Films: Domain {
-    /// The films of the last load that succeeded stay while others are loaded, and when that fails.
+    /// During a load, and after a failed one, the state keeps the films of the last successful load.
     package struct State: StateType, Codable {
         var phase = Phase.idle
         var films: [Film] = []
-        /// Why it failed, when it has.
+        /// The reason of the last load's failure; nil where it has not failed.
         var reason: String?
         package init() {}
     }
 
     package enum Phase: String, Codable, Sendable, CaseIterable { case idle, loading, finished, failed }
 
-    /// Why there are no films: one sentence for everybody, without anything that was answered.
+    /// The reason why there are no films: a sentence for every client, which quotes nothing of the other server's answer.
     package struct Unavailable: Error {
         package let sentence: String
 
         package init(_ sentence: String) { self.sentence = sentence }
     }
 
-    /// Where films come from.
+    /// Fetches the films.
     ///
-    /// Only the sentence of an ``Unavailable`` is told to anybody; of other errors only the type.
+    /// Clients read the sentence of an ``Unavailable``, and only the type of any other error.
     package typealias Fetch = @Sendable () async throws -> [Film]
 
-    /// Loads the films; a load that is under way is given up for this one.
+    /// Loads the films; the store cancels a load that is under way.
     struct Load: Action {
         static let type = "films/load"
     }
@@ -78,14 +78,14 @@ package struct Films: Domain {
         }
     }
 
-    /// Gives up the load that is under way.
+    /// Cancels the load that is under way.
     struct Cancel: Action {
         static let type = "films/cancel"
     }
 
     private let fetch: Fetch
 
-    /// Films that `fetch` brings; by default it says that nobody knows from where.
+    /// Makes a domain that loads with `fetch`; by default each load fails because no address is configured.
     package init(fetch: @escaping Fetch = { throw Unavailable("no films address is configured") }) {
         self.fetch = fetch
     }
@@ -125,14 +125,14 @@ package struct Films: Domain {
         CancelEffect(on: Cancel.self, id: "load")
     }
 
-    /// The action that a fetch comes back as.
+    /// The action for the result of a fetch.
     private static func outcome(of fetch: Fetch) async -> any Action {
         do {
             return Set(films: try await fetch())
         } catch let error as Unavailable {
             return Fail(reason: error.sentence)
         } catch {
-            // What else the error says may be quoted from an answer.
+            // The error's description may quote the other server's answer.
             return Fail(reason: "the films could not be fetched: \(type(of: error))")
         }
     }

@@ -1,6 +1,6 @@
 package import StateStore
 
-/// Where the user is: a stack of segments, and how it came from the stack before.
+/// The route of the user: a stack of segments, and the transition from the route before.
 ///
 /// The transition is data, so that a client turns it into pops and pushes of its own screens without comparing routes.
 package struct Navigation: Domain {
@@ -10,17 +10,17 @@ package struct Navigation: Domain {
         package init() {}
     }
 
-    /// The way from one route to the next: after the common prefix, what was left and then what was entered.
+    /// The difference between two routes: after their common prefix, the popped and then the pushed segments.
     struct Transition: Codable, Equatable {
         /// How many segments both routes begin with.
         var kept = 0
-        /// The segments that were left, the deepest last.
+        /// The segments that the new route does not have, the deepest last.
         var popped: [String] = []
-        /// The segments that were entered, the deepest last.
+        /// The segments that only the new route has, the deepest last.
         var pushed: [String] = []
     }
 
-    /// Goes to a route, wherever it is.
+    /// Replaces the route.
     struct Set: ValidatedAction {
         static let type = "navigation/set"
         var route: [String]
@@ -76,7 +76,7 @@ private let segmentBytesMax = 200
 
 extension Navigation.State {
     fileprivate mutating func go(to next: [String]) {
-        // By bytes, as JSON has it: Swift takes two spellings of one accented letter for the same string.
+        // The comparison is by bytes, as in JSON: Swift takes two spellings of one accented letter for one string.
         let kept = zip(route, next).prefix { $0.utf8.elementsEqual($1.utf8) }.count
         transition = .init(kept: kept, popped: Array(route.dropFirst(kept)), pushed: Array(next.dropFirst(kept)))
         route = next

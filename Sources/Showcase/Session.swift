@@ -1,8 +1,8 @@
 package import StateStore
 
-/// Who is logged in, as a state machine: an action that makes no sense in the present phase is rejected.
+/// The logged-in user, as a state machine: it rejects an action that does not fit the current phase.
 ///
-/// Passwords and tokens have no place in it: every client can read the state.
+/// The state must not hold passwords or tokens, because every client can read it.
 package struct Session: Domain {
     package enum State: StateType, Equatable {
         case loggedOut
@@ -22,7 +22,7 @@ package struct Session: Domain {
         func validate() throws(Rejection) { try Session.check(user, "user", bytesMax: userBytesMax) }
     }
 
-    /// Says that the user who logs in is in; `tokenID` is the ID of the token, never the token.
+    /// Completes the login; `tokenID` is the ID of the token, never the token.
     struct Succeed: ValidatedAction {
         static let type = "session/succeed"
         var tokenID: String?
@@ -32,7 +32,7 @@ package struct Session: Domain {
         }
     }
 
-    /// Says that the user who logs in is not let in, and why.
+    /// Fails the login, with a reason.
     struct Fail: ValidatedAction {
         static let type = "session/fail"
         var reason: String
@@ -40,7 +40,7 @@ package struct Session: Domain {
         func validate() throws(Rejection) { try Session.check(reason, "reason", bytesMax: reasonBytesMax) }
     }
 
-    /// Ends the session, also one that is only beginning or has failed.
+    /// Ends the session, in every phase but logged out.
     struct Logout: Action {
         static let type = "session/logout"
     }
@@ -83,7 +83,7 @@ private let userBytesMax = 200
 private let reasonBytesMax = 1000
 
 extension Session.State {
-    /// What no case holds: a name for each case.
+    /// The names of the cases, for the JSON.
     fileprivate enum Phase: String, Codable, CaseIterable {
         case loggedOut, loggingIn, loggedIn, failed
     }
@@ -102,7 +102,7 @@ extension Session.State {
     }
 }
 
-/// One flat object, such as `{"phase":"failed","user":"ada","reason":"no such user"}`.
+/// The JSON is one flat object, such as `{"phase":"failed","user":"ada","reason":"no such user"}`.
 extension Session.State: Codable {
     private enum Key: String, CodingKey { case phase, user, since, reason }
 

@@ -1,11 +1,11 @@
 package import StateStore
 
-/// What a view needs to know to show the count, and nothing else of the state.
+/// The facet of the state that a view of the count reads.
 protocol KnowsTheCount {
     var counterValue: Int { get }
 }
 
-/// All the example domains as one.
+/// All example domains, each as a slice.
 package struct Showcase: Domain {
     package struct State: StateType {
         var counter = Counter.State()
@@ -19,7 +19,7 @@ package struct Showcase: Domain {
 
     private let films: Films
 
-    /// All of them; `fetchFilms` is where the films come from.
+    /// Makes all example domains; `fetchFilms` fetches the films.
     package init(fetchFilms: Films.Fetch? = nil) {
         films = fetchFilms.map { Films(fetch: $0) } ?? Films()
     }

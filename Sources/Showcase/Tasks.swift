@@ -1,6 +1,6 @@
 package import StateStore
 
-/// A task list, normalised: each task stands once, by ID; the order and the favourites are lists of IDs.
+/// A task list, normalised: a table of the tasks by ID, and lists of IDs for the order and the favourites.
 package struct Tasks: Domain {
     package struct State: StateType {
         var tasks = EntityTable<Int, Task>()

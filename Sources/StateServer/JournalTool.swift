@@ -92,7 +92,7 @@ public struct JournalTool: Sendable {
         } catch let fault as JSONFault {
             throw RecordingFault(line: 1, "the state does not fit the domain: at \(fault.pointer) \(fault.detail)")
         }
-        try draft.begin(follower.text(), version: header.version)
+        try draft.begin(follower.bytes(), version: header.version)
         while let line = try nextLine() {
             let recorded = try reader.take(line)
             let commit: Commit
@@ -104,7 +104,7 @@ public struct JournalTool: Sendable {
             try draft.append(commit)
         }
         try reader.end()
-        try draft.finish(follower.text(), version: follower.version)
+        try draft.finish(follower.bytes(), version: follower.version)
         return Span(epoch: draft.epoch.text, start: header.version, end: follower.version)
     }
 

@@ -48,14 +48,15 @@ public struct StateServer: Service, Sendable {
             ? nil
             : try SQLiteJournal(
                 directory: data, retention: settings.retention, report: { logger.log($0) },
-                initial: { try model.text(of: model.initial) })
+                initial: { try model.bytes(of: model.initial) })
         let (origin, oldest) = try Self.origin(model, journal, logger, .now())
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let schedule = Schedule.live()
         let store = Store(
-            model: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
-            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now, queues: Schedule.hubQueues(),
+            domain: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
+            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
+            queues: Schedule.hubQueues(),
             report: { logger.log($0) })
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops)

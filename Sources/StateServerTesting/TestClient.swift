@@ -10,7 +10,7 @@ public import StateStore
     internal import FoundationNetworking
 #endif
 
-/// A client of a server under test, with the same calls whether there is a socket between them or not.
+/// A client of a server under test, with the same calls in process and over a socket.
 ///
 /// ```swift
 /// let client = try TestClient(of: Inventory())
@@ -18,10 +18,10 @@ public import StateStore
 /// #expect(try await client.get("/v1/state/stock/tea").body == #"{"count":3}"#)
 /// ```
 ///
-/// What a test says to a server in its own process it can say to one that runs elsewhere: ``init(of:settings:)`` and
-/// ``init(at:)`` make the same client.
+/// A test can make the same calls to a server in its own process and to another one: ``init(of:settings:)`` and
+/// ``init(at:)`` make the same type of client.
 public struct TestClient: Sendable {
-    /// An answer.
+    /// The response to a request.
     public struct Answer: Sendable {
         /// The status code.
         public var status: Int
@@ -30,9 +30,9 @@ public struct TestClient: Sendable {
         /// The body as text.
         public var body: String
 
-        /// The content of the body.
+        /// The body as a JSON value.
         ///
-        /// - Throws: ``TestClientFault`` when it is not JSON.
+        /// - Throws: ``TestClientFault`` when the body is not JSON.
         public func json() throws -> JSONValue {
             do {
                 return try JSON.decode(from: Array(body.utf8))
@@ -49,9 +49,9 @@ public struct TestClient: Sendable {
 
     private let transport: Transport
 
-    /// A client of a server of its own, in this process and without a socket.
+    /// Makes a client with a server of its own, in this process and without a socket.
     ///
-    /// The state is kept in memory unless the settings name a directory.
+    /// The server keeps its state in memory unless the settings name a directory.
     ///
     /// - Throws: what ``StateServer/StateServer`` throws.
     public init<D: Domain>(of domain: D, settings: Settings? = nil) throws {
@@ -60,12 +60,12 @@ public struct TestClient: Sendable {
         self.init(try StateServer(domain, settings: settings ?? inMemory, logger: Logger(label: "test")))
     }
 
-    /// A client of a server in this process, without a socket.
+    /// Makes a client of a server in this process, without a socket.
     public init(_ server: StateServer) {
         transport = .inProcess(server.inProcessTransport)
     }
 
-    /// A client of a server that listens, such as `http://127.0.0.1:8080`.
+    /// Makes a client of a listening server, by its base URL, such as `http://127.0.0.1:8080`.
     public init(at base: String) {
         transport = .live(base)
     }
@@ -85,14 +85,14 @@ public struct TestClient: Sendable {
         }
     }
 
-    /// Reads.
+    /// Sends a GET request.
     public func get(_ target: String, fields: [String: String] = [:]) async throws -> Answer {
         try await send("GET", target, fields: fields)
     }
 
     /// Dispatches actions and expects their commit.
     ///
-    /// - Throws: ``TestClientFault`` when the answer is none of success.
+    /// - Throws: ``TestClientFault`` when the status is not a success.
     @discardableResult
     public func dispatch(_ actions: String, fields: [String: String] = [:]) async throws -> Answer {
         let answer = try await send("POST", "/v1/actions", body: actions, fields: fields)
@@ -102,9 +102,9 @@ public struct TestClient: Sendable {
         return answer
     }
 
-    /// Waits until a part of the state has other content than an answer from before told, and returns it.
+    /// Waits until a part of the state has other content than an earlier answer, and returns the new answer.
     ///
-    /// - Throws: ``TestClientFault`` when it has not changed in time, or the answer had no `ETag`.
+    /// - Throws: ``TestClientFault`` when the content has not changed in time, or the earlier answer has no `ETag`.
     public func next(_ target: String, after answer: Answer, within seconds: Int = 25) async throws -> Answer {
         guard let tag = answer.fields["etag"] else { throw TestClientFault("the answer from before has no ETag") }
         let mark = target.contains("?") ? "&" : "?"
@@ -155,7 +155,7 @@ public struct TestClient: Sendable {
     }
 }
 
-/// A test's server has not done what the test relies on.
+/// The error of a server under test that does not answer as the client relies on.
 public struct TestClientFault: Error, CustomStringConvertible {
     /// What happened, and what was expected.
     public let description: String

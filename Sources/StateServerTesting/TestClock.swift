@@ -1,16 +1,16 @@
 internal import Synchronization
 
-/// A clock that stands still until it is told to go on: for effects that wait, time out or try again.
+/// A clock that only a test advances, for effects that wait, time out or try again.
 ///
 /// Give it to the domain in place of a `ContinuousClock`.
 public final class TestClock: Clock, Sendable {
-    /// A time since the clock was made.
+    /// An instant, counted from the making of the clock.
     public struct Instant: InstantProtocol {
         let offset: Duration
 
         /// The instant that much later.
         public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
-        /// How far away another instant is.
+        /// The duration to another instant, negative to an earlier one.
         public func duration(to other: Instant) -> Duration { other.offset - offset }
         /// Earlier first.
         public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
@@ -29,16 +29,16 @@ public final class TestClock: Clock, Sendable {
     /// Makes a clock.
     public init() {}
 
-    /// What it shows.
+    /// The current instant, which only ``advance(by:whenSleeping:)`` changes.
     public var now: Instant { state.withLock { $0.now } }
-    /// It has no smallest step.
+    /// Zero: the clock has no smallest step.
     public var minimumResolution: Duration { .zero }
-    /// How many sleep on it.
+    /// How many tasks sleep on the clock.
     public var sleepersCount: Int { state.withLock { $0.sleepers.count } }
 
-    /// Sleeps until the clock has been moved to a deadline.
+    /// Sleeps until a test has advanced the clock to a deadline.
     ///
-    /// - Throws: `CancellationError`.
+    /// - Throws: `CancellationError` when the task is cancelled.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         let number = state.withLock { state in
             state.next += 1
@@ -63,10 +63,10 @@ public final class TestClock: Clock, Sendable {
         }
     }
 
-    /// Moves the clock on and wakes those whose time has come, earliest first.
+    /// Advances the clock and resumes the sleeping tasks whose deadline has come, earliest first.
     ///
-    /// - Parameter sleepers: how many have to sleep before it is moved: an effect that has only just been started may not
-    ///   have come so far.
+    /// - Parameter sleepers: how many tasks have to sleep before the clock advances, because an effect that has just
+    ///   been started may not sleep yet.
     public func advance(by duration: Duration, whenSleeping sleepers: Int = 0) async {
         while sleepersCount < sleepers { await Task.yield() }
         let woken = state.withLock { state in

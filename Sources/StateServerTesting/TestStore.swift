@@ -2,7 +2,7 @@ internal import StateJSON
 public import StateStore
 internal import Synchronization
 
-/// A store for tests that states what each action changes, and fails on anything else.
+/// A store for tests that check what each action changes, and fail on any other change.
 ///
 /// ```swift
 /// let store = try TestStore(Films { ["A New Hope"] })
@@ -11,9 +11,9 @@ internal import Synchronization
 /// try store.finish()
 /// ```
 ///
-/// A failure is a thrown ``TestStoreFailure``, so that any test framework shows it. One test uses it at a time.
+/// A failure is a thrown ``TestStoreFailure``, so that any test framework shows it. Only one test may use a store.
 public final class TestStore<State: StateType>: Sendable {
-    /// The store itself, for what this type has no method for.
+    /// The store under test, for calls that this type has no method for.
     public let store: Store<State>
 
     private let model: CompiledDomain<State>
@@ -38,7 +38,7 @@ public final class TestStore<State: StateType>: Sendable {
 
     /// Dispatches an action and checks that it changes exactly what `change` does to the state before.
     ///
-    /// - Throws: ``TestStoreFailure``; what effects have brought before has to be received first.
+    /// - Throws: ``TestStoreFailure``, also where the test has not yet received an earlier follow-up.
     public func send(_ action: any Action, changing change: (inout State) throws -> Void = { _ in }) async throws {
         try checkNothingIsLeft("before \(type(of: action).type) is sent")
         do throws(DispatchError) {
@@ -70,7 +70,7 @@ public final class TestStore<State: StateType>: Sendable {
 
     /// Waits for the next action that an effect, a subscriber or a middleware dispatches, and checks its change.
     ///
-    /// - Throws: ``TestStoreFailure``, also when none has come after `patience`.
+    /// - Throws: ``TestStoreFailure``, also when no action has come after `patience`.
     public func receive<Received: Action>(
         _ type: Received.Type, within patience: Duration = .seconds(5),
         changing change: (inout State) throws -> Void = { _ in }
@@ -83,7 +83,7 @@ public final class TestStore<State: StateType>: Sendable {
         try check(step, change)
     }
 
-    /// Checks that nothing has happened that the test has not asserted.
+    /// Checks that there is no commit and no event that the test has not asserted.
     ///
     /// - Throws: ``TestStoreFailure``.
     public func finish() throws {
@@ -112,7 +112,7 @@ public final class TestStore<State: StateType>: Sendable {
     private func check(_ step: Log<State>.Step, _ change: (inout State) throws -> Void) throws {
         var expected = step.before
         try change(&expected)
-        let (wanted, found) = (try model.text(of: expected), try model.text(of: step.after))
+        let (wanted, found) = (try model.bytes(of: expected), try model.bytes(of: step.after))
         guard wanted != found else { return }
         var patch = JSONPatch()
         patch.compare(wanted, found)
@@ -122,9 +122,9 @@ public final class TestStore<State: StateType>: Sendable {
     }
 }
 
-/// What was expected of a ``TestStore`` and did not happen, or happened and was not expected.
+/// A failed expectation of a ``TestStore``.
 public struct TestStoreFailure: Error, CustomStringConvertible {
-    /// A sentence.
+    /// What was expected and what happened, as a sentence.
     public let description: String
 
     init(_ description: String) { self.description = description }
@@ -135,7 +135,7 @@ private struct Unequal<State: Sendable>: Sendable {
     let state: State
 }
 
-/// What a store has told and a test has not asserted.
+/// The commits and events of a store that the test has not asserted.
 private final class Log<State: Sendable>: Sendable {
     struct Step: Sendable {
         let commit: Commit

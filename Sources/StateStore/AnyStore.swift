@@ -1,40 +1,42 @@
-/// A store whatever the type of its state, as servers use it.
+/// A store without the type of its state, as servers use it.
 package protocol AnyStore: AnyObject, Sendable {
-    /// The published present, the recent history and the watches.
+    /// The published snapshot, the recent history and the watches.
     var hub: WatchHub { get }
 
-    /// Where the commits go; nil for a store that keeps them in memory only.
+    /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     var journal: (any Journal)? { get }
 
     /// How many transactions wait for a turn.
     var waitingCount: Int { get }
 
-    /// Hands a transaction over without asking for a turn: ``flush()`` does, once for many.
+    /// Puts a transaction into the mailbox without scheduling a turn; ``flush()`` schedules one for many transactions.
     func enqueue(_ pending: PendingTransaction)
 
-    /// Has a turn run for what was enqueued, if anything was.
+    /// Schedules a turn for the enqueued transactions, if there are any.
     func flush()
 
-    /// Runs a turn for what was enqueued, if anything was, and returns after it.
+    /// Runs a turn for the enqueued transactions, if there are any, and returns after it.
     ///
-    /// It must not be called on the store's queue.
+    /// A caller must not be on the store's queue: the process would stop.
     func flushNow()
 
-    /// Refuses what comes from now on, and finishes what waits.
+    /// Refuses every later transaction, and runs a turn for the waiting ones before it returns.
     func drain()
 
-    /// What the commit of a version has caused so far; nil when its cascade is complete, or it has caused nothing.
+    /// What the commit of a version has caused so far; nil when its cascade is complete or the commit has caused nothing.
     func cascade(of root: Version) -> CascadeReport?
 
-    /// A snapshot of a past state.
+    /// Makes a snapshot of a past state.
+    ///
+    /// The cost is O(n) in the size of the state.
     ///
     /// - Parameter state: UTF-8 JSON as ``AnySnapshot/whole()`` writes it.
-    /// - Throws: ``JSONFault`` with the place where JSON and domain do not fit.
+    /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot
 }
 
 extension Store: AnyStore {
     package func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot {
-        Snapshot(try model.state(from: state), of: model, at: cursor, viewVersions: [])
+        Snapshot(try domain.state(from: state), of: domain, at: cursor, viewVersions: [])
     }
 }

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// One authoritative state, changed only by actions, one turn after another on a serial queue.
 ///
-/// Any thread may call any method, also inside a notification. Reading never waits for writing.
+/// Any thread may call any method, also inside a notification. A reader never waits for a turn.
 ///
 /// ```swift
 /// let store = try Store(Counter())
@@ -12,13 +12,13 @@ internal import Synchronization
 /// try store.dispatch(Counter.Add(amount: 2))
 /// ```
 public final class Store<State: StateType>: Sendable {
-    /// Where a store begins: at the start of a history, or where a journal has left it.
+    /// The state, cursor and idempotency keys that a store begins with: those of a new history, or of a journal.
     package struct Origin: Sendable {
         package var state: State
         package var cursor: Cursor
         package var keys: [KeyRecord]
 
-        /// An origin; by default of a new history.
+        /// Makes an origin; by default the origin of a new history.
         package init(state: State, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = []) {
             self.state = state
             self.cursor = cursor
@@ -26,56 +26,57 @@ public final class Store<State: StateType>: Sendable {
         }
     }
 
-    /// Whether a subscription to an `Equatable` value skips what is equal to what it was told last.
+    /// Whether a subscription to an `Equatable` value skips a commit after which the value equals the one before.
     public let automaticallySkipsRepeats: Bool
 
-    let model: CompiledDomain<State>
-    /// The published present and everything that watches it.
+    let domain: CompiledDomain<State>
+    /// The published snapshot, the recent history and the watches.
     package let hub: WatchHub
-    /// Where the commits go; nil for a store that keeps them in memory only.
+    /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     package let journal: (any Journal)?
     let queue = DispatchQueue(label: "storekeeper.store")
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
-    /// What is being told to subscribers; only looked at on the queue.
+    /// The commit that subscribers are being notified of; only code on the queue uses it.
     let notification = Mutex<Notification<State>?>(nil)
     private let epoch: Epoch
     private let mailbox: Mutex<Mailbox>
-    /// Changed only in a turn, on the queue; the mutex lets the compiler see that it is safe.
-    let core: Mutex<Core<State>>
-    /// In a mutex of their own: a middleware, a creator or a reducer may read and set them while a turn holds the core.
+    /// Only a turn changes the core, on the queue; the mutex lets the compiler check that.
+    private let core: Mutex<Core<State>>
+    /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
+    /// holds the core.
     private let installedMiddleware: Mutex<[Middleware<State>]>
     private let now: @Sendable () -> Timestamp
     let report: @Sendable (StoreEvent) -> Void
 
     package init(
-        model: CompiledDomain<State>, middleware: [Middleware<State>] = [.validation],
+        domain: CompiledDomain<State>, middleware: [Middleware<State>] = [.validation],
         limits: StoreLimits = StoreLimits(),
         origin: Origin? = nil, automaticallySkipsRepeats: Bool = true, now: @escaping @Sendable () -> Timestamp,
         journal: (any Journal)? = nil, watchLimits: WatchLimits = WatchLimits(), journalOldest: Version? = nil,
         clock: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         queues: WatchHub.Queues = .dispatch(), report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
-        let origin = origin ?? Origin(state: model.initial)
+        let origin = origin ?? Origin(state: domain.initial)
         let core = Core(
-            model: model, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
+            domain: domain, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
             version: origin.cursor.version, keys: origin.keys)
-        self.model = model
+        self.domain = domain
         self.automaticallySkipsRepeats = automaticallySkipsRepeats
         epoch = origin.cursor.epoch
         mailbox = Mutex(Mailbox(capacity: limits.mailboxMax))
         cascades = Mutex(Cascades(limits: limits))
         effects = Effects(countMax: limits.effectsMax)
         hub = WatchHub(
-            core.latest, catalogue: model.catalogue, limits: limits, watchLimits: watchLimits,
+            core.latest, catalogue: domain.catalogue, limits: limits, watchLimits: watchLimits,
             journalOldest: journalOldest, queues: queues, now: clock)
         self.core = Mutex(core)
         self.journal = journal
         installedMiddleware = Mutex(middleware)
         self.report = report
         self.now = now
-        journal?.follow { [weak self] in self?.takeInLater() }
+        journal?.follow { [weak self] in self?.adoptForeignCommitsLater() }
     }
 
     /// The state after the last turn.
@@ -84,11 +85,11 @@ public final class Store<State: StateType>: Sendable {
     /// The version of ``state``.
     public var version: Version { latest.version }
 
-    /// The steps that every action passes, in order; what is set is in force from the next turn on.
+    /// The middleware that every action passes, in order; a new value applies from the next turn on.
     public var middleware: [Middleware<State>] {
         get { installedMiddleware.withLock { $0 } }
         set {
-            // What the old ones hold is let go of outside the lock.
+            // The old middleware is released outside the lock: its closures may own objects that use this store.
             _ = installedMiddleware.withLock { exchange(&$0, with: newValue) }
         }
     }
@@ -99,162 +100,88 @@ public final class Store<State: StateType>: Sendable {
         unsafeDowncast(hub.latest, to: Snapshot<State>.self)
     }
 
-    /// Whether the present thread is inside a turn of this store.
+    /// Whether the current thread is inside a turn of this store.
     var isInOwnTurn: Bool { TurnMark.current?.store == ObjectIdentifier(self) }
 
-    /// Runs something on the queue as part of a turn, and returns after it.
+    /// Runs a function on the queue as part of a turn, and returns after it.
     func onQueue(_ body: () -> Void) {
         queue.sync { TurnMark.with(ObjectIdentifier(self), body) }
+    }
+
+    /// Runs a function on the queue as part of a turn, after this call.
+    func onQueueLater(_ body: @escaping @Sendable () -> Void) {
+        queue.async { TurnMark.with(ObjectIdentifier(self), body) }
     }
 
     /// How many transactions wait for a turn.
     package var waitingCount: Int { mailbox.withLock { $0.count } }
 
-    /// Hands a transaction over and returns; the outcome comes on the store's queue, after the turn.
+    /// Enqueues a transaction, schedules a turn and returns; the transaction is completed on the store's queue.
     package func submit(_ pending: PendingTransaction) {
         enqueue(pending)
         flush()
     }
 
-    /// Hands a transaction over without asking for a turn: ``flush()`` does, once for many.
+    /// Puts a transaction into the mailbox without scheduling a turn; ``flush()`` schedules one for many transactions.
     package func enqueue(_ pending: PendingTransaction) {
         if let refusal = mailbox.withLock({ $0.enqueue(pending) }) { pending.complete(refusal) }
     }
 
-    /// Has a turn run for what was enqueued, if anything was.
+    /// Schedules a turn for the enqueued transactions, if there are any.
     package func flush() {
         guard mailbox.withLock({ $0.claimTurn() }) else { return }
-        queue.async { TurnMark.with(ObjectIdentifier(self)) { self.turn() } }
+        onQueueLater { self.turn() }
     }
 
-    /// Runs a turn for what was enqueued, if anything was, and returns after it.
+    /// Runs a turn for the enqueued transactions, if there are any, and returns after it.
     ///
-    /// It must not be called on the store's queue.
+    /// A caller must not be on the store's queue: the process would stop.
     package func flushNow() {
         dispatchPrecondition(condition: .notOnQueue(queue))
         guard mailbox.withLock({ $0.claimTurn() }) else { return }
         onQueue { turn() }
     }
 
-    /// Hands a transaction over and waits for its turn.
+    /// Enqueues a transaction, runs a turn and returns the transaction's outcome.
     ///
-    /// It must not be called on the store's queue: not in a reducer, a middleware or a notification.
+    /// A caller must not be on the store's queue, so not in a reducer, a middleware or a notification: the process would
+    /// stop.
     package func submitNow(_ transaction: Transaction) -> Outcome {
         dispatchPrecondition(condition: .notOnQueue(queue))
         let outcome = Mutex<Outcome>(.draining)
         let pending = PendingTransaction(transaction) { result in outcome.withLock { $0 = result } }
-        // Even if a turn is already due, running one here is the shortest way, and the later one finds nothing.
+        // Where a turn is already scheduled, this one still gives the outcome soonest; the later turn has nothing to do.
         if let refusal = mailbox.withLock({ $0.enqueue(pending) }) { return refusal }
         onQueue { turn() }
         return outcome.withLock { $0 }
     }
 
-    /// Cancels the effects, refuses what comes from now on, finishes what waits, and returns when it is done.
+    /// Cancels the effects, refuses every later transaction, and runs a turn for the waiting ones before it returns.
     package func drain() {
         effects.stop()
         mailbox.withLock { $0.close() }
         onQueue { turn() }
     }
 
-    /// How often a turn is computed anew because another writer has appended first; then its actions are refused.
-    private static var turnAttemptsMax: Int { 100 }
+    // MARK: For the turn
 
-    /// The only place where order matters: take, apply, append, publish, follow up, answer.
-    private func turn() {
-        let pending = mailbox.withLock { $0.takeAll() }
-        guard !pending.isEmpty else { return }
-        for _ in 0..<Self.turnAttemptsMax where tryTurn(pending) { return }
-        for pending in pending { answer(pending, .notRecorded) }
-    }
+    /// Removes the waiting transactions from the mailbox, in the order in which they were enqueued.
+    func takePending() -> [PendingTransaction] { mailbox.withLock { $0.takeAll() } }
 
-    /// Computes a turn on the newest state and lands it.
-    ///
-    /// - Returns: false where another writer's commits came first; they have been taken in.
-    private func tryTurn(_ pending: [PendingTransaction]) -> Bool {
-        let (time, before, middleware) = (now(), latest, middleware)
-        let result = core.withLock { core in
+    /// Computes a turn on the newest state without adopting it.
+    func compute(_ pending: [PendingTransaction]) -> Core<State>.Turn {
+        let (time, middleware) = (now(), middleware)
+        return core.withLock { core in
             core.middleware = middleware
             return core.turn(pending.map(\.transaction), at: time)
         }
-        let commits = result.commits
-        switch commits.isEmpty ? .landed : journal?.append(commits, after: before.version) ?? .landed {
-        case .landed: land(result, of: pending, from: before)
-        case .refused:
-            if takeIn() { return false }
-            refuseAll(pending, result.outcomes)
-        case .unknown: refuseAll(pending, result.outcomes)
-        }
-        return true
     }
 
-    private func land(_ result: Core<State>.Turn, of pending: [PendingTransaction], from before: Snapshot<State>) {
-        if !result.commits.isEmpty {
-            core.withLock { $0.adopt(result) }
-            publish(result.latest, result.commits)
-        }
-        if result.hasConsequences || subscribers.count > 0 { followUp(result, of: pending, from: before) }
-        for (pending, outcome) in zip(pending, result.outcomes) { answer(pending, outcome) }
-    }
+    /// Makes a turn's result the newest computed state.
+    func adopt(_ turn: Core<State>.Turn) { core.withLock { $0.adopt(turn) } }
 
-    private func publish(_ snapshot: Snapshot<State>, _ commits: [Commit]) {
-        hub.publish(snapshot, commits)
-        journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
-    }
-
-    /// Lets each commit have its consequences: subscribers are told, what they and middleware dispatch waits for a later
-    /// turn, effects start.
-    private func followUp(_ result: Core<State>.Turn, of pending: [PendingTransaction], from before: Snapshot<State>) {
-        var causations: [Version: Causation] = [:]
-        for (pending, outcome) in zip(pending, result.outcomes) {
-            if let causation = pending.transaction.causation, case .committed(let receipt) = outcome {
-                causations[receipt.version] = causation
-            }
-        }
-        var before = before
-        for consequence in result.consequences {
-            let commit = consequence.commit
-            let origin = causations[commit.version]
-            let causation = Causation(
-                cause: commit.id, root: origin?.root ?? commit.id, rootVersion: origin?.rootVersion ?? commit.version,
-                depth: (origin?.depth ?? 0) + 1)
-            for action in consequence.followUps { follow([.init(action)], .single, causation) }
-            let snapshot = unsafeDowncast(consequence.snapshot, to: Snapshot<State>.self)
-            tell(commit, from: before, to: snapshot, causation)
-            for effect in consequence.effects {
-                for handler in model.effects(of: effect.entry) {
-                    run(handler, effect.action, snapshot.state, causation)
-                }
-            }
-            before = snapshot
-        }
-        for (index, actions) in result.uncommittedFollowUps {
-            for action in actions { dispatchLater(Transaction([.init(action)]), pending[index].transaction.causation) }
-        }
-    }
-
-    private func answer(_ pending: PendingTransaction, _ outcome: Outcome) {
-        pending.complete(outcome)
-        guard let completed = pending.completed, case .committed(let receipt) = outcome else { return }
-        guard !cascades.withLock({ $0.watch(receipt.version, completed) }) else { return }
-        var report = CascadeReport()
-        report.isComplete = true
-        completed(report)
-    }
-
-    /// Answers a turn that could not be recorded.
-    ///
-    /// Nothing was adopted, so nothing has to be undone. What was refused anyway keeps its own answer; everything after
-    /// the first commit was judged by a state that never was.
-    private func refuseAll(_ pending: [PendingTransaction], _ outcomes: [Outcome]) {
-        let version = version
-        var isOfNoState = false
-        for (pending, outcome) in zip(pending, outcomes) {
-            if case .committed(let receipt) = outcome {
-                isOfNoState = isOfNoState || receipt.version > version
-                answer(pending, receipt.version > version ? .notRecorded : outcome)
-            } else {
-                answer(pending, isOfNoState ? .notRecorded : outcome)
-            }
-        }
+    /// Makes a commit of another writer, and the state that it leads to, the newest computed state.
+    func adopt(_ commit: Commit, state: State) -> Snapshot<State> {
+        core.withLock { $0.adopt(commit, state: state) }
     }
 }

@@ -41,7 +41,7 @@ struct JournalToolTests {
         }
 
         func journal(_ name: String) throws -> SQLiteJournal {
-            try SQLiteJournal(directory: path + "/" + name) { try CompiledDomain(Sums()).text(of: Sums.State()) }
+            try SQLiteJournal(directory: path + "/" + name) { try CompiledDomain(Sums()).bytes(of: Sums.State()) }
         }
 
     }
@@ -50,7 +50,7 @@ struct JournalToolTests {
     func state(_ journal: SQLiteJournal) throws -> String {
         let model = try CompiledDomain(Sums())
         let recovered = try journal.recover(at: Timestamp(milliseconds: 0)).state
-        return String(decoding: try model.text(of: model.state(from: recovered)), as: UTF8.self)
+        return String(decoding: try model.bytes(of: model.state(from: recovered)), as: UTF8.self)
     }
 
     let scratch = Scratch()
@@ -60,7 +60,7 @@ struct JournalToolTests {
         var generator = Numbers(state: seed)
         let journal = try scratch.journal("recorded")
         let store = Store(
-            model: try CompiledDomain(Sums()), origin: .init(state: Sums.State(), cursor: Cursor(journal.epoch, 0)),
+            domain: try CompiledDomain(Sums()), origin: .init(state: Sums.State(), cursor: Cursor(journal.epoch, 0)),
             now: { Timestamp(milliseconds: 77) }, journal: journal)
         for index in 0..<count {
             var items: [Transaction.Item] = []

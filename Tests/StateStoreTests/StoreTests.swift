@@ -10,13 +10,13 @@ extension Store where State == Sample.State {
         limits: StoreLimits = StoreLimits(), journal: (any Journal)? = nil, queues: WatchHub.Queues = .dispatch()
     ) throws -> Store {
         Store(
-            model: try CompiledDomain(Sample()), limits: limits,
+            domain: try CompiledDomain(Sample()), limits: limits,
             origin: Origin(state: State(), cursor: Cursor(Core<State>.epoch, 0)),
             now: { Timestamp(milliseconds: 0) }, journal: journal, queues: queues)
     }
 }
 
-/// Collects values from any thread.
+/// Collects values that any thread adds.
 final class Collection<Value: Sendable>: Sendable {
     private let stored = Mutex<[Value]>([])
     var values: [Value] { stored.withLock { $0 } }
@@ -32,7 +32,7 @@ final class Collection<Value: Sendable>: Sendable {
 struct StoreTests {
     private struct DiskFull: Error {}
 
-    @Test("an outcome is there when submitting returns, and so is the state")
+    @Test("submitting returns with the outcome, and the state is published by then")
     func now() throws {
         let store = try Store.sample()
 
@@ -44,7 +44,7 @@ struct StoreTests {
         #expect(store.latest.cursor.description == "aaaaaaaaaaaaaaaa.1")
     }
 
-    @Test("what is enqueued waits for a flush and is one turn")
+    @Test("enqueued transactions wait for a flush, and it runs them as one turn")
     func flush() throws {
         let turns = Collection<Int>()
         let store = try Store.sample(journal: HookedJournal { turns.add($0.count) })
@@ -58,7 +58,7 @@ struct StoreTests {
         #expect(turns.values == [5])
     }
 
-    @Test("many threads get the versions from 1 to N, each once, and publications follow without a gap")
+    @Test("many threads get the versions from 1 to N, each once, and the published versions have no gap")
     func threads() throws {
         let versions = Collection<Version>()
         let published = Collection<Version>()
@@ -90,7 +90,7 @@ struct StoreTests {
         #expect(store.state.count.value == 2000)
     }
 
-    @Test("what could not be recorded has not happened, and the next one takes its version")
+    @Test("a commit that the journal refuses leaves the state unchanged, and the next commit takes its version")
     func notRecorded() throws {
         let isFull = Mutex(true)
         let published = Collection<Version>()
@@ -112,7 +112,7 @@ struct StoreTests {
         #expect(published.values == [1])
     }
 
-    @Test("in a turn that could not be recorded, what was judged by a state that never was is not answered by it")
+    @Test("in a turn that is not recorded, an outcome computed on an unrecorded state is not answered")
     func mixedTurn() throws {
         let isFull = Mutex(false)
         let store = try Store.sample(journal: HookedJournal { _ in if isFull.withLock({ $0 }) { throw DiskFull() } })
@@ -152,7 +152,7 @@ struct StoreTests {
         #expect(events.values == ["recorded [1]", "published 1", "answered"])
     }
 
-    @Test("a turn that commits nothing is neither recorded nor published")
+    @Test("a turn without a commit is neither recorded nor published")
     func nothing() throws {
         let events = Collection<String>()
         let store = try Store.sample(journal: HookedJournal { _ in events.add("recorded") })
@@ -164,7 +164,7 @@ struct StoreTests {
         #expect(store.hub.generation == generation)
     }
 
-    @Test("while a turn is being recorded, as many wait as there is room for, and the next is refused at once")
+    @Test("during an append the mailbox fills to its capacity, and the next transaction is refused at once")
     func full() throws {
         let (entered, leave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let store = try Store.sample(
@@ -188,7 +188,7 @@ struct StoreTests {
         #expect(outcomes.values.compactMap { $0.receipt?.version } == [1, 2, 3])
     }
 
-    @Test("draining finishes what waits and refuses what comes later")
+    @Test("draining runs the waiting transactions and refuses every later one")
     func drain() throws {
         let store = try Store.sample()
         let outcomes = Collection<Outcome>()
@@ -203,7 +203,7 @@ struct StoreTests {
         #expect(store.version == 3)
     }
 
-    @Test("a snapshot stays what it was whatever is committed after it")
+    @Test("later commits do not change a snapshot")
     func snapshot() throws {
         let store = try Store.sample()
         _ = store.submitNow(.of(Sample.Put(id: 1, name: "a")))

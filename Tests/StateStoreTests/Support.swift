@@ -5,7 +5,7 @@ import Synchronization
 
 func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
-/// A counter and a table: enough for most questions.
+/// A counter and a table, which suffice for most tests.
 struct Sample: Domain {
     struct State: StateType {
         var count = Count()
@@ -56,7 +56,7 @@ struct Sample: Domain {
 }
 
 extension Sample {
-    /// One of its actions, at random; some are rejected, some change nothing.
+    /// A random action of the domain; the reducers reject some, and some change nothing.
     static func anything(using generator: inout some RandomNumberGenerator) -> any Action {
         let id = Int.random(in: 0..<8, using: &generator)
         return switch Int.random(in: 0..<7, using: &generator) {
@@ -77,11 +77,11 @@ extension Core where State == Sample.State {
         middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits()
     ) throws -> Core {
         Core(
-            model: try CompiledDomain(Sample()), epoch: epoch, middleware: middleware, limits: limits,
+            domain: try CompiledDomain(Sample()), epoch: epoch, middleware: middleware, limits: limits,
             state: State(), version: 0, keys: [])
     }
 
-    /// Runs a turn and makes it the present.
+    /// Runs a turn and adopts it.
     @discardableResult
     mutating func run(_ transactions: [Transaction], at milliseconds: Int64 = 0) -> Turn {
         let turn = turn(transactions, at: Timestamp(milliseconds: milliseconds))
@@ -93,7 +93,7 @@ extension Core where State == Sample.State {
     mutating func run(_ actions: any Action...) -> Turn { run(actions.map { .of($0) }) }
 
     func json(_ pointer: JSONPointer = .root) throws -> String? {
-        text(try model.layout.select(state, pointer.tokens[...]))
+        text(try domain.layout.select(state, pointer.tokens[...]))
     }
 }
 

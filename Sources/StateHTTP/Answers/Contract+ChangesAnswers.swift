@@ -151,7 +151,7 @@ extension Contract {
             // A recorded patch is JSON that this program has written.
             try? difference.add(patch: commit.patch)
             writer.key("keyed", &isFirst)
-            difference.write(at: scope.place, of: scope, to: &writer)
+            difference.write(at: scope.pointer, of: scope, to: &writer)
         }
         writer.byte(UInt8(ascii: "}"))
     }

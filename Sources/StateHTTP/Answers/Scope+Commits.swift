@@ -27,14 +27,14 @@ extension Scope {
 
     private func own(_ operation: JSONValue) -> JSONValue? {
         guard case .object(var members) = operation, case .string(let path)? = members["path"],
-            let pointer = JSONPointer(text: path), pointer.overlaps(place)
+            let pointer = JSONPointer(text: path), pointer.overlaps(self.pointer)
         else { return nil }
         if let inner = inner(pointer) {
             members["path"] = .string(inner.description)
             return .object(members)
         }
         // Something around this store was set as a whole: what it brings for this store is what counts.
-        let rest = JSONPointer(Array(place.tokens.dropFirst(pointer.tokens.count)))
+        let rest = JSONPointer(Array(self.pointer.tokens.dropFirst(pointer.tokens.count)))
         guard let value = members["value"]?[pointer: rest] else { return nil }
         var replacing = JSONObject()
         replacing["op"] = .string("replace")

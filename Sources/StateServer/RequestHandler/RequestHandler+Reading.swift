@@ -40,12 +40,12 @@ extension RequestHandler {
     }
 
     func watch(
-        _ exchange: Exchange, _ kind: WatchedRequest.Kind, _ subject: Watch.Subject, position: Version? = nil,
+        _ exchange: Exchange, _ kind: WatchedRequest.Kind, _ subject: Watch.Subject, examinedVersion: Version? = nil,
         debounce: Duration? = nil
     ) -> Watch {
         Watch(
             exchange.id, client: exchange.client, receiver: self, request: WatchedRequest(exchange, kind),
-            subject: subject, position: position, debounce: debounce)
+            subject: subject, examinedVersion: examinedVersion, debounce: debounce)
     }
 
     /// What the transport is told of the wish to watch; nil where there is no need to wait.

@@ -28,7 +28,7 @@ extension RequestHandler {
             return .now(respond(.tooManyWaiters(refusal), request.requestID))
         }
         // Where the state comes first, it brings a cursor of its own.
-        let start = watch.chunk == .first ? watch.position.map { Cursor(bounds.latest.epoch, $0) } : nil
+        let start = watch.chunk == .first ? watch.examinedVersion.map { Cursor(bounds.latest.epoch, $0) } : nil
         let response = contract.response(
             to: request, latest: bounds.latest, start: start, retry: Int(schedule.random(1000...3000)))
         // Streams that begin together do not fall silent together.
@@ -39,7 +39,7 @@ extension RequestHandler {
         var reset: ResetReason?
         if request.isLost || request.lastEpoch.map({ $0 != bounds.latest.epoch }) ?? false { reset = .lost }
         let subject: Watch.Subject
-        var position: Version?
+        var examined: Version?
         switch request.source {
         case .value(let read):
             subject = .value(read.selection, until: .present)
@@ -47,26 +47,27 @@ extension RequestHandler {
         case .changes(let changes):
             let query = changes.streamQuery(since: 0)
             subject = .changes(query.filter, limit: query.limit, weightMax: query.weightMax)
-            position = bounds.latest.version
+            examined = bounds.latest.version
             switch changes.since {
             case .cursor(let cursor):
-                if cursor.epoch == bounds.latest.epoch { position = cursor.version } else { reset = .lost }
-            case .oldest: position = bounds.oldest
+                if cursor.epoch == bounds.latest.epoch { examined = cursor.version } else { reset = .lost }
+            case .oldest: examined = bounds.oldest
             case .now, .never: break
             }
         }
         return Watch(
             stream: exchange.id, client: exchange.client, receiver: self,
-            request: WatchedRequest(exchange, .stream(request)), subject: subject, position: position, reset: reset,
+            request: WatchedRequest(exchange, .stream(request)), subject: subject, examinedVersion: examined,
+            reset: reset,
             // A restart, which ends all streams, is to look like any other time.
             debounce: request.debounce, endsAt: schedule.now() + streamLifetime * schedule.random(0.75...1))
     }
 
     /// Sends streams that are told the same the same bytes.
-    func send(_ chunk: Watch.Chunk, _ news: Delivery.News, to group: [WatchedRequest]) {
+    func send(_ chunk: Watch.Chunk, _ change: Delivery.Change, to group: [WatchedRequest]) {
         guard case .stream(let request)? = group.first?.kind else { return }
         let bytes: [UInt8] =
-            switch (chunk, news) {
+            switch (chunk, change) {
             case (.reset(let reason), .value(let reading)): contract.chunk(of: request, reset: reason, reading)
             case (_, .value(let reading)): contract.chunk(of: request, reading, isFirst: chunk == .first)
             case (_, .changes(let page, _)): contract.chunk(of: request, page)
@@ -103,13 +104,13 @@ extension RequestHandler {
         var reason = ResetReason.expired
         if case .reset(let known) = chunk {
             reason = known
-        } else if let position = hub.position(of: id),
-            let page = try journal?.page(changes.streamQuery(since: position), latest: latest)
+        } else if let examined = hub.examinedVersion(of: id),
+            let page = try journal?.page(changes.streamQuery(since: examined), latest: latest)
         {
             guard hub.prepared(id, chunk, page.next, hasMore: page.isMore) else { return }
             return Exchange.send(contract.chunk(of: request, page), to: [exchange])
         }
-        let reading = try hub.read(.pointer(changes.scope.place))
+        let reading = try hub.read(.pointer(changes.scope.pointer))
         guard hub.prepared(id, .reset(reason), reading.cursor.version, hasMore: false) else { return }
         Exchange.send(contract.chunk(of: request, reset: reason, reading), to: [exchange])
     }

@@ -11,39 +11,39 @@ extension RequestHandler: WatchReceiver {
         let watched = delivery.watched
         switch delivery.action {
         case .answer, .answerTimedOut:
-            for group in watched.byOptions { answer(group, delivery.news) }
+            for group in watched.byOptions { answer(group, delivery.change) }
         case .startTimer(let time):
             let ids = watched.map(\.exchange.id)
             schedule.after(time) { [hub] in hub.timers(ids) }
         case .prepare(let chunk): for request in watched { prepare(request, chunk) }
-        case .send(let chunk): for group in watched.byOptions { send(chunk, delivery.news, to: group) }
+        case .send(let chunk): for group in watched.byOptions { send(chunk, delivery.change, to: group) }
         case .heartbeat(let version): for group in watched.byOptions { sendHeartbeat(version, to: group) }
         case .end: end(watched)
-        case .nothing, .look: break
+        case .nothing, .examine: break
         }
     }
 
     /// Answers requests that get the same bytes, wherever that is so.
-    private func answer(_ group: [WatchedRequest], _ news: Delivery.News) {
-        switch (group.first?.kind, news) {
+    private func answer(_ group: [WatchedRequest], _ change: Delivery.Change) {
+        switch (group.first?.kind, change) {
         case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
             Exchange.answer(group.map(\.exchange), with: closing(contract.response(to: request, reading)))
         case (.changes(let request)?, .changes(let page, _)):
             Exchange.answer(group.map(\.exchange), with: closing(contract.response(to: request, page)))
         case _:
             // A problem names its request, and who is told what is there now is told what it has asked for.
-            for request in group { answer(request, news) }
+            for request in group { answer(request, change) }
         }
     }
 
-    private func answer(_ watched: WatchedRequest, _ news: Delivery.News) {
-        if let response = response(to: watched, news) { return watched.exchange.answer(response) }
-        schedule.read(watched.exchange.id) { [self] in watched.exchange.answer(slowResponse(to: watched, news)) }
+    private func answer(_ watched: WatchedRequest, _ change: Delivery.Change) {
+        if let response = response(to: watched, change) { return watched.exchange.answer(response) }
+        schedule.read(watched.exchange.id) { [self] in watched.exchange.answer(slowResponse(to: watched, change)) }
     }
 
     /// The answer to one request, found by encoding much or by reading the journal.
-    private func slowResponse(to watched: WatchedRequest, _ news: Delivery.News) -> Response {
-        switch (watched.kind, news) {
+    private func slowResponse(to watched: WatchedRequest, _ change: Delivery.Change) -> Response {
+        switch (watched.kind, change) {
         case (.read(let request), _): closing(answerNow(request))
         case (.changes(let request), .notInMemory(let since)): closing(page(for: request, since: since))
         case (.changes, _), (.stream, _), (.dispatch, _): respond(.ourFault, "r\(watched.exchange.id)")
@@ -51,9 +51,9 @@ extension RequestHandler: WatchReceiver {
     }
 
     /// The answer to one request; nil where it takes long to find.
-    private func response(to watched: WatchedRequest, _ news: Delivery.News) -> Response? {
+    private func response(to watched: WatchedRequest, _ change: Delivery.Change) -> Response? {
         let response: Response? =
-            switch (watched.kind, news) {
+            switch (watched.kind, change) {
             case (.read(let request), .value(let reading)): contract.response(to: request, reading)
             case (.read(let request), _): answerQuickly(request)
             case (.changes(let request), .changes(let page, _)): contract.response(to: request, page)
@@ -77,9 +77,9 @@ extension RequestHandler: WatchReceiver {
             return nil
         }
         guard delivery.action != .end, let watched = delivery.watched.first else { return Response(status: .ok) }
-        if let response = response(to: watched, delivery.news) { return response }
-        if case .stopping = expiry { return slowResponse(to: watched, delivery.news) }
-        answer(watched, delivery.news)
+        if let response = response(to: watched, delivery.change) { return response }
+        if case .stopping = expiry { return slowResponse(to: watched, delivery.change) }
+        answer(watched, delivery.change)
         return nil
     }
 }

@@ -1,30 +1,30 @@
 internal import StateJSON
 
-/// What is known of a type of action, whatever the type of the state.
+/// What the compiled domain knows of one action type, without the type of the state.
 final class ActionEntry: Sendable {
     let type: String
-    /// The same, as the types of a commit of one such action.
+    /// An array of just ``type``, which a commit of one action uses without making its own.
     let types: [String]
     let actionType: any Action.Type
-    /// Its place among the model's entries.
+    /// The index of the entry in the compiled domain.
     let number: Int
     let hasEffects: Bool
-    /// Whether the action only makes other actions.
+    /// Whether the action is a command, which only makes other actions.
     let isCommand: Bool
-    /// The slices in which anything handles it.
+    /// The slices that declare a handler, a command or an effect for the action type.
     let homes: Set<[String]>
     /// The slices that the handlers can change, none inside another.
     let scopes: [[String]]
-    /// What is read by views in those slices.
+    /// The views that read something in those slices.
     let reads: [Reads]
 
-    /// What a view looks at.
+    /// The parts of the state that a view reads.
     struct Reads: Sendable {
-        /// The view's number.
+        /// The view's index in the compiled domain.
         let view: Int
-        let places: [JSONPointer]
+        let pointers: [JSONPointer]
 
-        func overlap(_ place: JSONPointer) -> Bool { places.contains(where: place.overlaps) }
+        func overlap(_ pointer: JSONPointer) -> Bool { pointers.contains(where: pointer.overlaps) }
     }
 
     init<State>(_ type: String, _ draft: ActionEntryDraft<State>, number: Int, reads: [Reads]) {
@@ -40,7 +40,7 @@ final class ActionEntry: Sendable {
         self.reads = reads.filter { reads in scopes.contains { reads.overlap(JSONPointer($0)) } }
     }
 
-    /// Without repetitions, and without what lies inside another.
+    /// The scopes without repetitions, and without those inside another one.
     static func outermost(_ scopes: [[String]]) -> [[String]] {
         var found: [[String]] = []
         for scope in scopes where !found.contains(scope) {
@@ -59,10 +59,10 @@ struct ActionEntryDraft<State: Sendable> {
     var homes: Set<[String]> = []
 }
 
-/// What a domain does with one type of action.
+/// The functions that a domain declares for one action type.
 final class ActionHandlers<State: Sendable>: Sendable {
     let reducers: [@Sendable (inout State, any Action) throws(Rejection) -> Void]
-    /// Creators of other actions; the first that makes one speaks for all.
+    /// The command's creators; the result is that of the first creator that makes an action.
     let creators: [@Sendable (State, any Action) throws(Rejection) -> (any Action)?]
     let effects: [Declaration<State>.EffectHandler]
 

@@ -1,32 +1,32 @@
 package import StateJSON
 
-/// What clients may name: action types and views, in the whole store and in the derived ones.
+/// The action types and views that clients may name, in the whole store and in each derived store.
 package struct Catalogue: Sendable {
     /// The whole store.
     package let whole: Scope
-    /// A derived store for each slice, under the slice's name, of slices in slices with dots between.
+    /// The derived stores: one for each slice under the slice's name; the names of nested slices are joined by dots.
     package let stores: [Scope]
-    /// What each view reads.
+    /// The parts of the state that each view reads, by the view's name.
     package let viewReads: [String: [JSONPointer]]
-    /// The tables.
+    /// The entity tables of the state.
     package let collections: [Collection]
 
-    /// The Swift type of each action type.
+    /// The Swift type of each action type that clients may dispatch.
     package var actions: [String: any Action.Type] { whole.actions }
 
     /// The action types, sorted.
     package var types: [String] { whole.types }
 }
 
-/// A store as a client sees it: the whole, or a slice as a world of its own.
+/// A store as a client sees it: the whole store, or a derived store of one slice.
 package struct Scope: Sendable {
-    /// Empty for the whole.
+    /// The name of the derived store; empty for the whole store.
     package let name: String
-    /// Where it stands in the whole state.
-    package let place: JSONPointer
-    /// The Swift type of each action type that is handled here and nowhere else.
+    /// The pointer to the store's state in the whole state.
+    package let pointer: JSONPointer
+    /// The Swift type of each action type that only reducers of this store handle.
     package let actions: [String: any Action.Type]
-    /// The names of its views in the whole store, by the names that they have here.
+    /// The names of the store's views in the whole store, by their names in this one.
     package let views: [String: String]
 
     /// The action types, sorted.
@@ -35,32 +35,32 @@ package struct Scope: Sendable {
     /// Whether this is the whole store.
     package var isWhole: Bool { name.isEmpty }
 
-    /// A place of this store, in the whole one.
+    /// Turns a pointer into this store's state into one into the whole state.
     package func outer(_ pointer: JSONPointer) -> JSONPointer {
-        isWhole ? pointer : JSONPointer(place.tokens + pointer.tokens)
+        isWhole ? pointer : JSONPointer(self.pointer.tokens + pointer.tokens)
     }
 
-    /// A place of the whole store, in this one; nil where it lies outside.
+    /// Turns a pointer into the whole state into one into this store's state; nil where it is outside.
     package func inner(_ pointer: JSONPointer) -> JSONPointer? {
         guard !isWhole else { return pointer }
-        let depth = place.tokens.count
-        guard pointer.tokens.count >= depth, pointer.overlaps(place) else { return nil }
+        let depth = self.pointer.tokens.count
+        guard pointer.tokens.count >= depth, pointer.overlaps(self.pointer) else { return nil }
         return JSONPointer(Array(pointer.tokens.dropFirst(depth)))
     }
 
-    /// Which commits belong to it.
+    /// The filter for the commits of a derived store; nil for the whole store.
     package var filter: ChangesFilter.Within? {
-        isWhole ? nil : ChangesFilter.Within(place: place, types: Set(actions.keys))
+        isWhole ? nil : ChangesFilter.Within(pointer: pointer, types: Set(actions.keys))
     }
 }
 
-/// A table of entities in the JSON.
+/// The pointers of an entity table in the JSON.
 package struct Collection: Sendable {
-    /// The object of the entities by ID.
+    /// The pointer to the object of the entities by ID.
     package let entities: JSONPointer
-    /// The array of the IDs in order.
+    /// The pointer to the array of the IDs in order.
     package let ids: JSONPointer
-    /// The JSON of the ID that stands for a member of the object.
+    /// Makes the UTF-8 JSON of an ID from the entity's key in the object.
     package let id: @Sendable (_ token: String) -> [UInt8]
 
     func lifted(into slice: String) -> Collection {

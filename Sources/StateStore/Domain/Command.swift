@@ -1,7 +1,7 @@
-/// A registered action creator: an action that clients dispatch, and that the state at that moment turns into another.
+/// An action creator that is declared under an action type, so that clients can dispatch it.
 ///
-/// It passes the middleware as it came; what it makes passes the middleware again and is what is recorded. It may make
-/// nothing, and then nothing is committed.
+/// The command passes the middleware. The action that its creator makes of the state passes the middleware again, and the
+/// store records only that action. Where the creator makes none, the store commits nothing.
 ///
 /// ```swift
 /// Command(DoubleIfSmall.self) { state, _ in
@@ -11,14 +11,14 @@
 public struct Command<State: Sendable, Handled: Action>: Reducer {
     private let create: @Sendable (State, Handled) throws(Rejection) -> (any Action)?
 
-    /// Registers a creator; it is pure, as a reducer is.
+    /// Declares a creator, which must be pure, as a reducer is.
     public init(
         _ type: Handled.Type, create: @escaping @Sendable (State, Handled) throws(Rejection) -> (any Action)?
     ) {
         self.create = create
     }
 
-    /// Enters the creator.
+    /// Adds the creator to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.commands.append(
             .init(type: Handled.type, actionType: Handled.self, scope: []) {
@@ -33,7 +33,7 @@ extension Declaration {
     struct CommandHandler: Sendable {
         let type: String
         let actionType: any Action.Type
-        /// The slice that it belongs to: names from the root.
+        /// The slice of the command, as names from the root.
         var scope: [String]
         let create: @Sendable (State, any Action) throws(Rejection) -> (any Action)?
     }

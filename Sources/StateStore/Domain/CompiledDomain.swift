@@ -1,29 +1,30 @@
 package import StateJSON
 
-/// A fault in what a domain declares; the store does not start with it.
+/// The faults of a domain's declaration, for which a store does not start.
 public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
-    /// One sentence a fault.
+    /// One sentence for each fault, separated by semicolons.
     public var description: String
 }
 
-/// A domain made ready: which action goes to which reducers, and where each part of the state stands.
+/// The form of a domain that the store works with: its layout, its action entries and handlers, and its views.
 package final class CompiledDomain<State: StateType>: Sendable {
     let layout: any LayoutNode<State>
     private let entries: [String: ActionEntry]
-    /// The same, as every action that comes looks for its own.
+    /// The entries by the Swift type of the action, for the lookup of each dispatched action.
     private let entriesByType: [ObjectIdentifier: ActionEntry]
-    /// What is done with the actions of a entry, by its number.
+    /// The handlers of each entry, by the entry's number.
     private let handlers: [ActionHandlers<State>]
     private let views: [String: ViewMemo<State>]
-    /// The viewVersions of a state whose views nobody has asked for yet.
+    /// The last-changed versions of the views in an initial state: 0 for each.
     let initialViewVersions: ViewVersions
     package let catalogue: Catalogue
     /// The state that a new history begins with.
     package let initial: State
 
-    /// Reads a domain's declarations.
+    /// Compiles a domain.
     ///
-    /// - Throws: ``DeclarationFault`` for a forgotten or repeated part, or two Swift types under one action type.
+    /// - Throws: ``DeclarationFault`` for a part of the state that the domain does not declare or declares twice, and
+    ///   for two Swift types under one action type.
     package init<D: Domain>(_ domain: D) throws(DeclarationFault) where D.State == State {
         var declaration = Declaration<State>()
         domain.reducer.declare(in: &declaration)
@@ -79,7 +80,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
         initialViewVersions = Array(repeating: 0, count: memos.count)
         let ordered = drafts.sorted { $0.key < $1.key }
-        let reads = memos.map { ActionEntry.Reads(view: $0.number, places: $0.view.reads) }
+        let reads = memos.map { ActionEntry.Reads(view: $0.number, pointers: $0.view.reads) }
         let entries = ordered.enumerated().map { ActionEntry($1.key, $1.value, number: $0, reads: reads) }
         handlers = ordered.map { ActionHandlers($0.value) }
         self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.type, $0) })
@@ -87,14 +88,14 @@ package final class CompiledDomain<State: StateType>: Sendable {
         self.initial = initial
         let open = self.entries.filter { !OwnTypes.handled.contains($0.key) }
         let whole = Scope(
-            name: "", place: .root, actions: open.mapValues(\.actionType),
+            name: "", pointer: .root, actions: open.mapValues(\.actionType),
             views: Dictionary(uniqueKeysWithValues: views.keys.map { ($0, $0) }))
         let parts = declaration.slices.map { slice in
             let name = slice.joined(separator: ".")
             let own = open.filter { $0.value.homes.allSatisfy { $0.starts(with: slice) } }
             let inside = views.keys.filter { $0.hasPrefix(name + ".") }
             return Scope(
-                name: name, place: JSONPointer(slice), actions: own.mapValues(\.actionType),
+                name: name, pointer: JSONPointer(slice), actions: own.mapValues(\.actionType),
                 views: Dictionary(uniqueKeysWithValues: inside.map { (String($0.dropFirst(name.count + 1)), $0) }))
         }
         catalogue = Catalogue(
@@ -103,24 +104,24 @@ package final class CompiledDomain<State: StateType>: Sendable {
 
     private static func encodingFault(_ layout: any LayoutNode<State>, _ initial: State) -> String? {
         do {
-            _ = try layout.text(initial)
+            _ = try layout.bytes(initial)
             return nil
         } catch { return "the initial state cannot be encoded: \(error)" }
     }
 
-    /// What is done with an action; nil when nothing handles it.
+    /// The entry of an action; nil when the domain does not declare its type.
     func entry(of action: any Action) -> ActionEntry? { entriesByType[ObjectIdentifier(type(of: action))] }
 
-    /// What is done with actions of a type; nil when nothing handles them.
+    /// The entry of an action type; nil when the domain does not declare it.
     func entry(ofType type: String) -> ActionEntry? { entries[type] }
 
-    /// The Swift type of an action type, the store's own included; nil when nothing handles it.
+    /// The Swift type of an action type, also of the store's own types; nil when the domain does not declare it.
     func actionType(of type: String) -> (any Action.Type)? { entries[type]?.actionType }
 
-    /// Whether anything handles actions of a type.
+    /// Whether the domain declares an action type.
     package func handles(_ type: String) -> Bool { entries[type] != nil }
 
-    /// Whether a commit of this type sets effects off.
+    /// Whether a commit of an action of this type starts effects.
     package func startsEffects(_ type: String) -> Bool {
         entry(ofType: type).map { handlers[$0.number].effects.contains { $0.start != nil } } ?? false
     }
@@ -130,7 +131,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         for reduce in handlers[entry.number].reducers { try reduce(&state, action) }
     }
 
-    /// The action that a command makes of the state, if any.
+    /// The action that a command makes of the state; nil where it makes none.
     func create(_ command: any Action, by entry: ActionEntry, in state: State) throws(Rejection) -> (any Action)? {
         for create in handlers[entry.number].creators {
             if let action = try create(state, command) { return action }
@@ -138,30 +139,32 @@ package final class CompiledDomain<State: StateType>: Sendable {
         return nil
     }
 
-    /// The effects that an action starts and ends.
+    /// The effects that an action starts or cancels.
     func effects(of entry: ActionEntry) -> [Declaration<State>.EffectHandler] { handlers[entry.number].effects }
 
     static func unknown(_ action: any Action) -> Rejection {
         Rejection("unknown-action", "no reducer handles \"\(type(of: action).type)\"", kind: .invalid)
     }
 
-    /// The patch from a state to the one that some actions have made of it: only what their reducers can change is compared.
+    /// The patch from a state to the one that some actions have made of it.
     ///
-    /// - Parameter texts: the encodings that are known of the old state; afterwards, of the new one.
-    /// - Throws: `EncodingError` for values that JSON has no number for.
+    /// The cost is that of comparing the slices that the reducers of these actions can change.
+    ///
+    /// - Parameter encodings: the known encodings of the old state; after the call, those of the new one.
+    /// - Throws: `EncodingError` for a number that JSON does not have, such as infinity.
     func patch(
-        from old: State, to new: State, by entries: [ActionEntry], knowing texts: inout KnownTexts
+        from old: State, to new: State, by entries: [ActionEntry], knowing encodings: inout KnownTexts
     ) throws -> JSONPatch {
-        var patch = JSONPatch(knowing: texts)
+        var patch = JSONPatch(knowing: encodings)
         let scopes = entries.count == 1 ? entries[0].scopes : ActionEntry.outermost(entries.flatMap(\.scopes))
         for scope in scopes { try layout.compare(old, new, scope: scope[...], into: &patch) }
-        texts = patch.takeTexts()
+        encodings = patch.takeTexts()
         return patch
     }
 
-    /// What stands at a selection, unless it is put together of more than `countMax` things.
+    /// The value of a selection, unless the value has more than `countMax` parts to encode.
     ///
-    /// - Parameter viewVersions: when what each view reads last changed; nil where that is not known.
+    /// - Parameter viewVersions: the last-changed version of each view; nil where it is not known.
     func select(_ selection: Selection, in state: State, viewVersions: ViewVersions?, countMax: Int) throws
         -> SelectedValue
     {
@@ -169,30 +172,30 @@ package final class CompiledDomain<State: StateType>: Sendable {
         case .pointer(let pointer): return try layout.select(state, pointer.tokens[...], countMax: countMax)
         case .view(let name):
             guard let view = views[name] else { return .nothing }
-            // A view may look at everything.
+            // A view may read the whole state, so the size of the state counts.
             guard countMax == .max || layout.count(state) <= countMax else { return .overBudget }
-            return .encoded(try view.text(in: state, viewVersion: viewVersions?[view.number]))
+            return .encoded(try view.bytes(in: state, viewVersion: viewVersions?[view.number]))
         }
     }
 
-    /// The value of a view, or nil when there is none of this name.
+    /// The value of a view; nil when the domain has no view of this name.
     func view(_ name: String, in state: State, viewVersions: ViewVersions) -> (any Sendable)? {
         views[name].map { $0.value(in: state, viewVersion: viewVersions[$0.number]).value }
     }
 
-    /// The number of a view among the viewVersions, or nil when there is none of this name.
+    /// The index of a view in ``ViewVersions``; nil when the domain has no view of this name.
     func number(ofView name: String) -> Int? { views[name]?.number }
 
-    /// Notes which views read something that a commit has changedPointers, whatever its actions.
-    func viewVersion(_ viewVersions: inout ViewVersions, changedPointers: [JSONPointer], at version: Version) {
+    /// Sets the last-changed versions of all views that read something that a commit has changed.
+    func noteViewVersions(_ viewVersions: inout ViewVersions, changedPointers: [JSONPointer], at version: Version) {
         for memo in views.values
         where memo.view.reads.contains(where: { read in changedPointers.contains(where: read.overlaps) }) {
             viewVersions[memo.number] = version
         }
     }
 
-    /// Notes which views read something that a commit has changedPointers.
-    func viewVersion(
+    /// Sets the last-changed versions of the views that read something that a commit of these actions has changed.
+    func noteViewVersions(
         _ viewVersions: inout ViewVersions, changedPointers: [JSONPointer], by entries: [ActionEntry],
         at version: Version
     ) {
@@ -205,7 +208,9 @@ package final class CompiledDomain<State: StateType>: Sendable {
 
     /// Reads a whole state, as ``Snapshot/whole()`` writes it.
     ///
-    /// - Throws: ``JSONFault`` with the place where text and domain do not fit.
+    /// The cost is O(n) in the size of the state.
+    ///
+    /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     package func state(from bytes: [UInt8]) throws(JSONFault) -> State {
         var state = initial
         try layout.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
@@ -213,33 +218,10 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 }
 
-/// A part of the state that can be read, watched and compared.
+/// What a client reads or watches: a part of the state, or a view.
 package enum Selection: Hashable, Sendable {
-    /// The value at a place.
+    /// The value at a JSON Pointer.
     case pointer(JSONPointer)
     /// A named view.
     case view(String)
-}
-
-extension CompiledDomain {
-    /// The JSON of a whole state.
-    ///
-    /// - Throws: `EncodingError` for values that JSON has no number for.
-    package func text(of state: State) throws -> [UInt8] { try layout.text(state) }
-
-    /// The commit that extends a recorded state by what the domain has come to declare since, or nil when they are the same.
-    package func upgrade(
-        from recorded: [UInt8], to state: State, version: Version, epoch: Epoch, at time: Timestamp
-    ) throws -> Commit? {
-        let text = try layout.text(state)
-        guard try JSONValue(parsing: recorded, depthMax: 1000) != JSONValue(parsing: text, depthMax: 1000) else {
-            return nil
-        }
-        var patch = JSONPatch()
-        patch.compare(recorded, text)
-        return Commit(
-            version: version, time: time, id: Cursor(epoch, version).description, types: [Commit.upgradeType],
-            action: Array(#"{"type":"\#(Commit.upgradeType)"}"#.utf8), patch: patch.text,
-            changedPointers: patch.changedPointers)
-    }
 }

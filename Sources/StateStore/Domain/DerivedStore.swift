@@ -1,6 +1,6 @@
-/// A part of a store as a store of its own: its holder sees that part as the whole world and dispatches only its actions.
+/// A part of a store as a store of its own: its holder reads only that part and dispatches only its actions.
 ///
-/// It keeps no state: whatever it shows and takes goes through the one store. Over HTTP every slice is one, under
+/// A derived store has no state; each of its methods calls the one store. Over HTTP every slice is a derived store, under
 /// `/v1/stores/<name>`.
 public struct DerivedStore<Root: StateType, State: Sendable, LocalAction: Sendable>: Sendable {
     let root: Store<Root>
@@ -15,39 +15,39 @@ public struct DerivedStore<Root: StateType, State: Sendable, LocalAction: Sendab
 
     /// Dispatches an action of this part and returns after its turn, as ``Store/dispatch(_:id:)`` does.
     ///
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ action: LocalAction) throws(DispatchError) -> Dispatched {
         try root.dispatch(embedAction(action))
     }
 
-    /// Dispatches an action of this part and returns after its turn.
+    /// Dispatches an action of this part and returns after its turn, without blocking a thread.
     ///
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ action: LocalAction) async throws(DispatchError) -> Dispatched {
         try await root.dispatch(embedAction(action))
     }
 
-    /// Subscribes to a part of this part; repeats are skipped where the store does so by itself.
+    /// Subscribes to a part of this part, without repeats where ``Store/automaticallySkipsRepeats`` is true.
     ///
-    /// - Returns: what keeps the subscription alive.
+    /// - Returns: the token that keeps the subscription alive.
     public func subscribe<Value: Equatable & Sendable>(
         _ transform: (Subscription<Root, State>) -> Subscription<Root, Value>,
-        newState tell: @escaping @Sendable (Value) -> Void
+        newState notify: @escaping @Sendable (Value) -> Void
     ) -> SubscriptionToken {
-        root.subscribe({ transform($0.select(deriveState)) }, newState: tell)
+        root.subscribe({ transform($0.select(deriveState)) }, newState: notify)
     }
 
-    /// Subscribes to the whole of this part; repeats are skipped where the store does so by itself.
+    /// Subscribes to the whole of this part, without repeats where ``Store/automaticallySkipsRepeats`` is true.
     ///
-    /// - Returns: what keeps the subscription alive.
-    public func subscribe(newState tell: @escaping @Sendable (State) -> Void) -> SubscriptionToken
+    /// - Returns: the token that keeps the subscription alive.
+    public func subscribe(newState notify: @escaping @Sendable (State) -> Void) -> SubscriptionToken
     where State: Equatable {
-        subscribe({ $0 }, newState: tell)
+        subscribe({ $0 }, newState: notify)
     }
 
-    /// A part of this part.
+    /// Makes a derived store of a part of this part.
     public func derived<Part: Sendable, PartAction: Sendable>(
         deriveState: @escaping @Sendable (State) -> Part,
         embedAction: @escaping @Sendable (PartAction) -> LocalAction
@@ -59,11 +59,11 @@ public struct DerivedStore<Root: StateType, State: Sendable, LocalAction: Sendab
 }
 
 extension Store {
-    /// A part of this store as a store of its own.
+    /// Makes a derived store of a part of this store.
     ///
     /// - Parameters:
-    ///   - deriveState: the part, or what is to be seen of it.
-    ///   - embedAction: what an action of the part is for the whole.
+    ///   - deriveState: makes the part's state from the whole state.
+    ///   - embedAction: makes an action of the whole store from an action of the part.
     public func derived<Part: Sendable, LocalAction: Sendable>(
         deriveState: @escaping @Sendable (State) -> Part,
         embedAction: @escaping @Sendable (LocalAction) -> any Action

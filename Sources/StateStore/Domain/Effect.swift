@@ -1,9 +1,10 @@
 internal import Synchronization
 
-/// Work in the world outside that an action sets off: a request to another server, a message, a file.
+/// Work outside the store that a commit starts, such as a request to another server.
 ///
-/// It runs after the commit, off the store's queue, and comes back as actions, whose commits name the one that caused
-/// them. It never runs in a replay or at a restart. What it throws is reported and changes nothing.
+/// An effect runs after the commit, off the store's queue, and dispatches actions, whose commits name the commit that
+/// caused them. No replay and no restart runs effects. The store reports an error that an effect throws; the state does
+/// not change.
 ///
 /// ```swift
 /// Effect(on: Load.self, id: "load") { _, _, dispatch in
@@ -11,7 +12,7 @@ internal import Synchronization
 /// }
 /// ```
 public struct Effect<State: Sendable, Handled: Action>: Reducer {
-    /// The work: with the action, the state that it made, and the way back into the store.
+    /// The work of an effect: a function of the action, of the state that the action made, and of a dispatcher.
     public typealias Work =
         @Sendable (_ action: Handled, _ state: State, _ dispatch: Dispatcher) async throws -> Void
 
@@ -20,15 +21,15 @@ public struct Effect<State: Sendable, Handled: Action>: Reducer {
 
     /// Runs `work` after each commit of an action.
     ///
-    /// With an ID there is one at a time: a new one cancels the one before, and ``CancelEffect`` or
-    /// ``Store/cancel(effect:)`` end it. Inside a slice the ID is `<slice>.<id>`, as views are named. What a cancelled
-    /// effect still dispatches is refused.
+    /// At most one effect with an ID runs at a time: a new one cancels the one before, and ``CancelEffect`` or
+    /// ``Store/cancel(effect:)`` cancel it. Inside a slice the ID is `<slice>.<id>`, as the names of views are. The store
+    /// refuses the dispatches of a cancelled effect.
     public init(on: Handled.Type, id: String? = nil, _ work: @escaping Work) {
         self.id = id
         self.work = work
     }
 
-    /// Enters the effect.
+    /// Adds the effect to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.effects.append(
             .init(type: Handled.type, actionType: Handled.self, scope: [], id: id) { [work] action, state in
@@ -38,26 +39,26 @@ public struct Effect<State: Sendable, Handled: Action>: Reducer {
     }
 }
 
-/// Ends an effect when an action is committed.
+/// Cancels an effect when an action is committed.
 public struct CancelEffect<State: Sendable, Handled: Action>: Reducer {
     private let id: String
 
-    /// Cancels the effect with this ID, where one is running, after each commit of an action.
+    /// Cancels the running effect with this ID, if there is one, after each commit of an action.
     public init(on: Handled.Type, id: String) {
         self.id = id
     }
 
-    /// Enters the cancellation.
+    /// Adds the cancellation to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.effects.append(.init(type: Handled.type, actionType: Handled.self, scope: [], id: id, start: nil))
     }
 }
 
-/// An effect's way back into the store.
+/// Dispatches the actions of an effect.
 public struct Dispatcher: Sendable {
     let send: @Sendable (any Action) async throws(DispatchError) -> Dispatched
 
-    /// Dispatches an action as a follow-up of the commit that set the effect off, and returns after its turn.
+    /// Dispatches an action as a follow-up of the commit that started the effect, and returns after its turn.
     ///
     /// - Throws: ``DispatchError``, also when the effect has been cancelled or the cascade is over its budget.
     @discardableResult
@@ -70,10 +71,10 @@ extension Declaration {
     struct EffectHandler: Sendable {
         let type: String
         let actionType: any Action.Type
-        /// The slice that it belongs to: names from the root.
+        /// The slice of the effect, as names from the root.
         var scope: [String]
         var id: String?
-        /// Makes the work of an action; nil where the effect is only to be cancelled.
+        /// Makes the work for an action; nil for a handler that only cancels an effect.
         let start: (@Sendable (any Action, State) -> EffectWork?)?
     }
 }
@@ -81,12 +82,12 @@ extension Declaration {
 /// An effect's work on one action.
 typealias EffectWork = @Sendable (Dispatcher) async throws -> Void
 
-/// The effects that run, each a task, those with an ID one at a time.
+/// The running effects of a store, each a task; at most one effect with an ID runs at a time.
 final class Effects: Sendable {
     private struct Running {
         var tasks: [Int: Task<Void, Never>] = [:]
         var named: [String: Int] = [:]
-        /// The next number; it also says which of two effects with one ID is the newer.
+        /// The number of the next effect, which also tells apart two effects with one ID.
         var next = 0
         var isStopped = false
     }
@@ -100,16 +101,16 @@ final class Effects: Sendable {
 
     var count: Int { running.withLock { $0.tasks.count } }
 
-    /// Starts work; what has the same ID is cancelled.
+    /// Starts an effect, and cancels the running one with the same ID.
     ///
-    /// - Returns: false when there are too many already, or when the store is stopping.
+    /// - Returns: false when too many effects run, or when the store is stopping.
     func start(id: String?, _ work: @escaping @Sendable () async -> Void) -> Bool {
         let (isStarted, replaced) = running.withLock { running -> (Bool, Task<Void, Never>?) in
             guard !running.isStopped, running.tasks.count < countMax else { return (false, nil) }
             let number = running.next
             running.next += 1
             let replaced = id.flatMap { running.named.updateValue(number, forKey: $0) }.flatMap { running.tasks[$0] }
-            // The task takes itself off the list, for which it has to wait until it is on it: this lock.
+            // The task removes its own entry. It cannot do so before the entry exists, because it needs this lock.
             running.tasks[number] = Task {
                 await work()
                 self.ended(number, id)
@@ -127,14 +128,14 @@ final class Effects: Sendable {
         }
     }
 
-    /// Cancels the one with an ID; false when there is none.
+    /// Cancels the running effect with an ID; false when there is none.
     func cancel(_ id: String) -> Bool {
         let task = running.withLock { running in running.named.removeValue(forKey: id).flatMap { running.tasks[$0] } }
         task?.cancel()
         return task != nil
     }
 
-    /// Cancels all and starts no more.
+    /// Cancels all effects, and starts no more.
     func stop() {
         let tasks = running.withLock { running in
             running.isStopped = true

@@ -1,6 +1,6 @@
-/// What names an entity: it has one spelling as a key of a JSON object.
+/// The ID of an entity, with exactly one spelling as a key of a JSON object.
 ///
-/// A type of one's own around an `Int` or a `String` needs nothing but the two conformances:
+/// A wrapper type around an `Int` or a `String` only needs the two conformances:
 ///
 /// ```swift
 /// struct TaskID: RawRepresentable, EntityID { let rawValue: Int }
@@ -8,24 +8,24 @@
 public protocol EntityID: Codable, Sendable {
     /// The spelling as a JSON key.
     var token: String { get }
-    /// Reads a spelling; nil when no ID is spelled so.
+    /// Reads a spelling; the result is nil when no ID has it.
     init?(token: String)
-    /// Where it stands among the IDs of a table.
+    /// The key by which a table sorts and compares IDs; by default the spelling.
     ///
-    /// IDs with the same key are the same. Left out, it is the spelling.
+    /// IDs with the same key are the same ID.
     var key: EntityKey { get }
-    /// Reads what ``key`` says; nil when no ID has this key.
+    /// Makes the ID of a ``key``; the result is nil when no ID has this key.
     init?(key: EntityKey)
 }
 
-/// How a table sorts its entities: numbers by size, then texts by their bytes.
+/// The key by which a table sorts its entities: numbers by size, then texts by their UTF-8 bytes.
 ///
-/// Not by Swift's order of strings: it takes two spellings of one accented letter for the same string, which are two
+/// Swift's order of strings does not serve: two Unicode spellings of one accented letter are one string in Swift, and two
 /// keys in JSON.
 public enum EntityKey: Comparable, Sendable {
-    /// An ID that is a number.
+    /// The key of an ID that is a number.
     case number(Int)
-    /// Any other.
+    /// The key of any other ID.
     case text(String)
 
     /// The spelling as a JSON key.
@@ -36,7 +36,7 @@ public enum EntityKey: Comparable, Sendable {
         }
     }
 
-    /// Whether one stands before another.
+    /// Whether the left key comes first.
     public static func < (left: EntityKey, right: EntityKey) -> Bool {
         switch (left, right) {
         case (.number(let left), .number(let right)): left < right
@@ -46,7 +46,7 @@ public enum EntityKey: Comparable, Sendable {
         }
     }
 
-    /// Whether they are the same number, or the same bytes.
+    /// Whether both keys are the same number, or texts of the same bytes.
     public static func == (left: EntityKey, right: EntityKey) -> Bool {
         switch (left, right) {
         case (.number(let left), .number(let right)): left == right
@@ -57,23 +57,23 @@ public enum EntityKey: Comparable, Sendable {
 }
 
 extension EntityID {
-    /// The spelling.
+    /// The text of the spelling.
     public var key: EntityKey { .text(token) }
-    /// Reads the spelling.
+    /// Reads the spelling of a key.
     public init?(key: EntityKey) { self.init(token: key.token) }
 }
 
 extension EntityID where Self: RawRepresentable, RawValue: EntityID {
-    /// As the raw value is spelled.
+    /// The spelling of the raw value.
     public var token: String { rawValue.token }
     /// Reads a raw value's spelling.
     public init?(token: String) {
         guard let raw = RawValue(token: token) else { return nil }
         self.init(rawValue: raw)
     }
-    /// As the raw value stands.
+    /// The key of the raw value.
     public var key: EntityKey { rawValue.key }
-    /// Reads a raw value's key.
+    /// Makes the ID of a raw value's key.
     public init?(key: EntityKey) {
         guard let raw = RawValue(key: key) else { return nil }
         self.init(rawValue: raw)
@@ -81,7 +81,7 @@ extension EntityID where Self: RawRepresentable, RawValue: EntityID {
 }
 
 extension Int: EntityID {
-    /// The digits.
+    /// The decimal digits, after a minus sign for a negative number.
     public var token: String { String(self) }
     /// Reads digits as ``token`` writes them: without a plus sign or leading zeros.
     public init?(token: String) {
@@ -91,9 +91,9 @@ extension Int: EntityID {
         else { return nil }
         self.init(token)
     }
-    /// The number.
+    /// The number itself.
     public var key: EntityKey { .number(self) }
-    /// Reads a number.
+    /// Reads the number of a key; the result is nil for a text.
     public init?(key: EntityKey) {
         guard case .number(let number) = key else { return nil }
         self = number
@@ -103,11 +103,11 @@ extension Int: EntityID {
 extension String: EntityID {
     /// The string itself.
     public var token: String { self }
-    /// Takes any string.
+    /// Reads any string.
     public init?(token: String) { self = token }
-    /// The string.
+    /// The text of the string.
     public var key: EntityKey { .text(self) }
-    /// Reads a text.
+    /// Reads the text of a key; the result is nil for a number.
     public init?(key: EntityKey) {
         guard case .text(let text) = key else { return nil }
         self = text

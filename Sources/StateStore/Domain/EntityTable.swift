@@ -1,24 +1,22 @@
 internal import StateJSON
 internal import Synchronization
 
-/// Entities by ID, with the IDs in an order of their own: the normalised table of the Redux family.
+/// Entities by ID, with the IDs in an order: the normalised table of the Redux family.
 ///
-/// Copies share what they have in common, so the state before a change is kept for nothing, and comparing the two costs
-/// what the change changedPointers. Reading, setting, moving or removing one entity is O(log n).
+/// Two copies share the entities that they have in common. Keeping the table before a change costs nothing, and comparing
+/// it with the changed one costs O(k log n) for k changes. Reading, setting, moving or removing one entity is O(log n).
 ///
-/// In JSON it is two things, `entities` (an object, keys sorted) and `ids` (an array, in order). Declared with
-/// ``Entities`` each is a member of its slice. In a state that is not declared but `Codable` it becomes one object with
-/// both, and costs its whole size at each commit.
+/// In JSON a table has two parts, `entities` (an object with sorted keys) and `ids` (an array in order). Where a domain
+/// declares the table with ``Entities``, each part is a member of the slice. Inside a state that is only `Codable`, the
+/// table is one object with both parts, and each commit costs O(n) in the size of the table.
 public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
-    /// An entity and its place in the order.
+    /// An entity and its rank in the order.
     ///
-    /// An object, so that two tables can be told apart without looking inside.
+    /// An entry is an object, so that a comparison of two tables skips the entries that they share.
     final class Entry: Sendable {
         let entity: Entity
         let rank: Rank
-        /// The entity's JSON once somebody has asked for it.
-        ///
-        /// A commit does, so that reading a table joins texts.
+        /// The entity's JSON after the first call of ``bytes()``, which each commit makes; nil before it.
         private let known: Mutex<[UInt8]?>
 
         init(_ entity: Entity, _ rank: Rank) {
@@ -27,7 +25,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
             known = Mutex(nil)
         }
 
-        /// The same entity at another place.
+        /// Makes an entry of the same entity with another rank.
         init(_ other: Entry, _ rank: Rank) {
             entity = other.entity
             self.rank = rank
@@ -35,28 +33,26 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         }
 
         /// The entity's JSON.
-        func text() throws -> [UInt8] {
-            if let text = known.withLock({ $0 }) { return text }
-            let text = try JSON.encode(entity)
-            known.withLock { $0 = text }
-            return text
+        func bytes() throws -> [UInt8] {
+            if let bytes = known.withLock({ $0 }) { return bytes }
+            let bytes = try JSON.encode(entity)
+            known.withLock { $0 = bytes }
+            return bytes
         }
     }
 
-    /// A place in the order: entities are sorted by it.
-    ///
-    /// There is room for 64 halvings between two appended neighbours.
+    /// The number by which the order is sorted; between two appended neighbours there is room for 64 halvings.
     typealias Rank = UInt128
     private static var firstRank: Rank { 1 << 127 }
     private static var step: Rank { 1 << 64 }
 
     /// The entries by key.
     ///
-    /// Kept as plain objects: a map whose types are the same for every table is compiled once and for them alone.
+    /// The values have no entity type, so that all tables share one specialization of the map.
     private(set) var entries = PersistentMap<EntityKey, any AnyObject & Sendable>()
     private(set) var order = PersistentMap<Rank, EntityKey>()
 
-    /// An entry that this table has put into its map.
+    /// The typed entry of an object in ``entries``.
     static func entry(_ object: any AnyObject) -> Entry { unsafeDowncast(object, to: Entry.self) }
 
     func entry(_ key: EntityKey) -> Entry? { entries[key].map(Self.entry) }
@@ -70,10 +66,10 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     /// Makes an empty table.
     public init() {}
 
-    /// How many entities there are.
+    /// How many entities the table has.
     public var count: Int { entries.count }
 
-    /// Whether there is none.
+    /// Whether the table has no entity.
     public var isEmpty: Bool { entries.isEmpty }
 
     /// The entity of an ID.
@@ -84,7 +80,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         set {
             switch (entry(id.key), newValue) {
             case (let entry?, let entity?): entries.set(id.key, Entry(entity, entry.rank))
-            case (nil, let entity?): place(Entry(entity, rank(before: count)), id)
+            case (nil, let entity?): add(Entry(entity, rank(before: count)), id)
             case (let entry?, nil):
                 entries.remove(id.key)
                 order.remove(entry.rank)
@@ -95,7 +91,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
 
     /// The IDs in order.
     ///
-    /// O(n).
+    /// The cost is O(n).
     public var ids: [ID] {
         var ids: [ID] = []
         ids.reserveCapacity(count)
@@ -103,42 +99,43 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         return ids
     }
 
-    /// The ID at a position.
+    /// The ID at a position in the order, counted from 0.
     ///
     /// - Precondition: `0 <= position < count`.
     public func id(at position: Int) -> ID { Self.id(order[at: position].value) }
 
-    /// The position of an ID in the order, or nil when it is not there.
+    /// The position of an ID in the order, counted from 0; nil when the table does not have the ID.
     public func position(of id: ID) -> Int? {
         entry(id.key).map { order.position(of: $0.rank) }
     }
 
-    /// Whether there is an entity with this ID.
+    /// Whether the table has an entity with this ID.
     public func contains(_ id: ID) -> Bool { entries[id.key] != nil }
 
-    /// Inserts an entity before a position; positions outside the table mean its ends.
+    /// Inserts an entity before a position; a position outside the table means its nearest end.
     ///
-    /// An ID that is there already gets the entity and moves.
+    /// Where the table has the ID already, the new entity replaces the old one and moves to the position.
     public mutating func insert(_ entity: Entity, id: ID, at position: Int) {
         self[id] = nil
-        place(Entry(entity, rank(before: position)), id)
+        add(Entry(entity, rank(before: position)), id)
     }
 
-    /// Moves an entity so that it ends up at a position; positions outside the table mean its ends.
+    /// Moves an entity to a position; a position outside the table means its nearest end.
     ///
-    /// - Returns: false when there is no such entity.
+    /// - Returns: false when the table does not have the ID.
     @discardableResult
     public mutating func move(_ id: ID, to position: Int) -> Bool {
         guard let entry = entry(id.key) else { return false }
         guard order.position(of: entry.rank) != Swift.min(Swift.max(position, 0), count - 1) else { return true }
         order.remove(entry.rank)
-        place(Entry(entry, rank(before: position)), id)
+        add(Entry(entry, rank(before: position)), id)
         return true
     }
 
-    /// Changes an entity in place.
+    /// Changes an entity without moving it.
     ///
-    /// - Returns: false, without a call, when there is no such entity.
+    /// - Returns: false, without a call, when the table does not have the ID.
+    /// - Throws: the error of `change`; the table is then unchanged.
     @discardableResult
     public mutating func update<Failure: Error>(
         _ id: ID, _ change: (inout Entity) throws(Failure) -> Void
@@ -149,14 +146,14 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         return true
     }
 
-    private mutating func place(_ entry: Entry, _ id: ID) {
+    private mutating func add(_ entry: Entry, _ id: ID) {
         entries.set(id.key, entry)
         order.set(entry.rank, id.key)
     }
 
     /// A free rank between the neighbours of a position.
     ///
-    /// Where there is no room left, every rank is set anew: O(n), but only after 64 insertions at one place.
+    /// Where no rank is free, the table sets every rank anew, which is O(n), but only after 64 insertions at one position.
     private mutating func rank(before position: Int) -> Rank {
         guard let last = order.last, let first = order.first else { return Self.firstRank }
         if position >= order.count { return last.key + Self.step }
@@ -171,12 +168,12 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
 
     /// Whether these are the table's IDs, each once.
     ///
-    /// O(n log n).
+    /// The cost is O(n log n).
     func areOwn(_ ids: [ID]) -> Bool { ids.map(\.key).sorted() == entries.keys }
 
-    /// Gives the entities an order.
+    /// Sets the order of the entities.
     ///
-    /// O(n).
+    /// The cost is O(n log n).
     ///
     /// - Precondition: `ids` are the table's own, each once.
     mutating func reorder(_ ids: [ID]) {
@@ -190,9 +187,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
             })
     }
 
-    /// Makes a table of entities sorted by ID, in that order.
+    /// Makes a table of entities that are sorted by ID, in that order.
     ///
-    /// O(n).
+    /// The cost is O(n).
     init(sorted entities: [(ID, Entity)]) {
         let ranked = entities.enumerated().map { (Self.firstRank + Rank($0) * Self.step, $1.0.key, $1.1) }
         order = PersistentMap(sorted: ranked.map { ($0.0, $0.1) })
@@ -201,7 +198,9 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
 }
 
 extension EntityTable: Sequence {
-    /// The entities with their IDs, in order.
+    /// Iterates over the entities with their IDs, in order.
+    ///
+    /// The cost is O(n) at the call, which copies the references.
     public func makeIterator() -> some IteratorProtocol<(id: ID, entity: Entity)> {
         var elements: [(id: ID, entity: Entity)] = []
         elements.reserveCapacity(count)
@@ -215,7 +214,7 @@ extension EntityTable: Sequence {
 extension EntityTable: Equatable where Entity: Equatable {
     /// Whether two tables have equal entities in the same order.
     ///
-    /// O(n), less where they share structure.
+    /// The cost is O(n log n); it is O(1) for a copy without changes.
     public static func == (left: EntityTable, right: EntityTable) -> Bool {
         guard left.count == right.count else { return false }
         if left.entries.root === right.entries.root, left.order.root === right.order.root { return true }
@@ -223,52 +222,10 @@ extension EntityTable: Equatable where Entity: Equatable {
     }
 }
 
-extension EntityTable: Codable {
-    private struct MemberKey: CodingKey {
-        var stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
-
-    private enum Part: String, CodingKey { case entities, ids }
-
-    /// Encodes `{"entities": {...}, "ids": [...]}`.
-    public func encode(to encoder: any Encoder) throws {
-        var parts = encoder.container(keyedBy: Part.self)
-        var members = parts.nestedContainer(keyedBy: MemberKey.self, forKey: .entities)
-        try entries.visit { (key, entry) throws in
-            try members.encode(Self.entry(entry).entity, forKey: MemberKey(stringValue: key.token))
-        }
-        try parts.encode(ids, forKey: .ids)
-    }
-
-    /// Decodes what ``encode(to:)`` writes.
-    ///
-    /// - Throws: `DecodingError` when `ids` does not name each entity once.
-    public init(from decoder: any Decoder) throws {
-        let parts = try decoder.container(keyedBy: Part.self)
-        let members = try parts.nestedContainer(keyedBy: MemberKey.self, forKey: .entities)
-        for key in members.allKeys {
-            guard let id = ID(token: key.stringValue) else {
-                throw DecodingError.dataCorruptedError(
-                    forKey: key, in: members, debugDescription: "is not the ID of an entity")
-            }
-            self[id] = try members.decode(Entity.self, forKey: key)
-        }
-        let ids = try parts.decode([ID].self, forKey: .ids)
-        guard areOwn(ids) else {
-            throw DecodingError.dataCorruptedError(
-                forKey: .ids, in: parts, debugDescription: "does not name each entity once")
-        }
-        reorder(ids)
-    }
-}
-
 extension PersistentMap {
     /// The keys, sorted.
     ///
-    /// O(n).
+    /// The cost is O(n).
     var keys: [Key] {
         var keys: [Key] = []
         keys.reserveCapacity(count)

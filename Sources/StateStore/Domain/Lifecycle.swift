@@ -1,26 +1,27 @@
-/// Reduced once on the state that a new history begins with, before anything is published: its version stays 0.
+/// The action that a store reduces on the initial state of a new history, before it publishes that state as version 0.
 ///
-/// A domain handles it where the initial state takes more than default values. No client can dispatch it.
+/// A domain handles it where the initial state needs more than default values. No client can dispatch it.
 public struct StoreInit: Action {
     /// `storekeeper/init`.
     public static let type = "storekeeper/init"
 
-    /// Makes the action.
+    /// Makes the action, which has no fields.
     public init() {}
 }
 
-/// Committed when a store goes on from a journal, if that changes anything: the effects of the process before are gone.
+/// The action that a store commits when it starts from a journal, if the action changes the state.
 ///
-/// The place to say that what was being loaded is not being loaded any more. No client can dispatch it.
+/// The effects of the earlier process do not run any more: a domain handles this action to end the phases that wait for
+/// an effect. No client can dispatch it.
 public struct StoreResume: Action {
     /// `storekeeper/resume`.
     public static let type = "storekeeper/resume"
 
-    /// Makes the action.
+    /// Makes the action, which has no fields.
     public init() {}
 }
 
-/// The action types that are the store's own.
+/// The action types that only the store dispatches.
 enum OwnTypes {
     static let prefix = "storekeeper/"
     static let handled: Set<String> = [StoreInit.type, StoreResume.type]

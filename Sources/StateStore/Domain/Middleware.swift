@@ -1,16 +1,16 @@
 /// A step that every action passes on its way to the reducers, in the order of the store's array.
 ///
-/// A middleware calls `next` with the action to pass it on, with another to change it, or not at all to swallow it; it
-/// throws a ``Rejection`` to refuse it, and dispatches others with ``MiddlewareContext/dispatch(_:)``. After `next` it sees the
-/// state that the action made. It runs inside the turn, on a copy of the state, also in a dry run: it must be quick and do
-/// nothing outside but log.
+/// A middleware calls `next` with the action to pass it on, with another one to change it, or not at all to swallow it. It
+/// throws a ``Rejection`` to refuse the action, and dispatches follow-ups with ``MiddlewareContext/dispatch(_:)``. After
+/// `next` the context has the state that the action made. A middleware runs inside the turn, on a copy of the state, also
+/// in a dry run, and more than once where another writer appends first: it must be quick, and do no I/O but logging.
 public struct Middleware<State: Sendable>: Sendable {
-    /// Passes an action to the next middleware, at the end to the reducers.
+    /// Passes an action to the next middleware, or from the last one to the reducers.
     public typealias Next = (any Action) throws(Rejection) -> Void
 
     let process: @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
 
-    /// Makes a middleware.
+    /// Makes a middleware of a function.
     public init(
         _ process:
             @escaping @Sendable (_ action: any Action, _ context: MiddlewareContext<State>, _ next: Next)
@@ -21,20 +21,20 @@ public struct Middleware<State: Sendable>: Sendable {
     }
 }
 
-/// What a middleware can see of an action's way through the store.
+/// What a middleware sees of an action on its way to the reducers.
 public final class MiddlewareContext<State: Sendable> {
-    /// The state as it is at this point: before `next`, as the action finds it; after, as the action leaves it.
+    /// The state: before `next`, the one that the action finds; after it, the one that the action has made.
     public internal(set) var state: State
-    /// The version that the action makes if all goes well.
+    /// The version that the action makes if it is committed.
     public let version: Version
-    /// Whether nothing of this will be kept.
+    /// Whether this is a dry run, of which the store keeps nothing.
     public let isDryRun: Bool
-    /// The actions that have reached the reducers, and what is done with each.
+    /// The actions that have reached the reducers; `entries` has the entry of each.
     var applied: [any Action] = []
     var entries: [ActionEntry] = []
-    /// What is dispatched once this is committed.
+    /// The actions that middleware has dispatched, which the store queues after the commit.
     private(set) var followUps: [any Action] = []
-    /// How many creators have made the action that is on its way now.
+    /// How many commands, one from the other, have made the action that is on its way.
     var creationDepth = 0
 
     init(state: State, version: Version, isDryRun: Bool) {
@@ -45,12 +45,12 @@ public final class MiddlewareContext<State: Sendable> {
 
     /// Dispatches another action after this one, in a later turn.
     ///
-    /// It is dropped when this action, or the batch that it belongs to, is refused, and in a dry run.
+    /// The store drops the follow-up in a dry run, and when it refuses this action or its batch.
     public func dispatch(_ action: any Action) { followUps.append(action) }
 }
 
 extension Middleware {
-    /// Asks every ``ValidatedAction`` whether it is valid.
+    /// Calls ``ValidatedAction/validate()`` of every action that has it.
     public static var validation: Middleware {
         Middleware { action, _, next throws(Rejection) in
             if let action = action as? any ValidatedAction { try action.validate() }
@@ -58,7 +58,7 @@ extension Middleware {
         }
     }
 
-    /// Tells what became of each action.
+    /// Calls `log` with a record of each action after the reducers and the later middleware.
     public static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> Middleware {
         Middleware { action, context, next throws(Rejection) in
             let type = Swift.type(of: action).type
@@ -73,16 +73,14 @@ extension Middleware {
     }
 }
 
-/// What the logging middleware tells about an action.
-///
-/// It never holds the payload.
+/// The record that the logging middleware makes of an action; it never has the payload.
 public struct LogRecord: Sendable {
     /// The action's type.
     public var actionType: String
-    /// The version that it makes, or would have made.
+    /// The version that the action makes, or would have made.
     public var version: Version
-    /// Whether nothing of it is kept.
+    /// Whether the action came in a dry run.
     public var isDryRun: Bool
-    /// Why it was refused, or nil when it passed.
+    /// The rejection of the action; nil when it passed.
     public var rejection: Rejection?
 }

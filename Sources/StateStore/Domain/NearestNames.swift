@@ -1,8 +1,8 @@
-/// Finds the names that a mistyped one may stand for.
+/// Finds the names that a mistyped name may mean.
 package enum NearestNames {
-    /// The names nearest to a given one, at most three, nearest first; none that shares little with it.
+    /// The names nearest to a given one, at most three, nearest first, and none that is far from it.
     ///
-    /// It costs the product of the name's length, of which 64 bytes count, and that of all the names.
+    /// The cost is O(m n) for the first m bytes of the name, at most 64, and the n bytes of all names.
     package static func of(_ name: String, among names: [String]) -> [String] {
         let start = Array(name.utf8.prefix(64))
         let scored = names.map { ($0, distance(start, Array($0.utf8))) }
@@ -10,7 +10,7 @@ package enum NearestNames {
             .sorted { ($0.1, $0.0) < ($1.1, $1.0) }.prefix(3).map(\.0)
     }
 
-    /// How many bytes have to be put in, taken out or exchanged (Levenshtein).
+    /// The Levenshtein distance in bytes.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var row = Array(0...right.count)
         for (i, a) in left.enumerated() {

@@ -1,15 +1,15 @@
-/// A sorted map whose copies share what they have in common.
+/// A sorted map whose copies share their common subtrees.
 ///
-/// A weight-balanced tree (Adams 1993; Hirai and Yamamoto 2011 for the parameters): a change copies the path from the
-/// root, so the map before it stays as it was and costs nothing to keep. Two versions are compared by walking both and
-/// skipping every subtree that is the same object: what a comparison costs is what differs.
+/// The map is a weight-balanced tree (Adams 1993; Hirai and Yamamoto 2011 for the parameters). A change copies the path
+/// from the root, so the map before the change stays valid and costs nothing to keep. A comparison of two maps walks both
+/// and skips every subtree that is the same object, so its cost depends on the differences and not on the size.
 ///
 /// Every operation on one key is O(log n). A copy is O(1).
 struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
-    /// A node; of a table's entries 64 bytes, one line of the processor's cache for each step of a search.
+    /// A node of the tree; in a table's map of entries it has 64 bytes, one cache line for each step of a search.
     final class Node: Sendable {
         let key: Key
-        /// Behind the key, because there it fills what would be left empty.
+        /// The size comes after the key, where it takes the room of the padding.
         private let size: UInt32
         let value: Value
         let left: Node?
@@ -37,9 +37,9 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     /// Builds a balanced tree.
     ///
-    /// O(n).
+    /// The cost is O(n).
     ///
-    /// - Precondition: keys rise strictly.
+    /// - Precondition: the keys increase strictly.
     init(sorted elements: [(Key, Value)]) {
         root = Self.build(elements[...])
     }
@@ -58,14 +58,14 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     subscript(key: Key) -> Value? { Self.value(of: key, in: root) }
 
-    /// Recursive, because a loop's variable would hold and let go each node twice on the way.
+    /// The search is recursive, because a loop's variable would retain and release each node on the way.
     private static func value(of key: Key, in node: Node?) -> Value? {
         guard let node else { return nil }
         if key < node.key { return value(of: key, in: node.left) }
         return node.key < key ? value(of: key, in: node.right) : node.value
     }
 
-    /// The element at a position in the order of the keys.
+    /// The element at a position in the order of the keys, counted from 0.
     subscript(at position: Int) -> (key: Key, value: Value) {
         precondition((0..<count).contains(position), "position \(position) is not in a map of \(count)")
         var position = position
@@ -84,7 +84,7 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         preconditionFailure("a tree's count is the number of its nodes")
     }
 
-    /// How many keys are below this one.
+    /// How many keys are less than this one.
     func position(of key: Key) -> Int {
         var position = 0
         var node = root
@@ -145,7 +145,7 @@ extension PersistentMap {
         return glued(node.left, node.right)
     }
 
-    /// Joins the two sides of a node that has left.
+    /// Joins the two subtrees of a removed node.
     private static func glued(_ left: Node?, _ right: Node?) -> Node? {
         guard let left else { return right }
         guard let right else { return left }
@@ -171,9 +171,9 @@ extension PersistentMap {
 
     private static func weight(_ node: Node?) -> Int { (node?.count ?? 0) + 1 }
 
-    /// Makes a node whose sides may be out of balance by one insertion or removal.
+    /// Makes a node of two subtrees that may be out of balance by one insertion or removal.
     ///
-    /// Parameters 3 and 2.
+    /// The parameters of the balance are 3 and 2.
     private static func balanced(_ left: Node?, _ key: Key, _ value: Value, _ right: Node?) -> Node {
         if let right, weight(left) * 3 < weight(right) {
             if let inner = right.left, weight(inner) >= weight(right.right) * 2 {
@@ -194,7 +194,7 @@ extension PersistentMap {
         return Node(left, key, value, right)
     }
 
-    /// Joins two trees of any size around a key between them.
+    /// Joins two trees of any size and a key between theirs.
     private static func joined(_ left: Node?, _ key: Key, _ value: Value, _ right: Node?) -> Node {
         if let right, weight(left) * 3 < weight(right) {
             return balanced(joined(left, key, value, right.left), right.key, right.value, right.right)
@@ -222,8 +222,8 @@ extension PersistentMap {
 extension PersistentMap {
     /// Visits, in the order of the keys, every key that only one of two maps has or that may have another value.
     ///
-    /// Subtrees that both maps share are skipped, so what a change copied without changing is visited too: O(k log n)
-    /// for k changes between the two.
+    /// The walk skips the subtrees that both maps share. It also visits the nodes that a change copied without changing
+    /// their values. The cost is O(k log n) for k changes between the maps.
     static func visitDifferences<Failure: Error>(
         _ old: PersistentMap, _ new: PersistentMap, _ body: (Key, Value?, Value?) throws(Failure) -> Void
     ) throws(Failure) {

@@ -1,66 +1,29 @@
 internal import StateJSON
 
-/// A state as the store begins with it.
+/// A type of state with an initial value.
 public protocol StateType: Sendable {
-    /// The initial state.
+    /// Makes the initial state.
     init()
 }
 
-/// A state, the actions that change it, and the reducers that do.
+/// What an adopter declares: a type of state and the reducers of its actions.
 public protocol Domain: Sendable {
-    /// The state. A struct whose parts are declared in ``reducer-swift.property``, or one that is `Codable` as a whole.
+    /// A struct whose parts ``reducer-swift.property`` declares, or a type that is `Codable` as a whole.
     associatedtype State: StateType
-    /// What ``reducer-swift.property`` builds.
+    /// The type of ``reducer-swift.property``, which Swift infers.
     associatedtype Body: Reducer<State>
 
     /// The slices, tables and fields of the state, a handler for each type of action, and views.
     @ReducerBuilder<State> var reducer: Body { get }
 }
 
-/// Something that takes part in reducing a state: a handler, a slice, a table, a field, or several of them.
+/// A part of a domain's declaration: a handler, a slice, an entity table, a field, a view, an effect, or several of them.
 public protocol Reducer<State>: Sendable {
-    /// The state that it reduces.
+    /// The type of the state that the reducer declares a part of.
     associatedtype State: Sendable
 
-    /// Enters what this reducer handles and where its parts stand in the JSON.
+    /// Adds the handlers and the layout of this reducer to a declaration.
     func declare(in declaration: inout Declaration<State>)
-}
-
-/// What the reducers of a state have declared.
-public struct Declaration<State: Sendable>: Sendable {
-    struct Handler: Sendable {
-        let type: String
-        let actionType: any Action.Type
-        /// The slice that it belongs to: names from the root.
-        var scope: [String]
-        let apply: @Sendable (inout State, any Action) throws(Rejection) -> Void
-    }
-
-    var handlers: [Handler] = []
-    var commands: [CommandHandler] = []
-    var effects: [EffectHandler] = []
-    var views: [View<State>] = []
-    /// The slices, as names from the root.
-    var slices: [[String]] = []
-    /// The tables.
-    var collections: [Collection] = []
-    var members: [LayoutField<State>] = []
-    /// Where the declared parts lie in the state's memory, to find those that were forgotten.
-    var offsets: Set<Int> = []
-    /// Faults of the declaration itself, found at start.
-    var faults: [String] = []
-
-    init() {}
-
-    mutating func add<Part: Sendable>(
-        _ name: String, _ node: some LayoutNode<Part>, at path: any WritableKeyPath<State, Part> & Sendable
-    ) {
-        if members.contains(where: { $0.name == name }) {
-            faults.append("\(State.self) declares \"\(name)\" twice")
-        }
-        members.append(LayoutField(name, path, node))
-        if let offset = MemoryLayout<State>.offset(of: path) { offsets.insert(offset) }
-    }
 }
 
 /// Handles one type of action.
@@ -74,14 +37,16 @@ public struct Declaration<State: Sendable>: Sendable {
 public struct On<State: Sendable, Handled: Action>: Reducer {
     private let reduce: @Sendable (inout State, Handled) throws(Rejection) -> Void
 
-    /// Handles an action: pure, without I/O, and without traps: what does not fit is rejected.
+    /// Declares the handler of an action type: a pure function that does no I/O and rejects what it cannot apply.
+    ///
+    /// A trap in the handler, such as an integer overflow, ends the process.
     public init(
         _ type: Handled.Type, reduce: @escaping @Sendable (inout State, Handled) throws(Rejection) -> Void
     ) {
         self.reduce = reduce
     }
 
-    /// Enters the handler.
+    /// Adds the handler to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.handlers.append(
             .init(type: Handled.type, actionType: Handled.self, scope: []) {
@@ -94,59 +59,7 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
     }
 }
 
-/// A part of the state with reducers of its own, under a name of its own in the JSON.
-public struct Slice<State: Sendable, Part: StateType>: Reducer {
-    private let name: String
-    private let path: any WritableKeyPath<State, Part> & Sendable
-    private let declaration: Declaration<Part>
-
-    /// Declares the part at `path` as the member `name`.
-    public init(
-        _ name: String, _ path: any WritableKeyPath<State, Part> & Sendable,
-        @ReducerBuilder<Part> reducer: () -> ReducerList<Part>
-    ) {
-        self.name = name
-        self.path = path
-        var declaration = Declaration<Part>()
-        reducer().declare(in: &declaration)
-        self.declaration = declaration
-    }
-
-    /// Enters the part's handlers, lifted, and its place.
-    public func declare(in outer: inout Declaration<State>) {
-        let (node, faults) = declaration.layout()
-        outer.faults += faults
-        outer.add(name, node, at: path)
-        outer.slices += [[name]] + declaration.slices.map { [name] + $0 }
-        outer.collections += declaration.collections.map { $0.lifted(into: name) }
-        for handler in declaration.handlers {
-            outer.handlers.append(
-                .init(type: handler.type, actionType: handler.actionType, scope: [name] + handler.scope) {
-                    [path] (state: inout State, action: any Action) throws(Rejection) in
-                    try handler.apply(&state[keyPath: path], action)
-                })
-        }
-        for command in declaration.commands {
-            outer.commands.append(
-                .init(type: command.type, actionType: command.actionType, scope: [name] + command.scope) {
-                    [path] (state: State, action: any Action) throws(Rejection) in
-                    try command.create(state[keyPath: path], action)
-                })
-        }
-        for effect in declaration.effects {
-            let start = effect.start.map { start in
-                { @Sendable [path] (action: any Action, state: State) in start(action, state[keyPath: path]) }
-            }
-            outer.effects.append(
-                .init(
-                    type: effect.type, actionType: effect.actionType, scope: [name] + effect.scope,
-                    id: effect.id.map { "\(name).\($0)" }, start: start))
-        }
-        outer.views += declaration.views.map { $0.lifted(into: name, path) }
-    }
-}
-
-/// A table of entities: two members, the entities by ID and the IDs in order.
+/// The declaration of an entity table: two members of the JSON, the entities by ID and the IDs in order.
 public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable>: Reducer {
     private let names: [String]
     private let path: any WritableKeyPath<State, EntityTable<ID, Entity>> & Sendable
@@ -159,19 +72,19 @@ public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable
         self.path = path
     }
 
-    /// Enters the two places.
+    /// Adds the two members to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.add(names[0], EntitiesNode<ID, Entity>(), at: path)
         declaration.add(names[1], OrderNode<ID, Entity>(), at: path)
         declaration.collections.append(
             Collection(entities: JSONPointer([names[0]]), ids: JSONPointer([names[1]])) { token in
-                // A token that is no ID cannot be in the table; an ID always has a text.
+                // Losing the error is right: a table has no key that is not an ID, and every ID can be encoded.
                 ID(token: token).flatMap { try? JSON.encode($0) } ?? JSONValue.string(token).text
             })
     }
 }
 
-/// A plain part of the state under a name of its own in the JSON.
+/// A member of the state that is plain data, without reducers of its own.
 public struct Field<State: Sendable, Part: Codable & Sendable>: Reducer {
     private let name: String
     private let path: any WritableKeyPath<State, Part> & Sendable
@@ -182,7 +95,7 @@ public struct Field<State: Sendable, Part: Codable & Sendable>: Reducer {
         self.path = path
     }
 
-    /// Enters the place.
+    /// Adds the member to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.add(name, ValueNode<Part>(), at: path)
     }
@@ -192,70 +105,24 @@ public struct Field<State: Sendable, Part: Codable & Sendable>: Reducer {
 public struct ReducerList<State: Sendable>: Reducer {
     let reducers: [any Reducer<State>]
 
-    /// Enters each.
+    /// Adds each reducer to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         for reducer in reducers { reducer.declare(in: &declaration) }
     }
 }
 
-/// Collects the reducers of a state.
+/// Makes a list of the reducers in a ``Domain/reducer-swift.property`` or a ``Slice``.
 @resultBuilder
 public enum ReducerBuilder<State: Sendable> {
-    /// Takes a reducer.
+    /// Takes a reducer as it is.
     public static func buildExpression(_ reducer: some Reducer<State>) -> any Reducer<State> { reducer }
-    /// Takes a domain of the same state.
+    /// Takes the reducers of a domain of the same state.
     public static func buildExpression<Inner: Domain>(_ domain: Inner) -> any Reducer<State>
     where Inner.State == State {
         domain.reducer
     }
-    /// Lists them.
+    /// Makes a list of reducers, in order.
     public static func buildBlock(_ reducers: any Reducer<State>...) -> ReducerList<State> {
         ReducerList(reducers: reducers)
-    }
-}
-
-extension Declaration {
-    /// Where the state stands in the JSON, and what is wrong with the declaration.
-    func layout() -> (any LayoutNode<State>, [String]) {
-        if members.isEmpty {
-            guard let whole = Self.wholeNode(State.self) else {
-                return (
-                    ObjectNode<State>(members: []),
-                    faults + [
-                        "\(State.self) is not Codable and declares no Slice, Entities or Field: declare its parts"
-                    ]
-                )
-            }
-            return (whole, faults)
-        }
-        return (ObjectNode(members: members), faults + forgotten)
-    }
-
-    /// A place for the whole of a state that is Codable.
-    private static func wholeNode(_ type: State.Type) -> (any LayoutNode<State>)? {
-        func node<Value: Codable & Sendable>(_ type: Value.Type) -> any LayoutNode { ValueNode<Value>() }
-        guard let codable = type as? any (Codable & Sendable).Type else { return nil }
-        return node(codable) as? any LayoutNode<State>
-    }
-
-    /// Stored properties that no part declares: they would be lost at a restart.
-    private var forgotten: [String] {
-        guard let initial = (State.self as? any StateType.Type)?.init() else { return [] }
-        var offset = 0
-        return Mirror(reflecting: initial).children.compactMap { child in
-            let (size, alignment) = Self.layout(of: child.value)
-            offset = (offset + alignment - 1) / alignment * alignment
-            defer { offset += size }
-            guard !offsets.contains(offset), size > 0 else { return nil }
-            return "\(State.self).\(child.label ?? "?") is not declared: add a Slice, Entities or Field for it"
-        }
-    }
-
-    /// How a stored property lies in memory: Swift lays them out in order, each at its alignment.
-    private static func layout(of value: Any) -> (size: Int, alignment: Int) {
-        func measure<Value>(_ type: Value.Type) -> (size: Int, alignment: Int) {
-            (MemoryLayout<Value>.size, MemoryLayout<Value>.alignment)
-        }
-        return _openExistential(type(of: value) as Any.Type, do: measure)
     }
 }

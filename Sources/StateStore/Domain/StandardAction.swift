@@ -1,6 +1,6 @@
 public import StateJSON
 
-/// An action as plain data: what is recorded of a typed one, or what a tool makes that knows no Swift types.
+/// An action as plain data: what the store records of a typed action, or what a tool without the Swift types makes.
 ///
 /// As JSON it is `{"type": ..., "payload": {...}, "isTypedAction": true}`; a POST to `/v1/actions` takes the first two.
 public struct StandardAction: Codable, Sendable, Equatable {
@@ -8,19 +8,19 @@ public struct StandardAction: Codable, Sendable, Equatable {
     public var type: String
     /// The fields; nil where there are none.
     public var payload: [String: JSONValue]?
-    /// Whether it was made from a typed action.
+    /// Whether a typed action was its source.
     public var isTypedAction: Bool
 
-    /// Makes an action.
+    /// Makes an action from its type and its fields.
     public init(type: String, payload: [String: JSONValue]? = nil, isTypedAction: Bool = false) {
         self.type = type
         self.payload = payload
         self.isTypedAction = isTypedAction
     }
 
-    /// The plain data of a typed action.
+    /// Makes the plain data of a typed action.
     ///
-    /// - Throws: `EncodingError` for values that JSON has no number for.
+    /// - Throws: `EncodingError` for a number that JSON does not have, such as infinity.
     public init(_ action: any Action) throws {
         let value = try JSONValue(parsing: JSON.encode(action), depthMax: 1000)
         guard case .object(let object) = value else {
@@ -33,9 +33,9 @@ public struct StandardAction: Codable, Sendable, Equatable {
             payload: members.isEmpty ? nil : Dictionary(members) { $1 }, isTypedAction: true)
     }
 
-    /// The typed action that this is the plain data of.
+    /// Makes the typed action of this plain data.
     ///
-    /// - Throws: ``Rejection`` of kind ``Rejection/Kind/invalid`` when the payload does not fit.
+    /// - Throws: ``Rejection`` of kind ``Rejection/Kind/invalid`` when the type or the payload does not fit.
     public func typed<Typed: Action>(as type: Typed.Type = Typed.self) throws(Rejection) -> Typed {
         guard self.type == Typed.type else {
             throw Rejection(
@@ -52,7 +52,7 @@ public struct StandardAction: Codable, Sendable, Equatable {
         }
     }
 
-    /// The typed action among those of a catalogue.
+    /// Makes the typed action of this plain data, with the Swift type that a catalogue has for its type.
     func typed(in catalogue: Catalogue) throws(Rejection) -> any Action {
         guard let found = catalogue.actions[type] else {
             throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid, pointer: "/type")
@@ -70,17 +70,17 @@ extension JSONObject {
 }
 
 extension Store {
-    /// Dispatches an action that is plain data: the reducers of its type get the typed one.
+    /// Dispatches the typed action of plain data and returns after its turn.
     ///
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ action: StandardAction) throws(DispatchError) -> Dispatched {
         try dispatch(typed(action))
     }
 
-    /// Dispatches an action that is plain data: the reducers of its type get the typed one.
+    /// Dispatches the typed action of plain data and returns after its turn.
     ///
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ action: StandardAction) async throws(DispatchError) -> Dispatched {
         try await dispatch(typed(action))
@@ -88,7 +88,7 @@ extension Store {
 
     private func typed(_ action: StandardAction) throws(DispatchError) -> any Action {
         do throws(Rejection) {
-            return try action.typed(in: model.catalogue)
+            return try action.typed(in: domain.catalogue)
         } catch {
             throw .rejected(error, index: 0)
         }

@@ -1,22 +1,22 @@
 internal import StateJSON
 internal import Synchronization
 
-/// A named selection written in Swift: derived state.
+/// A named selection that the domain computes from the state.
 ///
-/// It is evaluated at most once per version however many ask, over HTTP or in process, and not again until something
-/// that it reads has changed.
+/// The store evaluates a view at most once per version, however many clients and subscribers read it, and not again until
+/// something that the view reads has changed.
 public struct View<State: Sendable>: Reducer {
     /// The name under `/v1/views`.
     public let name: String
     let reads: [JSONPointer]
     let evaluate: @Sendable (State) -> ViewValue
-    /// What is wrong with it, found out on the initial state.
+    /// Finds a fault of the view on the initial state; nil for a view that cannot have one.
     private var fault: (@Sendable (State) -> String?)?
 
-    /// Derives a value from the state, purely.
+    /// Declares a view that a pure function computes from the state.
     ///
-    /// `reads` names the parts it looks at, as JSON Pointers: a commit elsewhere does not evaluate it again. Left out,
-    /// every commit may.
+    /// `reads` names the parts of the state that the view reads, as JSON Pointers: a commit that changes none of them does
+    /// not make the store evaluate the view again. By default the view reads the whole state.
     ///
     /// - Precondition: each of `reads` is empty or begins with `/`.
     public init<Value: Encodable & Sendable>(
@@ -25,13 +25,13 @@ public struct View<State: Sendable>: Reducer {
         self.init(name: name, reads: reads.map { JSONPointer(stringLiteral: $0) }) { ViewValue(derive($0)) }
     }
 
-    /// Derives a value from what a protocol shows of the state: a facet.
+    /// Declares a view of a facet: a pure function computes it from what a protocol shows of the state.
     ///
     /// ```swift
     /// View("count", of: (any KnowsTheCount).self, reads: ["/counter"]) { $0.counter }
     /// ```
     ///
-    /// A state that does not conform is found at start.
+    /// A store whose state does not conform to the protocol does not start.
     public init<Facet, Value: Encodable & Sendable>(
         _ name: String, of facet: Facet.Type, reads: [String] = [""],
         _ derive: @escaping @Sendable (Facet) -> Value
@@ -51,7 +51,7 @@ public struct View<State: Sendable>: Reducer {
         self.evaluate = evaluate
     }
 
-    /// Enters the view.
+    /// Adds the view to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.views.append(self)
         if let initial = (State.self as? any StateType.Type)?.init() as? State, let fault = fault?(initial) {
@@ -59,7 +59,7 @@ public struct View<State: Sendable>: Reducer {
         }
     }
 
-    /// The same view of a larger state that has this one as a slice: `open` of `tasks` becomes `tasks.open`.
+    /// The view of a larger state that has this view's state as a slice: `open` of `tasks` becomes `tasks.open`.
     func lifted<Outer: Sendable>(into slice: String, _ path: any KeyPath<Outer, State> & Sendable) -> View<Outer> {
         View<Outer>(
             name: "\(slice).\(name)", reads: reads.map { JSONPointer([slice] + $0.tokens) },
@@ -67,7 +67,7 @@ public struct View<State: Sendable>: Reducer {
     }
 }
 
-/// A view's value, and how it is written.
+/// A view's value, with the function that encodes it.
 struct ViewValue: Sendable {
     let value: any Sendable
     let write: @Sendable () throws -> [UInt8]
@@ -78,19 +78,19 @@ struct ViewValue: Sendable {
     }
 }
 
-/// When what each view reads last changed, by the view's number; 0 where it has not changed since the start.
+/// The last-changed version of each view, by the view's number; 0 where nothing it reads has changed since the start.
 typealias ViewVersions = [Version]
 
-/// The newest value of a view, for all who ask.
+/// The cached newest value of a view.
 final class ViewMemo<State: Sendable>: Sendable {
     private struct Known {
         let viewVersion: Version
         let value: ViewValue
-        var text: [UInt8]?
+        var bytes: [UInt8]?
     }
 
     let view: View<State>
-    /// Its place among the model's views.
+    /// The view's index in ``ViewVersions``.
     let number: Int
     private let known = Mutex<Known?>(nil)
 
@@ -101,25 +101,29 @@ final class ViewMemo<State: Sendable>: Sendable {
 
     /// The view's value.
     ///
-    /// - Parameter viewVersion: when what it reads last changed; nil for a state of long ago, which is evaluated for itself.
+    /// - Parameter viewVersion: the view's last-changed version; nil for a past state, whose value is not cached.
     func value(in state: State, viewVersion: Version?) -> ViewValue {
         guard let viewVersion else { return view.evaluate(state) }
-        // Evaluated under the lock: who asks at the same moment waits for this value rather than making another.
+        // The evaluation holds the lock, so that a concurrent reader waits for this value and does not evaluate another.
         return known.withLock { known in
             if let known, known.viewVersion == viewVersion { return known.value }
             let value = view.evaluate(state)
-            // A reader that is late must not push out what newer ones share.
+            // A reader of an older snapshot must not replace the newer value.
             if known?.viewVersion ?? 0 <= viewVersion { known = Known(viewVersion: viewVersion, value: value) }
             return value
         }
     }
 
-    /// The value's JSON.
-    func text(in state: State, viewVersion: Version?) throws -> [UInt8] {
+    /// The UTF-8 JSON of the value.
+    ///
+    /// - Throws: `EncodingError` when the value cannot be encoded.
+    func bytes(in state: State, viewVersion: Version?) throws -> [UInt8] {
         let value = value(in: state, viewVersion: viewVersion)
-        if let text = known.withLock({ known in known?.viewVersion == viewVersion ? known?.text : nil }) { return text }
-        let text = try value.write()
-        known.withLock { known in if known?.viewVersion == viewVersion { known?.text = text } }
-        return text
+        if let bytes = known.withLock({ known in known?.viewVersion == viewVersion ? known?.bytes : nil }) {
+            return bytes
+        }
+        let bytes = try value.write()
+        known.withLock { known in if known?.viewVersion == viewVersion { known?.bytes = bytes } }
+        return bytes
     }
 }

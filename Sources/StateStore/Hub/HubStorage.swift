@@ -1,53 +1,35 @@
 internal import StateJSON
 
-/// What the store has published, what came before it, and every watch.
+/// The published snapshot, the history before it, and every watch.
 ///
-/// Pure: ``WatchHub`` guards it.
+/// The storage has no lock, clock or queue; ``WatchHub`` guards it with its mutex.
 struct HubStorage: Sendable {
-    /// The one published present.
+    /// The published snapshot.
     private(set) var latest: any AnySnapshot
     private(set) var history: History
-    /// The oldest version that can be followed from, memory and journal together.
+    /// The oldest version that a client can follow from, in memory or in the journal.
     private(set) var oldest: Version
     private var index: SelectionIndex
     private var followers: [FollowerKey: Set<Watch.ID>] = [:]
     private var versions = VersionIndex()
     private var watches: [Watch.ID: Watch] = [:]
     private var countByClient: [String: Int] = [:]
-    /// Commits that followers have not been compared with.
+    /// The commits that the next pass compares with the followers.
     private var pending: [Commit] = []
-    /// The version up to which watches have been compared with what is published.
+    /// The version up to which the hub has compared the watches, except with selections that are being encoded.
     private var comparedVersion: Version
     private var isFanOutDue = false
     private var passesCount = 0
-    /// The snapshots since the last pass, where a watch waits for a value: it may stand for one turn only.
+    /// The snapshots since the last pass, while a watch waits for one value: the value may stand for one turn only.
     private var passed: [any AnySnapshot] = []
     private var untilCount = 0
     private static let passedMax = 256
-    /// Up to so many filters, or watches of a selection, are looked at inside the turn: that costs less than waking the
-    /// fan-out queue, and mostly shows that it has nothing to do.
+    /// A turn itself looks at up to so many filters, or watches of a selection: that costs less than to wake the fan-out
+    /// queue, and mostly shows that the queue has nothing to do.
     private static let comparedAtOnceMax = 16
     private let limits: WatchLimits
-    /// Whether commits older than those in memory can be read from a journal.
+    /// Whether a journal has commits older than those in memory.
     private let hasJournal: Bool
-
-    /// What followers have in common that wait together, whatever their position.
-    struct FollowerKey: Hashable {
-        let filter: ChangesFilter
-        let limit: Int
-        let weightMax: Int
-    }
-
-    /// What streams have in common that are sent the same commits.
-    struct Follower: Hashable {
-        let key: FollowerKey
-        let position: Version
-        let isSlow: Bool
-
-        var query: ChangesQuery {
-            ChangesQuery(since: position, limit: key.limit, weightMax: key.weightMax, filter: key.filter)
-        }
-    }
 
     init(
         latest: any AnySnapshot, catalogue: Catalogue, history: History, limits: WatchLimits, journalOldest: Version?
@@ -65,24 +47,26 @@ struct HubStorage: Sendable {
     var streamsCount: Int { watches.values.count(where: \.isStream) }
     var watchIDs: [Watch.ID] { watches.keys.sorted() }
 
-    // MARK: The present
+    // MARK: The published snapshot
 
-    /// Makes a turn's result the present.
+    /// Publishes a turn's snapshot and commits.
     ///
-    /// - Returns: whether watches have to be compared with it, and nobody has been asked to do so yet.
+    /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
     mutating func publish(_ snapshot: any AnySnapshot, _ commits: [Commit]) -> Bool {
         latest = snapshot
         for commit in commits { history.append(commit) }
         history.note(snapshot)
         if !hasJournal { oldest = history.base }
-        // The commits of a turn often change the same: the pointers of neighbours are looked up once.
-        var last: [JSONPointer] = []
         let version = snapshot.cursor.version
+        // Consecutive commits of a turn often change the same pointers, which then are invalidated once.
+        var last: [JSONPointer] = []
         for commit in commits where commit.changedPointers != last {
-            index.invalidate(changing: commit.changedPointers, at: version) { !Self.areAllSending($0, version, &watches) }
+            index.invalidate(changing: commit.changedPointers, at: version) {
+                !Self.areAllSending($0, &watches)
+            }
             last = commit.changedPointers
         }
-        if isNews(commits) { pending += commits }
+        if mayConcernFollowers(commits) { pending += commits }
         if untilCount > 0, !index.dirty.isEmpty, passed.count < Self.passedMax { passed.append(snapshot) }
         guard !pending.isEmpty || versions.isReached(version) || !index.dirty.isEmpty else {
             if !isFanOutDue, passesCount == 0 { comparedVersion = version }
@@ -91,20 +75,18 @@ struct HubStorage: Sendable {
         return claimFanOut()
     }
 
-    /// Whether a follower may have to be told of these commits.
-    private func isNews(_ commits: [Commit]) -> Bool {
+    /// Whether the next pass has to compare followers with these commits.
+    private func mayConcernFollowers(_ commits: [Commit]) -> Bool {
         guard !followers.isEmpty else { return false }
-        // Commits that wait to be compared must stay without a gap.
+        // The pending commits have no gap, so all commits behind a pending one are pending.
         guard pending.isEmpty, passesCount == 0, followers.count <= Self.comparedAtOnceMax else { return true }
         return followers.keys.contains { key in commits.contains(where: key.filter.passes) }
     }
 
-    /// Notes that a few streams are behind, where all of them are just being sent something: they look for themselves.
+    /// Marks streams as behind if they are few and all of them are sending: they then examine the value themselves.
     ///
-    /// - Returns: false where there are many watches, or one of them waits.
-    private static func areAllSending(
-        _ ids: Set<Watch.ID>, _ version: Version, _ watches: inout [Watch.ID: Watch]
-    ) -> Bool {
+    /// - Returns: false, without a change, where there are many watches or one of them is not sending.
+    private static func areAllSending(_ ids: Set<Watch.ID>, _ watches: inout [Watch.ID: Watch]) -> Bool {
         guard ids.count <= comparedAtOnceMax else { return false }
         let slots = ids.compactMap { watches.index(forKey: $0) }
         guard slots.allSatisfy({ watches.values[$0].state == .sending }) else { return false }
@@ -114,13 +96,13 @@ struct HubStorage: Sendable {
 
     mutating func journalBegins(at version: Version) { oldest = max(oldest, version) }
 
-    /// The current encoding of a selection, where it is known.
+    /// The cached encoding of a selection in the published snapshot; nil where there is none.
     func encoded(_ selection: Selection) -> Encoded? { index.encoded(selection) }
 
-    /// Notes an encoding of the present.
+    /// Caches an encoding of a selection in the published snapshot.
     mutating func note(_ encoded: Encoded, for selection: Selection) { index.note(encoded, for: selection) }
 
-    /// The commits after a position.
+    /// The commits after a version that pass a filter, as far as they are in memory.
     func following(_ query: ChangesQuery) -> Following {
         let latest = latest.cursor
         guard query.since <= latest.version else { return .aboveLatest(latest) }
@@ -132,7 +114,7 @@ struct HubStorage: Sendable {
 
     // MARK: Registration
 
-    /// Counts a watch in, or says why there is no room for it.
+    /// Registers a watch, or returns the limit that it would exceed.
     mutating func register(_ watch: Watch) -> WatchRefusal? {
         guard watches.count < limits.watchesMax else { return .all }
         guard countByClient[watch.client, default: 0] < limits.watchesPerClientMax else { return .client }
@@ -142,16 +124,16 @@ struct HubStorage: Sendable {
         return nil
     }
 
-    /// Registers, files and parks a watch that has looked at everything up to its position.
-    mutating func admit(_ watch: Watch) -> Watching {
+    /// Registers a watch that has examined everything up to its examined version, and parks it.
+    mutating func registerAndPark(_ watch: Watch) -> Watching {
         if let refusal = register(watch) { return .refused(refusal) }
-        file(watch.id)
-        _ = park(watch.id, lookedAt: watch.position)
+        addToIndex(watch.id)
+        _ = park(watch.id, examined: watch.examinedVersion)
         return .parked
     }
 
-    /// Files a watch under what it looks at.
-    mutating func file(_ id: Watch.ID) {
+    /// Adds a registered watch to the index of its subject.
+    mutating func addToIndex(_ id: Watch.ID) {
         guard let subject = watches[id]?.subject else { return }
         switch subject {
         case .value(let selection, _): index.insert(id, at: selection)
@@ -162,17 +144,17 @@ struct HubStorage: Sendable {
         }
     }
 
-    /// Parks a filed watch.
+    /// Parks a watch that is in an index.
     ///
-    /// - Parameter version: of what the watch has looked at; nil where the look is still to come.
-    /// - Returns: whether watches have to be compared, and nobody has been asked to do so yet.
-    mutating func park(_ id: Watch.ID, lookedAt version: Version?) -> Bool {
+    /// - Parameter version: the version that the watch has examined; nil where it has examined none.
+    /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
+    mutating func park(_ id: Watch.ID, examined version: Version?) -> Bool {
         guard let slot = watches.index(forKey: id) else { return false }
-        // A watch that has not looked yet is not answered with what was before it came.
+        // A watch that has examined nothing is not answered with a value from before it came.
         let before = latest.cursor.version > 0 ? latest.cursor.version - 1 : nil
-        watches.values[slot].parks(lookedAt: version ?? before)
+        watches.values[slot].parks(examined: version ?? before)
         guard case .value(let selection, _) = watches.values[slot].subject else { return false }
-        // What has been published since the look may concern it.
+        // A commit after the examined version may have changed the selection.
         if let version, let since = history.commits(after: version), !index.isChanged(selection, by: since) {
             return false
         }
@@ -185,7 +167,7 @@ struct HubStorage: Sendable {
         return !isFanOutDue
     }
 
-    /// Takes a watch out for good.
+    /// Unregisters a watch and removes it from the index of its subject.
     mutating func remove(_ id: Watch.ID) {
         guard let watch = watches.removeValue(forKey: id) else { return }
         if watch.waitsForOneValue { untilCount -= 1 }
@@ -207,111 +189,69 @@ struct HubStorage: Sendable {
 
     // MARK: Events
 
-    /// What an event asks for.
-    struct Change {
+    /// The action that a watch's event has returned, with the receiver and the request of the watch.
+    struct Update {
         let action: Watch.Action
         let receiver: any WatchReceiver
         let request: any AnyObject & Sendable
     }
 
-    /// Lets an event happen to a watch; a watch that is done is taken out.
+    /// Applies an event to a watch, and unregisters a watch that is done.
     ///
-    /// - Returns: what has to be done, or nil where there is no watch with this ID.
-    mutating func change(_ id: Watch.ID, _ event: (inout Watch) -> Watch.Action) -> Change? {
+    /// - Returns: the action of the watch; nil where there is no watch with this ID.
+    mutating func update(_ id: Watch.ID, _ event: (inout Watch) -> Watch.Action) -> Update? {
         guard let slot = watches.index(forKey: id) else { return nil }
         let action = event(&watches.values[slot])
-        let change = Change(
+        let update = Update(
             action: action, receiver: watches.values[slot].receiver, request: watches.values[slot].request)
         if watches.values[slot].state == .done { remove(id) }
-        return change
+        return update
     }
 
     func watch(_ id: Watch.ID) -> Watch? { watches[id] }
 
-    func position(of id: Watch.ID) -> Version? { watches.index(forKey: id).flatMap { watches.values[$0].position } }
+    func examinedVersion(of id: Watch.ID) -> Version? {
+        watches.index(forKey: id).flatMap { watches.values[$0].examinedVersion }
+    }
 
-    /// Notes that the watches of a selection are behind, if all of them are just being sent something.
+    /// Marks the watches of a selection as behind a version, if none of them is parked.
     ///
-    /// - Returns: false where a watch waits for the value.
+    /// - Returns: false, without a change, where a parked watch waits for the value.
     mutating func noteBehind(_ selection: Selection, _ version: Version, at now: Instant) -> Bool {
         let ids = index.watches(at: selection)
         let isAnyParked = ids.contains { id in
             watches.index(forKey: id).map { watches.values[$0].state == .parked } ?? false
         }
         guard !isAnyParked else { return false }
-        for id in ids { _ = change(id) { $0.published(version, at: now) } }
+        for id in ids { _ = update(id) { $0.published(version, at: now) } }
         _ = index.endEncoding(selection, nil, at: version)
         index.endComparing(selection)
         return true
     }
 
-    /// The version up to which everything that concerns a watch has been compared with it, or nil without such a watch.
+    /// The version up to which the hub has compared a watch with everything that concerns it.
+    ///
+    /// - Returns: 0 where the value of its selection is being encoded; nil where there is no such watch.
     func comparedVersion(of id: Watch.ID) -> Version? {
         guard let subject = watches[id]?.subject else { return nil }
         if case .value(let selection, _) = subject, index.isPending(selection) { return 0 }
         return comparedVersion
     }
 
-    /// What there is for a watch whose wait ends now.
-    func newest(of id: Watch.ID) -> Delivery.News {
-        guard let watch = watches[id] else { return .latest(latest.cursor) }
-        switch watch.subject {
-        case .value, .version: return .latest(latest.cursor)
-        case .cascade: return .outcome(watch.outcome)
-        case .changes: return watch.follower.map(newest) ?? .latest(latest.cursor)
-        }
-    }
-
-    /// The commits that a follower has not seen.
-    func newest(_ follower: Follower) -> Delivery.News {
-        switch following(follower.query) {
-        case .page(let page): return .changes(page, since: follower.position)
-        case .nothing(let latest), .aboveLatest(let latest): return .latest(latest)
-        // The commits have left memory while the watch was debouncing, or while its time was running out.
-        case .inJournal, .expired: return .notInMemory(since: follower.position)
-        }
-    }
-
-    /// Streams at one position look at the commits after it: they are sent, read elsewhere, or waited for.
-    mutating func look(_ ids: [Watch.ID], _ follower: Follower, at now: Instant) -> DeliveryBatch {
-        let found = following(follower.query)
-        let news: Delivery.News =
-            if case .page(let page) = found { .changes(page, since: follower.position) } else { .latest(latest.cursor) }
-        var batch = DeliveryBatch(news)
-        let latest = latest.cursor.version
-        for id in ids {
-            batch.add(
-                change(id) { watch in
-                    switch found {
-                    // One that is only catching up is given the time that it needs.
-                    case .page(let page) where page.isMore && follower.isSlow: return watch.prepares(.reset(.slow))
-                    case .page(let page): return watch.found(page.next, hasMore: page.isMore, at: now)
-                    case .nothing:
-                        watch.parks(lookedAt: latest)
-                        return .nothing
-                    case .inJournal: return watch.prepares(follower.isSlow ? .reset(.slow) : watch.chunk)
-                    case .expired: return watch.prepares(.reset(follower.isSlow ? .slow : .expired))
-                    case .aboveLatest: return watch.prepares(.reset(.lost))
-                    }
-                })
-        }
-        return batch
-    }
-
     // MARK: The fan-out
 
-    /// What has been published since the last pass.
+    /// What a pass compares: the commits since the last pass, and the watches that they may concern.
     struct Pass {
         let snapshot: any AnySnapshot
         let commits: [Commit]
-        /// The snapshots before the newest one, in their order, where a watch waits for a value.
+        /// The snapshots before the newest one, in order, while a watch waits for one value.
         let passed: [any AnySnapshot]
         let selections: Set<Selection>
         let followerKeys: [FollowerKey]
         let reached: [Watch.ID]
     }
 
-    /// Begins to compare the watches with what is published.
+    /// Begins a pass over everything that was published since the last one.
     mutating func beginPass() -> Pass {
         isFanOutDue = false
         passesCount += 1
@@ -324,7 +264,7 @@ struct HubStorage: Sendable {
         return pass
     }
 
-    /// Notes that a pass has compared everything but the selections that are still being encoded.
+    /// Ends a pass, which has compared everything but the selections that are still being encoded.
     mutating func endPass(_ version: Version) {
         comparedVersion = max(comparedVersion, version)
         passesCount -= 1
@@ -343,26 +283,4 @@ struct HubStorage: Sendable {
     mutating func endEncoding(_ selection: Selection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
         index.endEncoding(selection, encoded, at: version)
     }
-}
-
-/// How many watches there may be.
-package struct WatchLimits: Sendable {
-    /// In all.
-    package var watchesMax: Int
-    /// Of one client's address.
-    package var watchesPerClientMax: Int
-
-    /// Makes limits.
-    package init(watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000) {
-        self.watchesMax = watchesMax
-        self.watchesPerClientMax = watchesPerClientMax
-    }
-}
-
-/// Why a watch was not taken in.
-package enum WatchRefusal: Sendable {
-    /// There are as many watches as the store allows.
-    case all
-    /// There are as many watches of this client as its share allows.
-    case client
 }

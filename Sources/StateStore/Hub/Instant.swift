@@ -1,17 +1,15 @@
-/// A moment on a clock that never goes back, in nanoseconds since an arbitrary start.
+/// A moment on a monotonic clock, in nanoseconds since an arbitrary start.
 ///
-/// The hub and its watches are given the time as an argument: nothing in this target looks at a clock.
+/// The hub and its watches take the time as an argument, so that tests set it.
 package struct Instant: Hashable, Comparable, Sendable {
-    /// The count.
+    /// Nanoseconds since the clock's start.
     package var nanoseconds: Int64
 
-    /// Makes an instant.
     package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    /// Earlier first.
     package static func < (left: Instant, right: Instant) -> Bool { left.nanoseconds < right.nanoseconds }
 
-    /// The instant that much later.
+    /// The instant that is later by a duration.
     package static func + (left: Instant, right: Duration) -> Instant {
         let (seconds, attoseconds) = right.components
         return Instant(nanoseconds: left.nanoseconds + seconds * 1_000_000_000 + attoseconds / 1_000_000_000)

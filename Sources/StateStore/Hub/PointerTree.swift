@@ -1,8 +1,8 @@
 internal import StateJSON
 
-/// Things filed under the places they look at, found by a place that has changed.
+/// Elements by JSON Pointer, found by a pointer that overlaps theirs.
 ///
-/// Finding costs the depth of the place and the number of things found, whatever else is filed.
+/// A search costs O(depth of the pointer + elements found), however many elements the tree has.
 struct PointerTree<Element: Hashable & Sendable>: Sendable {
     private var children: [JSONKey: PointerTree] = [:]
     private var elements: Set<Element> = []
@@ -35,7 +35,7 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
         if children[key]?.isEmpty == true { children[key] = nil }
     }
 
-    /// Adds everything filed at the place, above it or below it.
+    /// Adds the elements at a pointer, above it and below it to a set.
     func collect(overlapping pointer: JSONPointer, into found: inout Set<Element>) {
         var tree = self
         for token in pointer.tokens {

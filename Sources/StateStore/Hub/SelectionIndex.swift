@@ -1,16 +1,16 @@
 internal import StateJSON
 
-/// Which watches look at which selection, and the encodings that are known to be current.
+/// The watches of each selection, and the cached encodings of selections.
 ///
-/// A commit finds the selections that overlap what it has changed; the others cost it nothing.
+/// A commit costs the selections that overlap its changed pointers, however many others there are.
 struct SelectionIndex: Sendable {
     private struct Entry {
-        /// The value now, where it has been encoded since it last changed.
+        /// The current value; nil where it has not been encoded since it last changed.
         var encoded: Encoded?
         var watches: Set<Watch.ID> = []
         /// The version of the newest commit that may have changed the value.
         var changedVersion: Version
-        /// The version of the newest value that the watches have been compared with.
+        /// The version of the newest value that was compared with the watches.
         var comparedVersion: Version = 0
         /// How many values are being encoded or compared.
         var comparisonsCount = 0
@@ -21,11 +21,11 @@ struct SelectionIndex: Sendable {
     private let viewReads: [String: [JSONPointer]]
     /// The watched selections that may have changed since they were last encoded.
     private(set) var dirty: Set<Selection> = []
-    /// The newest version that the index has been told of.
+    /// The newest version that the index knows of.
     private var latestVersion: Version
     private var idleBytes = 0
     private var idleCount = 0
-    /// Encodings that no watch looks at are kept up to here, then dropped together.
+    /// The limits of the cached encodings of unwatched selections; at a limit the index drops all of them.
     private let idleBytesMax = 32 << 20
     private let idleCountMax = 4096
 
@@ -41,10 +41,10 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// The current value, where it is known.
+    /// The cached current value of a selection; nil where there is none.
     func encoded(_ selection: Selection) -> Encoded? { entries[selection]?.encoded }
 
-    /// Notes the current value.
+    /// Caches the current value of a selection.
     mutating func note(_ encoded: Encoded, for selection: Selection) {
         if idleCount >= idleCountMax || idleBytes + encoded.bytes.count > idleBytesMax { dropIdle() }
         withEntry(selection) { $0.encoded = encoded }
@@ -82,7 +82,7 @@ struct SelectionIndex: Sendable {
 
     private mutating func withEntry(_ selection: Selection, _ change: (inout Entry) -> Void) {
         if entries[selection] == nil {
-            // A value that was encoded before there was an entry may have changed since.
+            // A value that was encoded before the entry existed may have changed since.
             entries[selection] = Entry(changedVersion: latestVersion)
             for pointer in pointers(of: selection) { tree.insert(selection, at: pointer) }
         }
@@ -96,11 +96,11 @@ struct SelectionIndex: Sendable {
 
     // MARK: Changes
 
-    /// Forgets the values that a change of these pointers may have changed.
+    /// Drops the cached values that a change of these pointers may have changed, and marks watched ones as dirty.
     ///
     /// - Parameters:
-    ///   - version: that the change has made.
-    ///   - mustCompare: asked for each watched selection, with its watches, whether they have to be compared.
+    ///   - version: the version that the change has made.
+    ///   - mustCompare: whether the watches of a selection have to be compared with its new value.
     mutating func invalidate(
         changing pointers: some Sequence<JSONPointer>, at version: Version,
         _ mustCompare: (Set<Watch.ID>) -> Bool = { _ in true }
@@ -121,10 +121,10 @@ struct SelectionIndex: Sendable {
         }
     }
 
-    /// Has a watched selection compared again.
+    /// Makes the next pass compare a watched selection.
     mutating func markDirty(_ selection: Selection) { dirty.insert(selection) }
 
-    /// Takes the dirty selections, to encode them.
+    /// Returns the dirty selections, each of which then has a comparison under way.
     mutating func beginEncoding() -> Set<Selection> {
         let taken = dirty
         dirty = []
@@ -132,27 +132,27 @@ struct SelectionIndex: Sendable {
         return taken
     }
 
-    /// Notes the value of a selection, encoded from the state at a version; ``endComparing(_:)`` follows.
+    /// Takes the value of a selection, encoded from the state at a version; ``endComparing(_:)`` follows.
     ///
-    /// - Returns: the watches to compare with it; none where they have been compared with a newer one.
+    /// - Returns: the watches to compare with the value; none where they were compared with a newer one.
     mutating func endEncoding(_ selection: Selection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
         guard let index = entries.index(forKey: selection), entries.values[index].comparedVersion <= version else {
             return []
         }
         entries.values[index].comparedVersion = version
-        // A value that may have changed while it was encoded is not current.
+        // A commit during the encoding may have changed the value: then it is not current, so it is not cached.
         if entries.values[index].changedVersion <= version { entries.values[index].encoded = encoded }
         return Array(entries.values[index].watches)
     }
 
-    /// Notes that all watches have been compared with a value.
+    /// Whether the newest value of a selection is still to be compared with its watches.
+    func isPending(_ selection: Selection) -> Bool {
+        dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false
+    }
+
+    /// Ends a comparison: all watches of the selection have been compared with a value.
     mutating func endComparing(_ selection: Selection) {
         guard let index = entries.index(forKey: selection), entries.values[index].comparisonsCount > 0 else { return }
         entries.values[index].comparisonsCount -= 1
-    }
-
-    /// Whether the newest value of a selection has not been compared with its watches yet.
-    func isPending(_ selection: Selection) -> Bool {
-        dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false
     }
 }

@@ -1,57 +1,59 @@
 internal import StateJSON
 
-/// The state at one version, for any reader on any thread, whatever the type of the state.
+/// The state at one version without its type, for any reader on any thread.
 package protocol AnySnapshot: AnyObject, Sendable {
-    /// The history and the version of the state.
+    /// The epoch and the version of the state.
     var cursor: Cursor { get }
 
-    /// The value of a selection, unless it is put together of more than `countMax` parts.
+    /// The value of a selection, unless the value has more than `countMax` parts to encode.
     ///
-    /// It costs what the selection holds.
+    /// The cost is O(n) in the size of the value.
     ///
-    /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state always can.
+    /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state can always be encoded.
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue
 }
 
 extension AnySnapshot {
     /// The encoded value of a selection, or nil where the selection has no value.
     ///
-    /// It costs what the selection holds.
+    /// The cost is O(n) in the size of the value.
     ///
     /// - Throws: `EncodingError` when a view's value cannot be encoded.
     package func encoded(_ selection: Selection) throws -> Encoded? {
-        try selected(selection, countMax: .max).text.map(Encoded.init)
+        try selected(selection, countMax: .max).bytes.map(Encoded.init)
     }
 
-    /// The whole state as JSON, from which ``CompiledDomain/state(from:)`` makes it again.
+    /// The whole state as UTF-8 JSON, which ``CompiledDomain/state(from:)`` reads.
+    ///
+    /// The cost is O(n) in the size of the state.
     ///
     /// - Throws: never for a committed state.
     package func whole() throws -> [UInt8] {
-        try selected(.pointer(.root), countMax: .max).text ?? []
+        try selected(.pointer(.root), countMax: .max).bytes ?? []
     }
 }
 
 /// The typed state at one version.
 ///
-/// An object: a reader, a subscriber and the next turn share it without a copy of the state.
+/// A snapshot is an object, so that readers, subscribers and the next turn share it without a copy of the state.
 final class Snapshot<State: StateType>: AnySnapshot {
     let state: State
     let cursor: Cursor
-    /// The version at which each view's sources last changed; empty for a past state, whose views are evaluated anew.
+    /// The last-changed version of each view; empty for a past state, whose views are evaluated without the memo.
     let viewVersions: ViewVersions
-    private let model: CompiledDomain<State>
+    private let domain: CompiledDomain<State>
 
-    init(_ state: State, of model: CompiledDomain<State>, at cursor: Cursor, viewVersions: ViewVersions) {
+    init(_ state: State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: ViewVersions) {
         self.state = state
         self.cursor = cursor
         self.viewVersions = viewVersions
-        self.model = model
+        self.domain = domain
     }
 
     var version: Version { cursor.version }
 
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
-        try model.select(
+        try domain.select(
             selection, in: state, viewVersions: viewVersions.isEmpty ? nil : viewVersions, countMax: countMax)
     }
 }
@@ -60,12 +62,12 @@ final class Snapshot<State: StateType>: AnySnapshot {
 package final class Encoded: Sendable {
     /// Compact UTF-8 JSON.
     package let bytes: [UInt8]
-    /// The strong hash of exactly these bytes.
+    /// The content tag: a strong hash of exactly these bytes.
     package let tag: String
 
-    /// Hashes and keeps the bytes.
+    /// Makes an encoded value of its bytes, which the initializer hashes.
     ///
-    /// O(n).
+    /// The cost is O(n) in the number of bytes.
     package init(_ bytes: [UInt8]) {
         self.bytes = bytes
         tag = ContentHash(bytes).text
@@ -73,21 +75,20 @@ package final class Encoded: Sendable {
 
     /// The value as a tree.
     ///
-    /// O(n).
+    /// The cost is O(n) in the number of bytes, at each access.
     var value: JSONValue? {
-        // The store has encoded these bytes, so they are JSON.
+        // Losing the error is right: the store has encoded these bytes, so they are JSON.
         try? JSONValue(parsing: bytes, depthMax: .max)
     }
 }
 
 /// The value of a selection at one version.
 package struct Reading: Sendable {
-    /// The instant of the value.
+    /// The cursor of the state that has the value.
     package let cursor: Cursor
-    /// Nil where the selection has no value.
+    /// The encoded value; nil where the selection has no value.
     package let encoded: Encoded?
 
-    /// Makes a reading.
     package init(cursor: Cursor, encoded: Encoded?) {
         self.cursor = cursor
         self.encoded = encoded

@@ -1,11 +1,11 @@
 internal import HeapModule
 
-/// Which watches wait for which version.
+/// The watches that wait for a version, by version.
 ///
-/// O(log n) a watch, whatever versions clients name.
+/// Each watch costs O(log n), whichever version its client names.
 struct VersionIndex: Sendable {
     private var watches: [Version: Set<Watch.ID>] = [:]
-    /// The versions that watches wait for, and some that they no longer wait for.
+    /// The versions that watches wait for, and some that no watch waits for any more.
     private var versions = Heap<Version>()
 
     mutating func insert(_ id: Watch.ID, at version: Version) {
@@ -17,17 +17,17 @@ struct VersionIndex: Sendable {
         watches[version]?.remove(id)
         guard watches[version]?.isEmpty == true else { return }
         watches[version] = nil
-        // Clients that come and go leave versions behind: they are swept out when they are the most.
+        // Removed watches leave their versions in the heap, which is built anew when most versions have no watch.
         if versions.count > 1024, versions.count > 2 * watches.count { versions = Heap(watches.keys) }
     }
 
-    /// How many versions are kept, those that no watch waits for any more included.
+    /// How many versions the heap holds, with those that no watch waits for any more.
     var versionsCount: Int { versions.count }
 
     /// Whether a watch waits for this version or an older one.
     func isReached(_ version: Version) -> Bool { versions.min.map { $0 <= version } ?? false }
 
-    /// Takes out the watches that wait for this version or an older one.
+    /// Removes the watches that wait for this version or an older one, and returns them sorted by ID.
     mutating func takeReached(_ version: Version) -> [Watch.ID] {
         var found: [Watch.ID] = []
         while let next = versions.min, next <= version {

@@ -1,58 +1,58 @@
-/// What can happen to a watch, and what has to be done then.
+/// The events of a watch, each with the action that follows from it.
 ///
-/// Pure: no clock, no lock, no queue. The table of states and events stands on the page `Watches`.
+/// The functions are pure: they use no clock, lock or queue. The page `Watches` has the table of states and events.
 extension Watch {
-    /// News has come for a parked watch; one in another state notes that it is behind.
+    /// Applies a published change: a parked watch answers, debounces or sends; in another state it is then behind.
     ///
     /// - Parameters:
-    ///   - version: up to which the news tells everything. What is not newer than the watch's position is no news for it.
-    ///   - hasMore: whether the store has more than the news holds.
+    ///   - version: the version up to which the change holds everything; one that the watch has examined has no effect.
+    ///   - hasMore: whether the store has more commits than the change holds.
     mutating func published(_ version: Version, hasMore: Bool = false, at now: Instant) -> Action {
-        guard state != .done, position.map({ $0 < version }) ?? true else { return .nothing }
+        guard state != .done, examinedVersion.map({ $0 < version }) ?? true else { return .nothing }
         guard state == .parked else {
             isBehind = true
             return .nothing
         }
         if isStream { return sends(upTo: version, hasMore: hasMore, at: now) }
-        // The position stays: what is answered after the burst begins there.
+        // The examined version stays: the answer after the debounce time begins behind it.
         guard let debounce else { return finishes(.answer) }
         state = .debouncing
         return .startTimer(debounce)
     }
 
-    /// A look has found nothing newer: the watch waits.
+    /// Parks the watch, for which there is nothing newer.
     ///
-    /// - Parameter version: up to which everything was looked at; nil where the look is still to come.
-    mutating func parks(lookedAt version: Version?) {
+    /// - Parameter version: the version up to which everything was examined; nil where the hub is still to examine it.
+    mutating func parks(examined version: Version?) {
         guard state != .done else { return }
-        if let version { position = max(position ?? 0, version) }
+        if let version { examinedVersion = max(examinedVersion ?? 0, version) }
         (isBehind, isLive, state) = (false, true, .parked)
     }
 
-    /// A look has found something newer for a stream.
+    /// Makes a stream send what the hub has found behind its examined version.
     mutating func found(_ version: Version, hasMore: Bool, at now: Instant) -> Action {
         guard state == .sending else { return .nothing }
-        // What has been published since the look is still to be looked at.
+        // The stream has not examined what was published since the hub read the content.
         return sends(upTo: version, hasMore: hasMore || isBehind, at: now)
     }
 
-    /// What a stream needs next is being read elsewhere.
+    /// Makes a stream wait for a chunk that the receiver prepares outside the hub.
     mutating func prepares(_ next: Chunk) -> Action {
         guard state == .sending else { return .nothing }
         (state, chunk) = (.preparing, next)
         return .prepare(next)
     }
 
-    /// What was being read elsewhere is there.
+    /// Makes a stream send the chunk that was prepared outside the hub.
     mutating func prepared(_ next: Chunk, _ version: Version, hasMore: Bool, at now: Instant) -> Action {
         guard state == .preparing else { return .nothing }
         guard isStream else { return finishes(.answer) }
         chunk = next
-        // What has been published meanwhile has not been looked at.
+        // The stream has not examined what was published during the preparation.
         return sends(upTo: version, hasMore: hasMore || isBehind, at: now)
     }
 
-    /// The action of a POST that waits has been decided; without a commit there is nothing to wait for.
+    /// Takes the outcome of a waiting POST's transaction; without a commit there is no cascade to wait for.
     mutating func decided(_ outcome: Outcome) -> Action {
         guard state != .done else { return .nothing }
         self.outcome = outcome
@@ -60,16 +60,16 @@ extension Watch {
         return finishes(.answer)
     }
 
-    /// The cascade of a POST that waits is complete.
+    /// Ends the watch of a POST whose cascade is complete.
     mutating func completed() -> Action {
         guard state != .done else { return .nothing }
         return finishes(.answer)
     }
 
-    /// The time of a wait is up, or its client has closed its side.
+    /// Ends a watch whose deadline has passed, or whose client has closed its side of the connection.
     ///
-    /// A client that has only finished sending cannot be told from one that has left: it is answered all the same. A
-    /// debounced answer is given with what there is now.
+    /// A client that has only finished sending looks like one that has left, so the watch answers in both cases. A
+    /// debouncing watch answers with the newest change instead of waiting for its timer.
     mutating func ends() -> Action {
         switch state {
         case .done: .nothing
@@ -78,16 +78,16 @@ extension Watch {
         }
     }
 
-    /// The debounce timer has run out.
+    /// Applies the end of the debounce time.
     mutating func timer(at now: Instant) -> Action {
         guard state == .debouncing else { return .nothing }
         guard isStream else { return finishes(.answer) }
         if mustEnd || isOver(at: now) { return finishes(.end) }
         (state, isBehind) = (.sending, false)
-        return .look
+        return .examine
     }
 
-    /// Everything that a stream was given has been written.
+    /// Continues a stream whose last chunk the client has taken.
     mutating func writable(at now: Instant) -> Action {
         guard state == .sending else { return .nothing }
         if mustEnd || isOver(at: now) { return finishes(.end) }
@@ -97,27 +97,27 @@ extension Watch {
             return .startTimer(debounce)
         }
         guard isBehind else {
-            parks(lookedAt: nil)
+            parks(examined: nil)
             return .nothing
         }
         isBehind = false
-        return .look
+        return .examine
     }
 
-    /// A stream has sent nothing for a while.
+    /// Sends a heartbeat on a stream that has sent nothing for its heartbeat interval.
     ///
-    /// - Parameter version: up to which everything was looked at.
-    mutating func silent(lookedAt version: Version, at now: Instant) -> Action {
-        // In every other state something is on its way to the client already.
+    /// - Parameter version: the version up to which the hub has compared the stream.
+    mutating func silent(examined version: Version, at now: Instant) -> Action {
+        // In every other state a chunk is being sent or prepared, or is due after the debounce time.
         guard isStream, state == .parked else { return .nothing }
         if isOver(at: now) { return finishes(.end) }
         let moved = toldVersion.map { $0 < version } ?? false ? version : nil
-        if let moved { (position, toldVersion) = (max(position ?? 0, moved), moved) }
+        if let moved { (examinedVersion, toldVersion) = (max(examinedVersion ?? 0, moved), moved) }
         (state, sentAt) = (.sending, now)
         return .heartbeat(movedTo: moved)
     }
 
-    /// The server is stopping: waits are answered as if their time were up, streams end behind what is on its way.
+    /// Ends a watch because the server stops: as at its deadline, and a stream that is sending behind its chunk.
     mutating func draining() -> Action {
         switch state {
         case .done: return .nothing
@@ -130,7 +130,7 @@ extension Watch {
     }
 
     private mutating func sends(upTo version: Version, hasMore: Bool, at now: Instant) -> Action {
-        (state, position, toldVersion, sentAt) = (.sending, version, version, now)
+        (state, examinedVersion, toldVersion, sentAt) = (.sending, version, version, now)
         (isBehind, self.hasMore) = (hasMore, hasMore)
         if !hasMore { isLive = true }
         defer { chunk = .next }
@@ -151,7 +151,7 @@ extension Watch {
         if case .value(_, .equalTo) = subject { true } else { false }
     }
 
-    /// A stream has been sent a value: it waits for another one.
+    /// Makes a stream that has sent a value wait for another one.
     mutating func waitsForOther(than encoded: Encoded?) {
         guard case .value(let selection, _) = subject else { return }
         subject = .value(selection, until: encoded.map { .otherThan(.tags([$0.tag])) } ?? .present)
@@ -159,16 +159,16 @@ extension Watch {
 }
 
 extension Watch {
-    /// Where a stream looks next.
-    enum Look {
+    /// What a stream examines next.
+    enum NextRead {
         case value(Selection)
         case changes(HubStorage.Follower)
-        /// Nowhere: it has to begin again.
+        /// Nothing: its client has to begin again.
         case reset(ResetReason)
     }
 
-    /// Where a stream looks next; nil where it does not look.
-    var look: Look? {
+    /// What a stream examines next; nil for a watch that examines nothing.
+    var nextRead: NextRead? {
         guard isStream, state == .sending else { return nil }
         switch (subject, chunk) {
         case (.value(let selection, _), _): return .value(selection)
@@ -178,14 +178,14 @@ extension Watch {
         }
     }
 
-    /// What it has in common with others that follow the same from the same position; nil where it follows no commits.
+    /// What the watch has in common with the followers that get the same commits; nil where it follows no commits.
     var follower: HubStorage.Follower? {
         guard case .changes(let filter, let limit, let weightMax) = subject else { return nil }
         let key = HubStorage.FollowerKey(filter: filter, limit: limit, weightMax: weightMax)
-        return HubStorage.Follower(key: key, position: position ?? 0, isSlow: isSlow)
+        return HubStorage.Follower(key: key, examinedVersion: examinedVersion ?? 0, isSlow: isSlow)
     }
 
-    /// Whether a value is news for a stream: the first value always is, where there is one.
+    /// Whether a value meets the condition of a watch of a selection.
     func isMet(by reading: Reading) -> Bool {
         guard case .value(_, let condition) = subject else { return false }
         return condition.isMet(by: reading.encoded)

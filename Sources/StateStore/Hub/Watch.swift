@@ -1,174 +1,176 @@
 package import StateJSON
 
-/// One exchange that waits for something of the store: a long-poll, a stream, a wait for a version or a value, or a POST
-/// that waits for its cascade.
+/// One exchange that waits for the store: a long-poll, a stream, a wait for a version or a value, or a POST that waits for
+/// its cascade.
 ///
-/// A value with one state. Each event is a mutating function that takes the time and returns what has to be done; the
-/// ``WatchHub`` calls them under its lock, and the caller of the hub carries the actions out.
+/// A watch is a value with one state. Each event is a mutating function that takes the time and returns an action; the
+/// ``WatchHub`` calls these functions under its lock, and its caller or the receiver carries the actions out.
 package struct Watch: Sendable {
     /// The number of the exchange, unique in its server.
     package typealias ID = UInt64
 
-    /// What a watch looks at.
+    /// What a watch waits for.
     package enum Subject: Sendable {
         /// The value of a selection, until it meets a condition.
         case value(Selection, until: WatchCondition)
         /// The store's version, until it is reached.
         case version(Version)
-        /// The commits after ``Watch/position``.
+        /// The commits after ``Watch/examinedVersion``.
         case changes(ChangesFilter, limit: Int, weightMax: Int)
-        /// The cascade of the commit that the exchange asks for.
+        /// The completion of the cascade of the exchange's own commit.
         case cascade
     }
 
-    /// Where a watch stands.
+    /// The state of a watch.
     package enum State: Sendable, Hashable, CaseIterable {
-        /// What it needs is being read elsewhere: from the journal, or by encoding much.
+        /// The receiver prepares its chunk outside the hub: it reads the journal, or encodes a large value.
         case preparing
-        /// It is in the hub's index.
+        /// The watch is in an index and waits for a change.
         case parked
-        /// Its news has come and is held back, so that a burst of changes becomes one answer.
+        /// There is a change, and the answer is put off so that a burst of changes becomes one answer.
         case debouncing
-        /// A stream's chunk is on its way to the client.
+        /// The transport is sending a chunk of a stream.
         case sending
-        /// Nothing more happens.
+        /// The watch has ended; no event has an effect.
         case done
     }
 
-    /// What the caller of an event has to do.
+    /// What the receiver of the watch has to do after an event.
     package enum Action: Sendable, Hashable {
         case nothing
-        /// Answer with the news.
+        /// Answer with the change.
         case answer
-        /// Answer that the time is up.
+        /// Answer that the deadline has passed.
         case answerTimedOut
         /// Call ``WatchHub/timers(_:)`` after this time.
         case startTimer(Duration)
-        /// Look at what is newer than ``Watch/position``: the stream is behind. Only the hub sees this.
-        case look
-        /// Read elsewhere what a stream needs for this chunk, and call ``WatchHub/prepared(_:_:_:hasMore:)``.
+        /// Examine what is newer than ``Watch/examinedVersion``. Only the hub gets this action, for a stream that is behind.
+        case examine
+        /// Read the content of this chunk outside the hub, and call ``WatchHub/prepared(_:_:_:hasMore:)``.
         case prepare(Chunk)
-        /// Send the client of a stream the news.
+        /// Send the change to the client of a stream.
         case send(Chunk)
-        /// Send a sign of life, with the version that the stream has come to where that is news.
+        /// Send a heartbeat, with the examined version where the stream has not yet sent it.
         case heartbeat(movedTo: Version?)
-        /// End the stream behind what has been sent.
+        /// End the stream behind its last chunk.
         case end
     }
 
-    /// What a stream's client is sent.
+    /// The kind of a stream's chunk.
     package enum Chunk: Sendable, Hashable {
         /// The first value, or the first commits.
         case first
         /// Another value, or the next commits.
         case next
-        /// Why the client has to begin again, and the value to begin with.
+        /// The reason why the client has to begin again, and the value to begin with.
         case reset(ResetReason)
     }
 
     package let id: ID
-    /// The client's address: each client has a share of the watches.
+    /// The client's address, by which the hub limits the watches of one client.
     package let client: String
-    /// What carries out the actions.
+    /// The object that carries out the actions.
     package let receiver: any WatchReceiver
-    /// What the receiver knows of the exchange; the hub hands it back and does not look inside.
+    /// The receiver's own object for the exchange, which the hub gives back in a delivery.
     package let request: any AnyObject & Sendable
     package let isStream: Bool
-    /// How long news is held back.
+    /// How long an answer is put off after a change; nil for not at all.
     package let debounce: Duration?
-    /// When a stream ends by itself.
+    /// The instant at which a stream ends by itself.
     package let endsAt: Instant?
 
     package internal(set) var subject: Subject
     package internal(set) var state = State.preparing
-    /// The newest version that the watch has looked at, or nil where it has not looked yet.
-    package internal(set) var position: Version?
-    /// The version up to which the client of a stream knows that it has been told everything.
+    /// The newest version that the watch has examined; nil where it has examined none.
+    package internal(set) var examinedVersion: Version?
+    /// The version up to which the client of a stream knows that it has everything.
     var toldVersion: Version?
-    /// What the next chunk of a stream is.
+    /// The kind of a stream's next chunk.
     package internal(set) var chunk = Chunk.first
-    /// Whether something has come since the last look.
+    /// Whether there is a version that the watch has not examined.
     var isBehind = false
-    /// Whether the last chunk did not hold everything there was.
+    /// Whether more was available than the last chunk holds.
     var hasMore = false
-    /// Whether a stream has once been sent everything there was.
+    /// Whether a stream has once sent everything up to the newest version.
     var isLive = false
-    /// Whether the stream ends when its chunk is out.
+    /// Whether the stream ends when the client has taken its chunk.
     var mustEnd = false
-    /// When the last chunk was given to the transport.
+    /// The instant at which the transport got the last chunk.
     var sentAt: Instant?
-    /// Whether the client has had everything, and then took longer for a chunk than the server's patience.
+    /// Whether the client took longer than ``patience`` for a chunk after the stream was once up to date.
     var isSlow = false
-    /// What became of the action of a POST that waits.
+    /// The outcome of a waiting POST's transaction; nil before its turn.
     package internal(set) var outcome: Outcome?
 
     /// How long a client may take for a chunk before it counts as slow.
     static let patience = Duration.seconds(5)
 
-    /// Describes a wait that is answered once.
+    /// Makes a watch that is answered once.
     package init(
         _ id: ID, client: String, receiver: any WatchReceiver, request: any AnyObject & Sendable, subject: Subject,
-        position: Version? = nil, debounce: Duration? = nil
+        examinedVersion: Version? = nil, debounce: Duration? = nil
     ) {
         self.id = id
         self.client = client
         self.receiver = receiver
         self.request = request
         self.subject = subject
-        self.position = position
+        self.examinedVersion = examinedVersion
         self.debounce = debounce
         isStream = false
         endsAt = nil
     }
 
-    /// Describes a stream, whose head is on its way to the client.
+    /// Makes the watch of a stream whose head the transport is sending.
     package init(
         stream id: ID, client: String, receiver: any WatchReceiver, request: any AnyObject & Sendable,
-        subject: Subject, position: Version?, reset: ResetReason?, debounce: Duration?, endsAt: Instant
+        subject: Subject, examinedVersion: Version?, reset: ResetReason?, debounce: Duration?, endsAt: Instant
     ) {
         self.id = id
         self.client = client
         self.receiver = receiver
         self.request = request
         self.subject = subject
-        self.position = position
+        self.examinedVersion = examinedVersion
         self.debounce = debounce
         self.endsAt = endsAt
         isStream = true
         // The opening of a stream of commits names the cursor that it begins at.
-        toldVersion = position
+        toldVersion = examinedVersion
         isBehind = true
         state = .sending
         if let reset { chunk = .reset(reset) }
     }
 }
 
-/// Why a stream begins again.
+/// Why the client of a stream has to begin again.
 package enum ResetReason: Sendable, Hashable {
     /// The client's cursor belongs to another history.
     case lost
-    /// The commits after the cursor are no longer kept.
+    /// The commits after the client's cursor are no longer kept.
     case expired
-    /// The client reads so slowly that the history has left it behind.
+    /// The client reads more slowly than commits come.
     case slow
 }
 
-/// What a watch of a value waits for.
+/// The condition on a value that a watch waits for.
 package enum WatchCondition: Sendable {
-    /// Content with another tag than these.
+    /// A value with another tag than these, or no value.
     case otherThan(TagSet)
-    /// A value that equals this one, in any spelling.
+    /// A value that equals this one as JSON, in any spelling.
     case equalTo(JSONValue)
-    /// Any content, where there is none.
+    /// Any value.
     case present
 
     /// Whether a value meets the condition; nil where the selection has no value.
     package func isMet(by encoded: Encoded?) -> Bool { isMet(by: encoded) { encoded?.value } }
 
-    /// Whether a value meets the condition, with a tree that several watches share.
+    /// Whether a value meets the condition.
+    ///
+    /// - Parameter tree: gives the parsed value, which several watches share.
     func isMet(by encoded: Encoded?, tree: () -> JSONValue?) -> Bool {
         switch self {
-        // A client that waits for content that is gone, or that is other content already, is answered.
+        // A selection without a value has other content than every tag names, so it meets the condition.
         case .otherThan(let tags): !tags.contains(encoded?.tag)
         case .equalTo(let wanted): tree() == wanted
         case .present: encoded != nil
@@ -176,29 +178,29 @@ package enum WatchCondition: Sendable {
     }
 }
 
-/// Carries out what a change means for the watches that it has registered.
+/// Carries out the actions of the watches that it has registered.
 package protocol WatchReceiver: AnyObject, Sendable {
     /// Answers, sends or starts timers as the delivery says, outside the hub's lock.
     func receive(_ delivery: Delivery)
 }
 
-/// The watches for which one change means the same, in the order of their IDs.
+/// A group of watches with one change and one action, in the order of their IDs.
 package struct Delivery: Sendable {
-    /// What has come.
-    package enum News: Sendable {
-        /// Nothing beside the state at this instant.
+    /// What a publication means to a watch.
+    package enum Change: Sendable {
+        /// No content, only the newest cursor.
         case latest(Cursor)
         /// The value of the selection.
         case value(Reading)
         /// The commits after a version.
         case changes(ChangesPage, since: Version)
-        /// There are commits after a version, but not all of them are in memory.
+        /// There are commits after a version, and not all of them are in memory.
         case notInMemory(since: Version)
-        /// What became of the action of a POST; nil before its turn.
+        /// The outcome of a POST's transaction; nil before its turn.
         case outcome(Outcome?)
     }
 
-    package let news: News
+    package let change: Change
     package let action: Watch.Action
     /// The requests of the watches, in the order of their IDs; never empty.
     package let requests: [any AnyObject & Sendable]

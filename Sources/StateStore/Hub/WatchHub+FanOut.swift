@@ -1,11 +1,12 @@
 internal import StateJSON
 internal import Synchronization
 
-/// The fan-out: watches are compared with what turns have published, beside the turns.
+/// The fan-out: it compares the watches with the published snapshot, outside the turns.
 extension WatchHub {
-    /// How many watches are compared under one lock: a turn that publishes waits no longer than these take.
+    /// How many watches the hub compares under one lock; a turn that publishes waits no longer than these take.
     private static let portion = 256
 
+    /// Runs one pass: it compares the watches that the commits since the last pass concern.
     func fanOut() {
         let pass = storage.withLock { $0.beginPass() }
         compareFollowers(pass)
@@ -24,12 +25,14 @@ extension WatchHub {
         let version = pass.snapshot.cursor.version
         for key in pass.followerKeys where pass.commits.contains(where: key.filter.passes) {
             let ids = storage.withLock { $0.followers(key) }
-            // Nearly all stand at one position; those who came between two turns do not.
+            // Nearly all followers have examined the same version; a watch that came between two turns has not.
             var groups: [Version: [Watch.ID]] = [:]
             storage.withLock { storage in
                 for id in ids {
-                    guard let position = storage.position(of: id), position < version else { continue }
-                    groups[max(position, first - 1), default: []].append(id)
+                    guard let examinedVersion = storage.examinedVersion(of: id), examinedVersion < version else {
+                        continue
+                    }
+                    groups[max(examinedVersion, first - 1), default: []].append(id)
                 }
             }
             for (since, ids) in groups {
@@ -53,29 +56,29 @@ extension WatchHub {
             let ids = storage.withLock { $0.watchesForOneValue(at: selection) }
             // A view that cannot be encoded has no value for its watches.
             guard !ids.isEmpty, let selected = try? snapshot.selected(selection, countMax: Self.quickCountMax),
-                let encoded = selected.text.map(Encoded.init)
+                let encoded = selected.bytes.map(Encoded.init)
             else { continue }
             compare(ids, Reading(cursor: snapshot.cursor, encoded: encoded))
         }
     }
 
     private func compare(_ selection: Selection, of snapshot: any AnySnapshot) {
-        // Streams whose last chunk is still on its way look for themselves when it is written: nothing is encoded for them.
+        // A stream that is sending examines the newest value when its chunk is written, so no value is encoded for it now.
         guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now()) }) else { return }
         do {
             let selected = try snapshot.selected(selection, countMax: Self.quickCountMax)
             if case .overBudget = selected { return queues.encoding { self.encode(selection) } }
-            compare(selection, with: Reading(cursor: snapshot.cursor, encoded: selected.text.map(Encoded.init)))
+            compare(selection, with: Reading(cursor: snapshot.cursor, encoded: selected.bytes.map(Encoded.init)))
         } catch {
-            // A view that cannot be encoded has no value for its watches; a later GET is told why.
+            // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
             compare(selection, with: Reading(cursor: snapshot.cursor, encoded: nil))
         }
     }
 
-    /// Encodes the newest value of a selection that takes long.
+    /// Encodes the newest value of a large selection, on the encoding queue.
     private func encode(_ selection: Selection) {
         let snapshot = latest
-        // As above: a later GET is told why.
+        // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
         let encoded = try? snapshot.encoded(selection)
         compare(selection, with: Reading(cursor: snapshot.cursor, encoded: encoded))
     }
@@ -98,18 +101,18 @@ extension WatchHub {
         }
     }
 
-    /// Lets an event happen to watches, portion by portion, and delivers what has to be done.
+    /// Applies an event to watches, portion by portion, and delivers the resulting actions.
     private func compare(
-        _ ids: [Watch.ID], with news: Delivery.News, _ event: (inout Watch, Instant) -> Watch.Action
+        _ ids: [Watch.ID], with change: Delivery.Change, _ event: (inout Watch, Instant) -> Watch.Action
     ) {
-        // The client that came first is answered first.
+        // The lowest ID belongs to the oldest request, which is answered first.
         let ids = ids.sorted()
         for start in stride(from: 0, to: ids.count, by: Self.portion) {
             let now = now()
-            var batch = DeliveryBatch(news)
+            var batch = DeliveryBatch(change)
             storage.withLock { storage in
                 for id in ids[start..<min(start + Self.portion, ids.count)] {
-                    batch.add(storage.change(id) { event(&$0, now) })
+                    batch.add(storage.update(id) { event(&$0, now) })
                 }
             }
             batch.deliver()
@@ -117,34 +120,34 @@ extension WatchHub {
     }
 }
 
-/// What has to be done for watches to which the same news has come, put together where it is the same.
+/// The actions of watches that get the same change, grouped by action and receiver.
 struct DeliveryBatch {
     private struct Key: Hashable {
         let action: Watch.Action
         let receiver: ObjectIdentifier
     }
 
-    private let news: Delivery.News
+    private let change: Delivery.Change
     private var groups: [(key: Key, receiver: any WatchReceiver, requests: [any AnyObject & Sendable])] = []
 
-    init(_ news: Delivery.News) {
-        self.news = news
+    init(_ change: Delivery.Change) {
+        self.change = change
     }
 
-    mutating func add(_ change: HubStorage.Change?) {
-        guard let change, change.action != .nothing else { return }
-        let key = Key(action: change.action, receiver: ObjectIdentifier(change.receiver))
-        // There are few: mostly one server, and one action for all.
+    mutating func add(_ update: HubStorage.Update?) {
+        guard let update, update.action != .nothing else { return }
+        let key = Key(action: update.action, receiver: ObjectIdentifier(update.receiver))
+        // There are few groups, so a linear search suffices: mostly one receiver and one action.
         if let index = groups.firstIndex(where: { $0.key == key }) {
-            groups[index].requests.append(change.request)
+            groups[index].requests.append(update.request)
         } else {
-            groups.append((key, change.receiver, [change.request]))
+            groups.append((key, update.receiver, [update.request]))
         }
     }
 
     func deliver() {
         for group in groups {
-            group.receiver.receive(Delivery(news: news, action: group.key.action, requests: group.requests))
+            group.receiver.receive(Delivery(change: change, action: group.key.action, requests: group.requests))
         }
     }
 }

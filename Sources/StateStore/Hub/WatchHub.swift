@@ -1,26 +1,26 @@
 internal import Dispatch
 internal import Synchronization
 
-/// The published present of a store, its recent history, and everything that watches it.
+/// The published snapshot of a store, its recent history, and all watches.
 ///
-/// Readers and watches are served on whatever thread they come, without waiting for a turn. Looking and parking are one
-/// step under the hub's lock: no commit slips between. The store publishes into the hub at the end of a turn, which costs
-/// what the turn's commits have changedPointers and nothing for the watches: those are compared, and values are encoded for them,
-/// on the fan-out queue.
+/// Any thread may read and watch, without waiting for a turn. The hub examines the history and parks a watch in one step
+/// under its lock, so a watch misses no commit. The store publishes into the hub at the end of a turn, at a cost of O(n)
+/// in the changed pointers of the turn's commits. Comparing the watches, and encoding values for them, happens on the
+/// fan-out queue.
 package final class WatchHub: Sendable {
     let storage: Mutex<HubStorage>
     private let generationCount = Atomic<UInt64>(0)
     let queues: Queues
     let now: @Sendable () -> Instant
 
-    /// Where the hub does its work beside the turns.
+    /// The queues on which the hub works outside the turns.
     package struct Queues: Sendable {
-        /// Compares watches with what is published, one pass after the other.
+        /// Runs the passes that compare the watches with the published snapshot, one after the other.
         package var fanOut: @Sendable (@escaping @Sendable () -> Void) -> Void
-        /// Encodes values that take long for those who watch them, one after the other.
+        /// Runs the encoding of large values for their watches, one value after the other.
         package var encoding: @Sendable (@escaping @Sendable () -> Void) -> Void
 
-        /// Takes two ways to run work later; neither may run it before it returns.
+        /// Makes queues of two functions that run work later; neither may run the work before it returns.
         package init(
             fanOut: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
             encoding: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -37,10 +37,10 @@ package final class WatchHub: Sendable {
         }
     }
 
-    /// Opens a hub on a snapshot.
+    /// Makes a hub that has published a snapshot.
     ///
     /// - Parameters:
-    ///   - journalOldest: the oldest version that a journal can be followed from; nil without a journal.
+    ///   - journalOldest: the oldest version that a client can follow the journal from; nil without a journal.
     ///   - now: the clock of the watches.
     init(
         _ latest: any AnySnapshot, catalogue: Catalogue, limits: StoreLimits, watchLimits: WatchLimits,
@@ -56,33 +56,33 @@ package final class WatchHub: Sendable {
                 limits: watchLimits, journalOldest: journalOldest))
     }
 
-    // MARK: The present
+    // MARK: The published snapshot
 
-    /// The newest snapshot.
+    /// The published snapshot.
     package var latest: any AnySnapshot { storage.withLock { $0.latest } }
 
-    /// Where the history begins and ends at this instant.
+    /// The oldest version and the newest cursor of the history, read in one step.
     package var bounds: HistoryBounds {
         storage.withLock { HistoryBounds(latest: $0.latest.cursor, oldest: $0.oldest) }
     }
 
-    /// Rises whenever an answer that tells the present may have become another one.
+    /// The generation of the published snapshot: it rises before any answer about that snapshot changes.
     package var generation: UInt64 { generationCount.load(ordering: .acquiring) }
 
-    /// Ends the generation: what tells the present has to be asked again.
+    /// Ends the generation, so that no cached answer about the published snapshot counts any more.
     package func endGeneration() { generationCount.add(1, ordering: .acquiringAndReleasing) }
 
-    /// How many watches there are, streams included.
+    /// How many watches are registered, streams included.
     package var watchesCount: Int { storage.withLock { $0.watchesCount } }
 
-    /// How many streams there are.
+    /// How many streams are registered.
     ///
-    /// O(n) in the number of watches.
+    /// The cost is O(n) in the number of watches.
     package var streamsCount: Int { storage.withLock { $0.streamsCount } }
 
-    /// The value of a selection now.
+    /// The encoded value of a selection in the published snapshot.
     ///
-    /// Asked again before the value changes, it costs a look into a dictionary.
+    /// The cost is O(n) in the size of the value, and one dictionary access where the encoding is cached.
     ///
     /// - Throws: `EncodingError` when a view's value cannot be encoded.
     package func read(_ selection: Selection) throws -> Reading {
@@ -91,8 +91,10 @@ package final class WatchHub: Sendable {
         return keep(try latest.selected(selection, countMax: .max), selection, latest)
     }
 
-    /// The value of a selection, if it is known or soon encoded; nil where ``read(_:)`` takes so long that a thread
-    /// which serves others should not do it.
+    /// The value of a selection where the hub has it cached, or can encode it quickly.
+    ///
+    /// - Returns: nil for a value of more than 1,000 parts, which a thread that serves other clients must not encode.
+    /// - Throws: `EncodingError` when a view's value cannot be encoded.
     package func readQuickly(_ selection: Selection) throws -> Reading? {
         let (latest, known) = storage.withLock { ($0.latest, $0.encoded(selection)) }
         if let known { return Reading(cursor: latest.cursor, encoded: known) }
@@ -101,12 +103,14 @@ package final class WatchHub: Sendable {
         return keep(selected, selection, latest)
     }
 
-    /// How many parts a value has at most that is encoded beside other work.
+    /// The most parts of a value that the hub encodes on the caller's thread or in a pass.
     static let quickCountMax = 1000
 
-    /// Notes what had to be encoded; what the state keeps encoded anyway would only push that out.
+    /// Makes a reading, and caches an encoding that was put together.
+    ///
+    /// An encoding that the state itself caches is not cached twice: it would only take the room of the others.
     private func keep(_ selected: SelectedValue, _ selection: Selection, _ snapshot: any AnySnapshot) -> Reading {
-        let encoded = selected.text.map(Encoded.init)
+        let encoded = selected.bytes.map(Encoded.init)
         if case .encoded = selected, let encoded {
             storage.withLock {
                 if $0.latest.cursor == snapshot.cursor { $0.note(encoded, for: selection) }
@@ -117,34 +121,36 @@ package final class WatchHub: Sendable {
 
     // MARK: The history
 
-    /// The commits after a position.
+    /// The commits after a version that pass a filter, as far as they are in memory.
     package func following(_ query: ChangesQuery) -> Following { storage.withLock { $0.following(query) } }
 
-    /// The oldest version whose state memory can tell.
+    /// The oldest version whose state can be made from the history in memory.
     package var oldestState: Version { storage.withLock { $0.history.oldestState } }
 
-    /// The nearest state at or before a version and the commits from there to it, or nil where memory does not reach.
+    /// The nearest snapshot at or before a version and the commits from there to the version.
+    ///
+    /// - Returns: nil where the history in memory does not reach so far back.
     package func path(to version: Version) -> (from: any AnySnapshot, commits: [Commit])? {
         storage.withLock { $0.history.path(to: version) }
     }
 
-    /// The commit that made a version, if it is in memory.
+    /// The commit that made a version; nil where it is not in memory.
     package func commit(version: Version) -> Commit? { storage.withLock { $0.history.commit(version) } }
 
-    /// The newest commit with a client's own ID, if it is in memory.
+    /// The newest commit with an ID that a client gave; nil where it is not in memory.
     package func commit(id: String) -> Commit? { storage.withLock { $0.history.commit(id: id) } }
 
-    /// Notes that the journal has dropped the commits up to a version.
+    /// Sets the oldest version that a client can follow from, after the journal has dropped the commits up to it.
     package func journalBegins(at version: Version) {
         storage.withLock { $0.journalBegins(at: version) }
         endGeneration()
     }
 
-    // MARK: The store's side
+    // MARK: Publishing
 
-    /// Makes a turn's result the present.
+    /// Publishes a turn's snapshot and commits.
     ///
-    /// Called by one turn at a time. It costs what the commits have changedPointers; watches are compared later.
+    /// One turn at a time calls this. The cost is O(n) in the changed pointers; the fan-out compares the watches later.
     func publish(_ snapshot: any AnySnapshot, _ commits: [Commit]) {
         let mustFanOut = storage.withLock { $0.publish(snapshot, commits) }
         endGeneration()
@@ -154,14 +160,13 @@ package final class WatchHub: Sendable {
     func scheduleFanOut() { queues.fanOut { self.fanOut() } }
 }
 
-/// Where a history begins and ends.
+/// The oldest version and the newest cursor of a history.
 package struct HistoryBounds: Sendable {
-    /// The newest published instant.
+    /// The cursor of the published snapshot.
     package var latest: Cursor
-    /// The oldest version that can be followed from.
+    /// The oldest version that a client can follow from.
     package var oldest: Version
 
-    /// Makes bounds.
     package init(latest: Cursor, oldest: Version) {
         self.latest = latest
         self.oldest = oldest

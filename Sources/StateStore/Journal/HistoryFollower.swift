@@ -1,28 +1,31 @@
 package import StateJSON
 
-/// A state that follows a recorded history, commit by commit: by its patches, or by its actions.
+/// A state that applies the commits of a recorded history one by one: by their patches, or by their actions.
 package protocol HistoryFollower: Sendable {
     /// The version of the state.
     var version: Version { get }
 
-    /// Takes the next commit, and returns it with the patch and the changedPointers places that this follower has for it.
+    /// Applies the next commit.
     ///
-    /// - Throws: ``HistoryFault``; then the follower is of no further use.
+    /// - Returns: the commit with the patch and the changed pointers that this follower has computed for it.
+    /// - Throws: ``HistoryFault``; the state is then undefined.
     mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit
 
-    /// The state as JSON.
+    /// The state as UTF-8 JSON.
     ///
-    /// O(n).
-    func text() throws -> [UInt8]
+    /// The cost is O(n) in the size of the state.
+    ///
+    /// - Throws: `EncodingError` for a number that JSON does not have, such as infinity.
+    func bytes() throws -> [UInt8]
 }
 
-/// A commit at which a history cannot be followed.
+/// The error of a commit that cannot be applied.
 package struct HistoryFault: Error, Sendable, CustomStringConvertible {
-    /// The version that the commit makes.
+    /// The version of the commit.
     package let version: Version
     /// The types of its actions, or of the one action at fault.
     package let types: [String]
-    /// The place in the state, where it is one place.
+    /// The JSON Pointer into the state; nil where the fault is not at one pointer.
     package let pointer: JSONPointer?
     /// What is wrong, as a sentence without the version.
     package let detail: String
@@ -34,28 +37,26 @@ package struct HistoryFault: Error, Sendable, CustomStringConvertible {
         self.detail = detail
     }
 
-    /// Which commit, and what is wrong.
+    /// The version, the action types and the fault, as one sentence.
     package var description: String {
-        let place = pointer.map { $0.tokens.isEmpty ? " at the root" : " at \($0)" } ?? ""
-        return "version \(version) (\(Set(types).sorted().joined(separator: ", "))): \(detail)\(place)"
+        let location = pointer.map { $0.tokens.isEmpty ? " at the root" : " at \($0)" } ?? ""
+        return "version \(version) (\(Set(types).sorted().joined(separator: ", "))): \(detail)\(location)"
     }
 }
 
-/// A state that follows a history by the recorded patches.
-///
-/// No reducer runs and no domain is needed.
+/// A state that follows a history by its recorded patches, without a reducer or a domain.
 package struct PatchedState: HistoryFollower {
-    /// The state.
+    /// The state as a tree.
     package private(set) var value: JSONValue
     package private(set) var version: Version
 
-    /// Begins with a state.
+    /// Begins with the state of a version.
     package init(_ state: JSONValue, version: Version) {
         value = state
         self.version = version
     }
 
-    /// Begins with the JSON of a state.
+    /// Begins with the UTF-8 JSON of the state of a version.
     ///
     /// - Throws: ``JSONFault`` when it is not JSON.
     package init(parsing state: [UInt8], version: Version) throws(JSONFault) {
@@ -64,12 +65,14 @@ package struct PatchedState: HistoryFollower {
 
     /// Applies the recorded patch.
     ///
-    /// It costs what the patch holds.
+    /// The cost is O(n) in the size of the patch.
+    ///
+    /// - Throws: ``HistoryFault`` where the patch cannot be read or does not fit the state.
     package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit {
-        let places: [JSONPointer]
+        let pointers: [JSONPointer]
         do {
             let patch = try JSONValue(parsing: recorded.patch, depthMax: 1000)
-            places = value.places(changing: patch)
+            pointers = value.places(changing: patch)
             try value.apply(patch: patch)
         } catch let fault as JSONFault {
             throw HistoryFault(recorded, "the patch cannot be read: \(fault.detail)")
@@ -79,8 +82,8 @@ package struct PatchedState: HistoryFollower {
             throw HistoryFault(recorded, "\(error)")
         }
         version = recorded.version
-        return recorded.with(patch: recorded.patch, changedPointers: places)
+        return recorded.with(patch: recorded.patch, changedPointers: pointers)
     }
 
-    package func text() -> [UInt8] { value.text }
+    package func bytes() -> [UInt8] { value.text }
 }

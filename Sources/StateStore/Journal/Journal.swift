@@ -1,65 +1,66 @@
-/// Where a store's commits go, so that they survive it.
+/// Keeps the commits of a store so that they outlive it.
 ///
-/// A journal may have several writers: another process may append between two turns of this store. So an append names the
-/// version that it builds on, and a store takes in commits that it did not make. Any thread may call any method.
+/// A journal may have several writers: another process may append between two turns of this store. An append therefore
+/// names the version that it builds on, and a store adopts commits that it did not make. Any thread may call any method.
 package protocol Journal: AnyObject, Sendable {
-    /// Appends a turn's commits, all or none, behind a version, and returns when it is known whether they are durable.
+    /// Appends a turn's commits behind a version, all or none, and returns when it knows whether they are durable.
     ///
     /// - Parameters:
-    ///   - commits: in the order of their versions, the first one `version + 1`; not empty.
-    ///   - version: the newest version that the store knows of.
+    ///   - commits: at least one commit, in the order of the versions, beginning with `version + 1`.
+    ///   - version: the newest version that the store has.
     func append(_ commits: [Commit], after version: Version) -> AppendResult
 
-    /// Commits after a version, oldest first and without a gap, at most `limit` and about 16 megabytes.
+    /// The commits after a version, oldest first and without a gap, at most `limit` and about 16 megabytes.
     ///
-    /// - Throws: what describes itself in a sentence, when the journal cannot be read.
+    /// - Throws: an error that describes itself in a sentence, when the journal cannot be read.
     func commits(after version: Version, through last: Version, limit: Int) throws -> [Commit]
 
-    /// The commits after a position that pass a filter, or nil where the next commit is not kept.
+    /// The page for a query; nil where the journal does not keep the commit after the query's version.
     ///
-    /// It costs the commits that it looks at.
+    /// The cost is O(n) in the commits that the page examines.
     func page(_ query: ChangesQuery, latest: Cursor) throws -> ChangesPage?
 
-    /// The commit that made a version, if it is kept.
+    /// The commit that made a version; nil where the journal does not keep it.
     func commit(version: Version) throws -> Commit?
 
-    /// The newest commit with a client's own ID, if it is kept.
+    /// The newest commit with an ID that a client gave; nil where the journal does not keep it.
     func commit(id: String) throws -> Commit?
 
-    /// The state at a version as JSON, or nil where no snapshot so old is kept.
+    /// The state at a version as UTF-8 JSON; nil where the journal keeps no snapshot so old.
     func state(at version: Version) throws -> [UInt8]?
 
-    /// The oldest version whose state can be looked at.
+    /// The oldest version for which ``state(at:)`` has a state.
     func oldestState() throws -> Version
 
-    /// Considers saving a snapshot of the newest state, beside the turns.
+    /// Offers a snapshot, which the journal may save, outside the turn that calls this.
     ///
     /// - Parameters:
-    ///   - snapshot: the state that has just landed.
-    ///   - saved: called with the oldest version that can be followed from, where a snapshot has been saved.
+    ///   - snapshot: the snapshot that the store has just published.
+    ///   - saved: the journal calls this after it has saved the snapshot, with the oldest version that a client can follow
+    ///     from.
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (_ oldest: Version) -> Void)
 
-    /// Has a function called whenever another writer has appended; a journal with one writer never calls it.
+    /// Registers a function that the journal calls whenever another writer has appended.
     func follow(_ appended: @escaping @Sendable () -> Void)
 
-    /// Why the last append failed; nil while the journal takes commits.
+    /// The reason why the last append failed, as a sentence; nil while the journal takes commits.
     var failure: String? { get }
 
-    /// Tries to write, so that a journal that has failed is found to work again without an action to try it on.
+    /// Tries to write, so that a failed journal can recover without an append.
     func probe()
 
-    /// Ends the journal: saves the last snapshot where that is worth it.
+    /// Closes the journal, which may save the last snapshot.
     ///
-    /// - Throws: what describes itself in a sentence. What was appended is durable all the same.
+    /// - Throws: an error that describes itself in a sentence; the appended commits are durable all the same.
     func close(_ snapshot: any AnySnapshot) throws
 }
 
-/// What became of an append.
+/// The result of an append.
 package enum AppendResult: Sendable {
     /// The commits are durable.
     case landed
     /// Another writer has appended behind the same version first: none of the commits is in the journal.
     case refused
-    /// The journal cannot say: it has failed, and ``Journal/failure`` says how.
+    /// The journal has failed and does not know whether the commits are durable; ``Journal/failure`` has the reason.
     case unknown
 }

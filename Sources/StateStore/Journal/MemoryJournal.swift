@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// A journal in memory, which several stores of one process can share.
 ///
-/// It survives its stores, not the process. It keeps every commit and no snapshot but the first.
+/// The journal outlives its stores, but not the process. It keeps every commit, and only the first snapshot.
 package final class MemoryJournal: Journal {
     private struct Content {
         var commits: [Commit] = []
@@ -14,11 +14,11 @@ package final class MemoryJournal: Journal {
     private let start: Version
     private let initial: [UInt8]
 
-    /// Begins with a state.
+    /// Begins with the state of a version.
     ///
     /// - Parameters:
     ///   - initial: UTF-8 JSON of the state.
-    ///   - version: of that state.
+    ///   - version: the version of the state.
     package init(_ initial: [UInt8], version: Version = 0) {
         self.initial = initial
         start = version
@@ -27,7 +27,7 @@ package final class MemoryJournal: Journal {
     /// The newest version.
     package var latestVersion: Version { start + Version(content.withLock { $0.commits.count }) }
 
-    /// Makes each append fail with this sentence, or with nil succeed again.
+    /// Makes each later append fail with this reason, or succeed again for nil.
     package func fail(_ failure: String?) { content.withLock { $0.failure = failure } }
 
     package var failure: String? { content.withLock { $0.failure } }
@@ -72,7 +72,7 @@ package final class MemoryJournal: Journal {
         guard version >= start else { return nil }
         var state = try PatchedState(parsing: initial, version: start)
         for commit in commits(after: start, through: version, limit: .max) { _ = try state.take(commit) }
-        return state.text()
+        return state.bytes()
     }
 
     package func oldestState() -> Version { start }

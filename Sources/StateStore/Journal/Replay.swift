@@ -2,40 +2,42 @@ package import StateJSON
 
 /// A state that follows a history by running today's reducers on the recorded actions.
 ///
-/// No middleware and no effect runs: what is recorded is what has reached the reducers.
+/// No middleware and no effect runs: the journal records the actions that have reached the reducers.
 package struct Replay<State: StateType>: HistoryFollower {
-    private let model: CompiledDomain<State>
+    private let domain: CompiledDomain<State>
     private var state: State
-    /// What is known of its encoding.
-    private var texts = KnownTexts()
+    /// The encodings of parts of the state that are known.
+    private var encodings = KnownTexts()
     package private(set) var version: Version
 
-    /// Begins with a recorded state.
+    /// Begins with the recorded state of a version.
     ///
-    /// - Throws: ``JSONFault`` with the place where state and domain do not fit.
-    package init(_ model: CompiledDomain<State>, from recorded: [UInt8], version: Version) throws(JSONFault) {
-        self.model = model
-        state = try model.state(from: recorded)
+    /// - Throws: ``JSONFault`` with the pointer at which the state does not fit the domain.
+    package init(_ domain: CompiledDomain<State>, from recorded: [UInt8], version: Version) throws(JSONFault) {
+        self.domain = domain
+        state = try domain.state(from: recorded)
         self.version = version
     }
 
-    /// Reduces the recorded actions, all as one; the upgrade of a state, which no reducer handles, takes its patch.
+    /// Runs the reducers on the recorded actions; for an upgrade, which no reducer handles, it applies the recorded patch.
     ///
-    /// It costs what the commit has cost, and an upgrade as much as the state holds.
+    /// The cost is that of the original commit; for an upgrade it is O(n) in the size of the state.
+    ///
+    /// - Throws: ``HistoryFault`` where today's domain does not know or rejects an action, or the record cannot be read.
     package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit {
         let isUpgrade = recorded.types == [Commit.upgradeType]
-        if isUpgrade { texts = KnownTexts() }
+        if isUpgrade { encodings = KnownTexts() }
         let (next, patch) = isUpgrade ? try upgrade(recorded) : try reduce(recorded)
         state = next
         version = recorded.version
         return recorded.with(patch: patch.text, changedPointers: patch.changedPointers)
     }
 
-    package func text() throws -> [UInt8] { try model.text(of: state) }
+    package func bytes() throws -> [UInt8] { try domain.bytes(of: state) }
 
-    /// The value at a place, or nil where there is nothing.
+    /// The value at a pointer; nil where there is none.
     func value(at pointer: JSONPointer) throws -> JSONValue? {
-        try model.layout.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
+        try domain.layout.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
     }
 
     private mutating func reduce(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
@@ -44,14 +46,14 @@ package struct Replay<State: StateType>: HistoryFollower {
         var entries: [ActionEntry] = []
         for action in actions {
             let type = type(of: action).type
-            guard let entry = model.entry(of: action) else {
+            guard let entry = domain.entry(of: action) else {
                 throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
             }
             guard !entry.isCommand else {
                 throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
             }
             do throws(Rejection) {
-                try model.reduce(&next, action, by: entry)
+                try domain.reduce(&next, action, by: entry)
             } catch {
                 throw HistoryFault(
                     recorded, type: type,
@@ -60,7 +62,7 @@ package struct Replay<State: StateType>: HistoryFollower {
             entries.append(entry)
         }
         do {
-            return (next, try model.patch(from: state, to: next, by: entries, knowing: &texts))
+            return (next, try domain.patch(from: state, to: next, by: entries, knowing: &encodings))
         } catch {
             throw HistoryFault(recorded, "the state that today's reducers make cannot be encoded as JSON: \(error)")
         }
@@ -82,7 +84,7 @@ package struct Replay<State: StateType>: HistoryFollower {
         guard let members = node.members, let type = members.first(where: { $0.key == "type" })?.value.string else {
             throw HistoryFault(recorded, "an action without a type is recorded")
         }
-        guard let actionType = model.actionType(of: type) else {
+        guard let actionType = domain.actionType(of: type) else {
             throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
         }
         do throws(JSONFault) {
@@ -95,12 +97,12 @@ package struct Replay<State: StateType>: HistoryFollower {
 
     private func upgrade(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
         do {
-            let before = try text()
+            let before = try bytes()
             var upgraded = PatchedState(try JSONValue(parsing: before, depthMax: 1000), version: version)
             _ = try upgraded.take(recorded)
-            let next = try model.state(from: upgraded.text())
+            let next = try domain.state(from: upgraded.bytes())
             var patch = JSONPatch()
-            patch.compare(before, try model.text(of: next))
+            patch.compare(before, try domain.bytes(of: next))
             return (next, patch)
         } catch let fault as HistoryFault {
             throw fault

@@ -1,41 +1,45 @@
 internal import StateJSON
 
-/// A part of a state and its place in the JSON: how it is written, read, pointed into and compared.
+/// A node in the layout of a state: it writes, reads, selects and compares one part of the state as JSON.
 ///
-/// Places make a tree along the slices of a domain. A commit asks only the places whose reducers ran.
+/// The nodes form a tree along the slices of a domain. A commit compares only the nodes whose reducers ran.
 protocol LayoutNode<Root>: Sendable {
     associatedtype Root
 
     /// Appends the JSON of this part.
     func write(_ root: Root, to writer: inout JSONWriter) throws
 
-    /// What stands at some tokens below this part, unless it is more than `countMax` things.
+    /// The value at some tokens below this part, unless the value has more than `countMax` parts to encode.
     func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue
 
-    /// About how many things this part holds: the entities of tables count each, all else as one.
+    /// About how many parts there are to encode: each entity of a table counts one, and every other value counts one.
     func count(_ root: Root) -> Int
 
-    /// Adds the operations that make the new part of the old one. `scope` narrows it to one slice below this place.
+    /// Adds the operations from the old part to the new one to a patch.
+    ///
+    /// - Parameter scope: the names of the one slice below this node that is compared; empty for the whole part.
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws
 
     /// Sets this part from its JSON.
+    ///
+    /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit.
     func read(_ node: JSONNode, into root: inout Root) throws(JSONFault)
 }
 
-/// What was found at a place.
+/// The result of a selection.
 package enum SelectedValue: Sendable {
     case nothing
-    /// JSON that the state keeps anyway.
+    /// JSON that the state has cached.
     case cached([UInt8])
-    /// JSON that was put together.
+    /// JSON that the selection has encoded.
     case encoded([UInt8])
-    /// More than was wanted at once.
+    /// The value has more parts than the caller allows.
     case overBudget
 
-    /// The JSON, if there is any.
-    package var text: [UInt8]? {
+    /// The UTF-8 JSON; nil where there is no value or it is over budget.
+    package var bytes: [UInt8]? {
         switch self {
-        case .cached(let text), .encoded(let text): text
+        case .cached(let bytes), .encoded(let bytes): bytes
         case .nothing, .overBudget: nil
         }
     }
@@ -44,26 +48,26 @@ package enum SelectedValue: Sendable {
 extension LayoutNode {
     func count(_ root: Root) -> Int { 1 }
 
-    func text(_ root: Root) throws -> [UInt8] {
+    func bytes(_ root: Root) throws -> [UInt8] {
         var writer = JSONWriter()
         try write(root, to: &writer)
         return writer.bytes
     }
 
-    /// The JSON at some tokens below this part, or nil where there is nothing.
+    /// The UTF-8 JSON at some tokens below this part; nil where there is no value.
     func select(_ root: Root, _ tokens: ArraySlice<String>) throws -> [UInt8]? {
-        try select(root, tokens, countMax: .max).text
+        try select(root, tokens, countMax: .max).bytes
     }
 
-    /// All of this part, unless it is too much.
+    /// The whole part, unless it has more than `countMax` parts to encode.
     func whole(_ root: Root, countMax: Int) throws -> SelectedValue {
-        count(root) > countMax ? .overBudget : .encoded(try text(root))
+        count(root) > countMax ? .overBudget : .encoded(try bytes(root))
     }
 }
 
-/// A whole state that is encoded and compared as one value.
+/// A node that encodes and compares its part as one value.
 ///
-/// It costs its size at each of its commits.
+/// Each commit of its reducers costs O(n) in the size of the part.
 struct ValueNode<Root: Codable & Sendable>: LayoutNode {
     func write(_ root: Root, to writer: inout JSONWriter) throws {
         try JSON.write(root, to: &writer)
@@ -82,7 +86,7 @@ struct ValueNode<Root: Codable & Sendable>: LayoutNode {
     }
 }
 
-/// A state made of named members, each compared for itself.
+/// A node of named members, each with a node of its own.
 struct ObjectNode<Root: Sendable>: LayoutNode {
     let members: [LayoutField<Root>]
     private let names: [String]
@@ -124,8 +128,8 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
                 .mismatch, at: value.pointer,
                 "the domain declares no such member; it declares \(members.map(\.name).joined(separator: ", "))")
         }
-        // In the order of the declaration, which a table relies on. What is not there keeps its initial value, so that
-        // a domain can grow.
+        // The members are read in the order of the declaration, because the order of a table needs its entities. A member
+        // that the JSON does not have keeps its initial value, so that a domain can declare new parts.
         for member in members {
             guard let value = found.first(where: { JSONPointer.sameBytes($0.key, member.name) })?.value else {
                 continue
@@ -135,16 +139,16 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
     }
 
     private func member(_ token: String) -> LayoutField<Root>? {
-        // Names by themselves: looking through them asks nobody for the type of the members.
+        // The names have an array of their own: searching an array of a generic type looks up its metadata each time.
         for index in names.indices where JSONPointer.sameBytes(names[index], token) { return members[index] }
         return nil
     }
 }
 
-/// A named part of a larger state, reached by key path.
+/// A named member of a layout node, read by key path.
 ///
-/// An object that holds what is to be done with the part, and no generic value: lists of those Swift looks up by type
-/// at each call, which costs more than the comparison of a small part.
+/// The field is an object of closures and not a generic value: Swift looks up the metadata of a generic element at each
+/// call, which costs more than comparing a small part.
 final class LayoutField<Root: Sendable>: Sendable {
     let name: String
     let write: @Sendable (Root, inout JSONWriter) throws -> Void
@@ -153,7 +157,6 @@ final class LayoutField<Root: Sendable>: Sendable {
     let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
     let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void
 
-    /// Makes a member of the part at a key path.
     init<Part: Sendable>(
         _ name: String, _ path: any WritableKeyPath<Root, Part> & Sendable, _ node: some LayoutNode<Part>
     ) {
@@ -167,10 +170,10 @@ final class LayoutField<Root: Sendable>: Sendable {
     }
 }
 
-/// Reads a part where it lies in the root's memory: a key path followed at run time costs more than a small part.
+/// Reads a part at its memory offset in the root: following a key path at run time costs more than reading a small part.
 private struct FieldReader<Root: Sendable, Part: Sendable>: Sendable {
     private let path: any WritableKeyPath<Root, Part> & Sendable
-    /// Nil where the part is computed.
+    /// The offset of the part in bytes; nil for a computed property.
     private let offset: Int?
 
     init(_ path: any WritableKeyPath<Root, Part> & Sendable) {

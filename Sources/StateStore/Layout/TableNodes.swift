@@ -1,6 +1,6 @@
 internal import StateJSON
 
-/// The entities of a table as a JSON object, keys sorted.
+/// The node for the entities of a table: a JSON object with sorted keys.
 struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     typealias Table = EntityTable<ID, Entity>
 
@@ -11,7 +11,7 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
             writer.separator(&isFirst)
             writer.string(key.token)
             writer.byte(UInt8(ascii: ":"))
-            writer.raw(try Table.entry(entry).text())
+            writer.raw(try Table.entry(entry).bytes())
         }
         writer.byte(UInt8(ascii: "}"))
     }
@@ -19,7 +19,7 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
         guard let token = tokens.first else { return try whole(table, countMax: countMax) }
         guard let id = ID(token: token), let entry = table.entry(id.key) else { return .nothing }
-        return JSONText.select(tokens.dropFirst(), in: try entry.text()).map(SelectedValue.cached) ?? .nothing
+        return JSONText.select(tokens.dropFirst(), in: try entry.bytes()).map(SelectedValue.cached) ?? .nothing
     }
 
     func count(_ table: Table) -> Int { table.count }
@@ -28,10 +28,10 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
         try PersistentMap.visitDifferences(old.entries, new.entries) { (key, before, after) throws in
             switch (before, after) {
             case (let before?, let after?) where before !== after:
-                let (before, after) = (try Table.entry(before).text(), try Table.entry(after).text())
+                let (before, after) = (try Table.entry(before).bytes(), try Table.entry(after).bytes())
                 guard before != after else { return }
                 patch.descend(key.token) { $0.compare(before, after) }
-            case (nil, let after?): patch.add(member: key.token, value: try Table.entry(after).text())
+            case (nil, let after?): patch.add(member: key.token, value: try Table.entry(after).bytes())
             case (_?, nil): patch.remove(member: key.token)
             default: break
             }
@@ -51,9 +51,7 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     }
 }
 
-/// The order of a table as a JSON array of IDs.
-///
-/// It is read after the entities.
+/// The node for the order of a table: a JSON array of IDs, which is read after the entities.
 struct OrderNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     typealias Table = EntityTable<ID, Entity>
 
@@ -85,12 +83,12 @@ struct OrderNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
             if let after { inserted.append((new.order.position(of: rank), after)) }
         }
         guard !removed.isEmpty || !inserted.isEmpty else { return }
-        // A table that was ordered anew is said in one operation.
+        // Where most of the order has changed, one operation that replaces the array is shorter.
         if removed.count + inserted.count > 16, removed.count + inserted.count > new.count / 2 {
-            patch.compare(try text(old), try text(new))
+            patch.compare(try bytes(old), try bytes(new))
             return
         }
-        // What stays keeps its order: taking out from the end and then putting in from the start needs no other index.
+        // Removing from the end and then inserting from the start leaves every other index of the operations valid.
         for position in removed.reversed() { patch.remove(at: position) }
         for (position, key) in inserted { patch.insert(at: position, value: try JSON.encode(Table.id(key))) }
     }

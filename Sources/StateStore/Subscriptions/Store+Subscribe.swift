@@ -1,102 +1,102 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Following the state in process.
+/// Subscriptions to the state in process.
 ///
-/// Every subscriber is told the value that stands now, before the call returns, and then each commit that changes it, in
-/// order, once: what others dispatch meanwhile comes later. It is called on the store's queue, inside the turn: it must be
-/// quick. Subscribing, unsubscribing and dispatching inside a notification are safe. Inside a turn of another store, which
-/// must not wait for this one, the value that stands now is told after the call has returned.
+/// A subscriber gets the current value before `subscribe` returns, and then each commit that changes the value, in order
+/// and once. The store calls subscribers on its queue, inside the turn, so they must be quick. Subscribing, unsubscribing
+/// and dispatching inside a notification are safe. Where the call is inside a turn of another store, which must not wait
+/// for this one, the subscriber gets the current value after the call has returned.
 extension Store {
-    /// The whole state, to be narrowed.
+    /// The subscription to the whole state, which `select` narrows.
     var wholeSubscription: Subscription<State, State> {
-        Subscription(value: { $0.state }, tells: { _, _ in true })
+        Subscription(value: { $0.state }, passes: { _, _ in true })
     }
 
-    /// Subscribes to what `transform` makes of the state.
+    /// Subscribes to what `transform` selects.
     ///
-    /// - Returns: what keeps the subscription alive.
+    /// - Returns: the token that keeps the subscription alive.
     public func subscribe<Value: Sendable>(
         _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
-        changes tell: @escaping @Sendable (Change<Value>) -> Void
+        changes notify: @escaping @Sendable (Change<Value>) -> Void
     ) -> SubscriptionToken {
-        subscribe(transform(wholeSubscription), tell)
+        subscribe(transform(wholeSubscription), notify)
     }
 
-    /// Subscribes to what `transform` makes of the state.
+    /// Subscribes to what `transform` selects.
     ///
-    /// - Returns: what keeps the subscription alive.
+    /// - Returns: the token that keeps the subscription alive.
     public func subscribe<Value: Sendable>(
         _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
-        newState tell: @escaping @Sendable (Value) -> Void
+        newState notify: @escaping @Sendable (Value) -> Void
     ) -> SubscriptionToken {
-        subscribe(transform(wholeSubscription)) { tell($0.new) }
+        subscribe(transform(wholeSubscription)) { notify($0.new) }
     }
 
-    /// Subscribes to what `transform` makes of the state; repeats are skipped where the store does so by itself.
+    /// Subscribes to what `transform` selects, without repeats where ``automaticallySkipsRepeats`` is true.
     ///
-    /// - Returns: what keeps the subscription alive.
+    /// - Returns: the token that keeps the subscription alive.
     public func subscribe<Value: Equatable & Sendable>(
         _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
-        newState tell: @escaping @Sendable (Value) -> Void
+        newState notify: @escaping @Sendable (Value) -> Void
     ) -> SubscriptionToken {
-        subscribe(withoutRepeats(transform(wholeSubscription))) { tell($0.new) }
+        subscribe(withoutRepeats(transform(wholeSubscription))) { notify($0.new) }
     }
 
-    /// Subscribes to what `transform` makes of the state; repeats are skipped where the store does so by itself.
+    /// Subscribes to what `transform` selects, without repeats where ``automaticallySkipsRepeats`` is true.
     ///
-    /// - Returns: what keeps the subscription alive.
+    /// - Returns: the token that keeps the subscription alive.
     public func subscribe<Value: Equatable & Sendable>(
         _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
-        changes tell: @escaping @Sendable (Change<Value>) -> Void
+        changes notify: @escaping @Sendable (Change<Value>) -> Void
     ) -> SubscriptionToken {
-        subscribe(withoutRepeats(transform(wholeSubscription)), tell)
+        subscribe(withoutRepeats(transform(wholeSubscription)), notify)
     }
 
-    /// Subscribes to a part of the state; repeats are skipped where the store does so by itself.
+    /// Subscribes to a part of the state, without repeats where ``automaticallySkipsRepeats`` is true.
     ///
-    /// - Returns: what keeps the subscription alive.
+    /// - Returns: the token that keeps the subscription alive.
     public func subscribe<Value: Equatable & Sendable>(
-        _ path: any KeyPath<State, Value> & Sendable, newState tell: @escaping @Sendable (Value) -> Void
+        _ path: any KeyPath<State, Value> & Sendable, newState notify: @escaping @Sendable (Value) -> Void
     ) -> SubscriptionToken {
-        subscribe({ $0.select(path) }, newState: tell)
+        subscribe({ $0.select(path) }, newState: notify)
     }
 
     /// Subscribes to the whole state.
     ///
-    /// - Returns: what keeps the subscription alive.
-    public func subscribe(newState tell: @escaping @Sendable (State) -> Void) -> SubscriptionToken {
-        subscribe({ $0 }, newState: tell)
+    /// - Returns: the token that keeps the subscription alive.
+    public func subscribe(newState notify: @escaping @Sendable (State) -> Void) -> SubscriptionToken {
+        subscribe({ $0 }, newState: notify)
     }
 
-    /// Subscribes to a named view; what reads nothing that a commit has changed is not evaluated.
+    /// Subscribes to a named view, which the store evaluates only after commits that change something it reads.
     ///
-    /// - Returns: what keeps the subscription alive, or nil when there is no view of this name and type.
+    /// - Returns: the token that keeps the subscription alive; nil when the domain has no view of this name and type.
     public func subscribe<Value: Equatable & Sendable>(
-        view name: String, as type: Value.Type = Value.self, newState tell: @escaping @Sendable (Value) -> Void
+        view name: String, as type: Value.Type = Value.self, newState notify: @escaping @Sendable (Value) -> Void
     ) -> SubscriptionToken? {
-        guard view(name, as: type) != nil, let number = model.number(ofView: name) else { return nil }
-        let value: @Sendable (Snapshot<State>) -> Value? = { [model] snapshot in
-            model.view(name, in: snapshot.state, viewVersions: snapshot.viewVersions) as? Value
+        guard view(name, as: type) != nil, let number = domain.number(ofView: name) else { return nil }
+        let value: @Sendable (Snapshot<State>) -> Value? = { [domain] snapshot in
+            domain.view(name, in: snapshot.state, viewVersions: snapshot.viewVersions) as? Value
         }
         let isChanged: @Sendable (Snapshot<State>, Snapshot<State>) -> Bool = {
             $0.viewVersions[number] != $1.viewVersions[number]
         }
-        // The value before is kept, not evaluated: the memo has the newest only.
+        // The subscription keeps the value before, because the memo of the view only has the newest value.
         let last = Mutex<Value?>(nil)
-        return subscribe(Subscription(value: value, tells: isChanged)) { change in
+        return subscribe(Subscription(value: value, passes: isChanged)) { change in
             guard let new = change.new, last.withLock({ exchange(&$0, with: new) }) != new else { return }
-            tell(new)
+            notify(new)
         }
     }
 
-    /// The value of a named view now; nil when there is no view of this name and type.
+    /// The current value of a named view; nil when the domain has no view of this name and type.
     public func view<Value: Sendable>(_ name: String, as type: Value.Type = Value.self) -> Value? {
         let latest = latest
-        return model.view(name, in: latest.state, viewVersions: latest.viewVersions) as? Value
+        return domain.view(name, in: latest.state, viewVersions: latest.viewVersions) as? Value
     }
 
-    /// Subscribes an object, weakly; a subscription that it has already is replaced.
+    /// Subscribes an object, which the store does not retain; it replaces the object's earlier subscription.
     public func subscribe<Subscriber: StoreSubscriber>(
         _ subscriber: Subscriber,
         _ transform: (Subscription<State, State>) -> Subscription<State, Subscriber.Value>
@@ -104,9 +104,9 @@ extension Store {
         add(subscriber, transform(wholeSubscription))
     }
 
-    /// Subscribes an object, weakly; a subscription that it has already is replaced.
+    /// Subscribes an object, which the store does not retain; it replaces the object's earlier subscription.
     ///
-    /// Repeats are skipped where the store does so by itself.
+    /// The subscription skips repeats where ``automaticallySkipsRepeats`` is true.
     public func subscribe<Subscriber: StoreSubscriber>(
         _ subscriber: Subscriber,
         _ transform: (Subscription<State, State>) -> Subscription<State, Subscriber.Value>
@@ -114,20 +114,20 @@ extension Store {
         add(subscriber, withoutRepeats(transform(wholeSubscription)))
     }
 
-    /// Subscribes an object to the whole state, weakly; a subscription that it has already is replaced.
+    /// Subscribes an object, which the store does not retain, to the whole state; it replaces an earlier subscription.
     public func subscribe<Subscriber: StoreSubscriber>(_ subscriber: Subscriber) where Subscriber.Value == State {
         add(subscriber, wholeSubscription)
     }
 
-    /// Ends the subscription of an object; one that has none is fine.
+    /// Ends the subscription of an object, if it has one.
     public func unsubscribe(_ subscriber: some StoreSubscriber) {
         subscribers.end(ObjectIdentifier(subscriber))
     }
 
-    /// The values as a sequence, beginning with the one that stands now.
+    /// The values as a sequence, beginning with the current one.
     ///
-    /// Whoever is slow misses what `buffering` does not keep: by default only the newest value waits. It ends when the
-    /// task that reads it is cancelled.
+    /// A slow reader misses the values that `buffering` does not keep: by default the sequence keeps only the newest one.
+    /// The sequence ends when its reader's task is cancelled.
     public func values<Value: Equatable & Sendable>(
         buffering: AsyncStream<Value>.Continuation.BufferingPolicy = .bufferingNewest(1),
         _ transform: (Subscription<State, State>) -> Subscription<State, Value>
@@ -138,16 +138,16 @@ extension Store {
         return stream
     }
 
-    /// How many subscriptions there are.
+    /// How many subscriptions the store has.
     public var subscriptionsCount: Int { subscribers.count }
 
-    /// Tells a commit, and dispatches as one what subscribers have left to the conductor.
-    func tell(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>, _ causation: Causation) {
+    /// Notifies the subscribers of a commit, and dispatches the follow-ups that they have batched as one transaction.
+    func notify(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>, _ causation: Causation) {
         guard subscribers.count > 0 else { return }
         notification.withLock { $0 = Notification(causation: causation, snapshot: new) }
-        subscribers.tell(commit, from: old, to: new)
+        subscribers.notify(commit, from: old, to: new)
         let batched = notification.withLock { $0.take()?.batched ?? [] }
-        if !batched.isEmpty { follow(batched.map { .init($0) }, .batch, causation) }
+        if !batched.isEmpty { dispatchFollowUp(batched.map { .init($0) }, .batch, causation) }
     }
 
     private func withoutRepeats<Value: Equatable & Sendable>(_ subscription: Subscription<State, Value>)
@@ -161,18 +161,18 @@ extension Store {
     ) {
         let registration = Subscribers<State>.Registration { [weak subscriber] _, old, new in
             guard let subscriber else { return false }
-            if old.map({ subscription.tells($0, new) }) ?? true { subscriber.newState(subscription.value(new)) }
+            if old.map({ subscription.passes($0, new) }) ?? true { subscriber.newState(subscription.value(new)) }
             return true
         }
         begin(registration, of: ObjectIdentifier(subscriber))
     }
 
     private func subscribe<Value: Sendable>(
-        _ subscription: Subscription<State, Value>, _ tell: @escaping @Sendable (Change<Value>) -> Void
+        _ subscription: Subscription<State, Value>, _ notify: @escaping @Sendable (Change<Value>) -> Void
     ) -> SubscriptionToken {
         let registration = Subscribers<State>.Registration { commit, old, new in
-            if let old, !subscription.tells(old, new) { return true }
-            tell(
+            if let old, !subscription.passes(old, new) { return true }
+            notify(
                 Change(
                     old: old.map(subscription.value), new: subscription.value(new), version: new.version,
                     commit: commit))
@@ -182,32 +182,32 @@ extension Store {
         return SubscriptionToken { [weak self] in self?.subscribers.end(registration) }
     }
 
-    /// Adds a registration and tells it what stands now, in one step: no commit slips between.
+    /// Adds a registration and calls it with the current snapshot, in one step, so that it misses no commit.
     private func begin(_ registration: Subscribers<State>.Registration, of object: ObjectIdentifier? = nil) {
         let begin = { @Sendable [self] in
             subscribers.add(registration, of: object)
-            // Inside a notification, that is the state which is being told: the rest of the turn comes after it.
-            subscribers.tell(registration, notification.withLock { $0?.snapshot } ?? latest)
+            // Inside a notification, the current snapshot is the one of its commit: later commits of the turn follow.
+            subscribers.notify(registration, notification.withLock { $0?.snapshot } ?? latest)
         }
         switch TurnMark.current?.store {
         case nil: onQueue(begin)
         case ObjectIdentifier(self)?: begin()
-        case _?: queue.async { [self] in TurnMark.with(ObjectIdentifier(self), begin) }
+        case _?: onQueueLater(begin)
         }
     }
 }
 
 extension Store where State: Equatable {
-    /// Subscribes to the whole state; repeats are skipped where the store does so by itself.
+    /// Subscribes to the whole state, without repeats where ``automaticallySkipsRepeats`` is true.
     ///
-    /// - Returns: what keeps the subscription alive.
-    public func subscribe(newState tell: @escaping @Sendable (State) -> Void) -> SubscriptionToken {
-        subscribe({ $0 }, newState: tell)
+    /// - Returns: the token that keeps the subscription alive.
+    public func subscribe(newState notify: @escaping @Sendable (State) -> Void) -> SubscriptionToken {
+        subscribe({ $0 }, newState: notify)
     }
 
-    /// Subscribes an object to the whole state, weakly; a subscription that it has already is replaced.
+    /// Subscribes an object, which the store does not retain, to the whole state.
     ///
-    /// Repeats are skipped where the store does so by itself.
+    /// The subscription replaces the object's earlier one, and skips repeats where ``automaticallySkipsRepeats`` is true.
     public func subscribe<Subscriber: StoreSubscriber>(_ subscriber: Subscriber) where Subscriber.Value == State {
         subscribe(subscriber) { $0 }
     }

@@ -1,52 +1,55 @@
 internal import Synchronization
 
-/// What is being told, while it is.
+/// The commit that subscribers are being notified of.
 struct Notification<State: StateType>: Sendable {
     let causation: Causation
     let snapshot: Snapshot<State>
-    /// What subscribers want dispatched as one, when all have been told.
+    /// The follow-ups that the store dispatches as one transaction after the last subscriber.
     var batched: [any Action] = []
 }
 
 /// The subscriptions of a store, in the order in which they began.
 ///
-/// What a subscription holds is let go of when it ends, and outside every lock: it may hold other subscriptions.
+/// A subscription's closure is released when the subscription ends, outside every lock: the closure may own the tokens of
+/// other subscriptions.
 final class Subscribers<State: StateType>: Sendable {
-    /// A subscription that lives until it is ended or its subscriber has gone.
+    /// A subscription, which ends by a call or when its subscriber has been released.
     final class Registration: Sendable {
-        /// Tells a commit; false when its subscriber has gone.
-        typealias Tell = @Sendable (_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool
+        /// Calls the subscriber; false when it has been released.
+        typealias Notify = @Sendable (_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool
 
-        /// A function in a structure: each access to a bare one in a generic container wraps it once more.
+        /// The closure in a struct: each access to a bare closure in a generic container wraps it once more.
         private struct Held {
-            let tell: Tell
+            let notify: Notify
         }
 
-        /// Nil when this has ended.
+        /// The closure; nil after the end of the registration.
         private let held: Mutex<Held?>
-        /// Whether the list counts this; changed only under the list's lock.
+        /// Whether the list counts this registration; only code under the list's lock changes it.
         fileprivate let isCounted = Atomic(false)
 
-        init(_ tell: @escaping Tell) {
-            held = Mutex(Held(tell: tell))
+        init(_ notify: @escaping Notify) {
+            held = Mutex(Held(notify: notify))
         }
 
         var isOver: Bool { held.withLock { $0 == nil } }
 
-        /// Tells a commit, unless this has ended; true when it ends by that, as its subscriber has gone.
-        fileprivate func tellAndEnd(_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool {
+        /// Calls the subscriber, unless the registration has ended.
+        ///
+        /// - Returns: true when this call has ended the registration, because the subscriber has been released.
+        fileprivate func notifyAndEnd(_ commit: Commit?, _ old: Snapshot<State>?, _ new: Snapshot<State>) -> Bool {
             guard let held = held.withLock({ $0 }) else { return false }
-            return !held.tell(commit, old, new) && end()
+            return !held.notify(commit, old, new) && end()
         }
 
-        /// Ends this; false when it has ended before.
+        /// Ends the registration; false when it had ended before.
         fileprivate func end() -> Bool { held.withLock { $0.take() } != nil }
     }
 
     private struct List {
         var registrations: [Registration] = []
         var openCount = 0
-        /// The registration of an object that subscribes for itself.
+        /// The registrations of objects, by the object.
         var byObject: [ObjectIdentifier: Registration] = [:]
 
         mutating func add(_ registration: Registration) {
@@ -58,7 +61,7 @@ final class Subscribers<State: StateType>: Sendable {
         mutating func discount(_ registration: Registration) {
             guard registration.isCounted.exchange(false, ordering: .relaxed) else { return }
             openCount -= 1
-            // Swept when half have ended, so that ending one costs the same however many there are.
+            // Ended registrations are removed when they are half of the list, so that ending one is amortized O(1).
             let endedCount = registrations.count - openCount
             if endedCount > 16, endedCount * 2 > registrations.count { sweep() }
         }
@@ -73,9 +76,7 @@ final class Subscribers<State: StateType>: Sendable {
 
     var count: Int { list.withLock { $0.openCount } }
 
-    /// Adds a registration at the end, unless it has ended already.
-    ///
-    /// An object has one: the one that it had before ends.
+    /// Appends a registration, unless it has ended already, and ends the object's earlier one.
     func add(_ registration: Registration, of object: ObjectIdentifier? = nil) {
         let former: Registration? = list.withLock { list in
             guard !registration.isOver else { return nil }
@@ -95,18 +96,20 @@ final class Subscribers<State: StateType>: Sendable {
         if let registration = list.withLock({ $0.byObject.removeValue(forKey: object) }) { end(registration) }
     }
 
-    /// Tells one subscriber what stands now.
-    func tell(_ registration: Registration, _ snapshot: Snapshot<State>) {
-        if registration.tellAndEnd(nil, nil, snapshot) { list.withLock { $0.discount(registration) } }
+    /// Calls one subscriber with the current snapshot.
+    func notify(_ registration: Registration, _ snapshot: Snapshot<State>) {
+        if registration.notifyAndEnd(nil, nil, snapshot) { list.withLock { $0.discount(registration) } }
     }
 
-    /// Tells a commit to everybody who was there when it began to be told.
-    func tell(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>) {
+    /// Notifies of a commit every subscriber that is registered at the beginning of the call.
+    func notify(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>) {
         let registrations = list.withLock { $0.registrations }
         var gone: [Registration] = []
-        for registration in registrations where registration.tellAndEnd(commit, old, new) { gone.append(registration) }
+        for registration in registrations where registration.notifyAndEnd(commit, old, new) {
+            gone.append(registration)
+        }
         guard !gone.isEmpty else { return }
-        // Objects that have gone end their registration without anybody asking for it.
+        // The registrations of released objects have ended without a call of `end`, so they are still counted.
         list.withLock { list in
             for registration in gone { list.discount(registration) }
             list.sweep()

@@ -1,55 +1,55 @@
-/// Which part of the state a subscriber cares about, and which of its changes.
+/// The part of the state that a subscriber selects, and the changes of it that the subscriber gets.
 ///
 /// ```swift
 /// store.subscribe({ $0.select(\.favourites).select(\.count).only { $0 < $1 } }) { print("one more: \($0)") }
 /// ```
 ///
-/// Every step compares the values before and after one commit; the one that stands when the subscription begins is told
-/// whatever they say.
+/// Each of the filters compares the values before and after one commit. A subscriber always gets the value at the beginning
+/// of its subscription.
 public struct Subscription<State: StateType, Value: Sendable>: Sendable {
     let value: @Sendable (Snapshot<State>) -> Value
-    /// Whether the change from one snapshot to the next is told.
-    let tells: @Sendable (_ old: Snapshot<State>, _ new: Snapshot<State>) -> Bool
+    /// Whether the subscriber gets the change from one snapshot to the next.
+    let passes: @Sendable (_ old: Snapshot<State>, _ new: Snapshot<State>) -> Bool
 
-    /// Looks at a part of the value.
+    /// Selects a part of the value with a function.
     public func select<Part: Sendable>(_ part: @escaping @Sendable (Value) -> Part) -> Subscription<State, Part> {
-        .init(value: { [value] in part(value($0)) }, tells: tells)
+        .init(value: { [value] in part(value($0)) }, passes: passes)
     }
 
-    /// Looks at a part of the value.
+    /// Selects a part of the value by key path.
     public func select<Part: Sendable>(_ path: any KeyPath<Value, Part> & Sendable) -> Subscription<State, Part> {
         select { $0[keyPath: path] }
     }
 
-    /// Leaves out the changes of which this is true.
+    /// Leaves out the changes for which a function is true.
     public func skip(when isSkipped: @escaping @Sendable (_ old: Value, _ new: Value) -> Bool) -> Subscription {
         only { !isSkipped($0, $1) }
     }
 
-    /// Tells only the changes of which this is true.
-    public func only(when isTold: @escaping @Sendable (_ old: Value, _ new: Value) -> Bool) -> Subscription {
-        .init(value: value) { [value, tells] old, new in tells(old, new) && isTold(value(old), value(new)) }
+    /// Leaves out the changes for which a function is false.
+    public func only(when isIncluded: @escaping @Sendable (_ old: Value, _ new: Value) -> Bool) -> Subscription {
+        .init(value: value) { [value, passes] old, new in passes(old, new) && isIncluded(value(old), value(new)) }
     }
 }
 
 extension Subscription where Value: Equatable {
-    /// Leaves out what is equal to what it was before.
+    /// Leaves out the changes after which the value equals the one before.
     public func skipRepeats() -> Subscription { skip(when: ==) }
 }
 
-/// A value before and after a commit, as a subscriber is told of it.
+/// A value before and after a commit, as a subscriber gets it.
 public struct Change<Value: Sendable>: Sendable {
-    /// The value before the commit; nil when the subscription begins.
+    /// The value before the commit; nil at the beginning of the subscription.
     public let old: Value?
-    /// The value after it.
+    /// The value after the commit.
     public let new: Value
-    /// The version that the commit made; when the subscription begins, the version of then.
+    /// The version of the new value.
     public let version: Version
-    /// The commit; nil when the subscription begins.
+    /// The commit; nil at the beginning of the subscription.
     public let commit: Commit?
 }
 
-/// Keeps a subscription alive: it ends when this is cancelled or let go of.
+/// Keeps a subscription alive: the subscription ends when the token is cancelled or released.
 public final class SubscriptionToken: Sendable {
     private let onCancel: @Sendable () -> Void
 
@@ -59,17 +59,17 @@ public final class SubscriptionToken: Sendable {
 
     deinit { onCancel() }
 
-    /// Ends the subscription: no call begins any more.
+    /// Ends the subscription: the store begins no further call of the subscriber.
     ///
-    /// One that has begun on the store's queue may still be running.
+    /// A call that has begun on the store's queue may still be running.
     public func cancel() { onCancel() }
 }
 
-/// An object that subscribes for itself, and is let go of when nobody else holds it.
+/// An object that can subscribe to a store, which does not retain it.
 public protocol StoreSubscriber<Value>: AnyObject, Sendable {
-    /// What it is told.
+    /// The type of the values that the object gets.
     associatedtype Value: Sendable
 
-    /// Takes a new value, on the store's queue.
+    /// Takes a new value, on the store's queue, inside the turn.
     func newState(_ state: Value)
 }

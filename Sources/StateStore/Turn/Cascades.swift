@@ -1,25 +1,25 @@
-/// Where a follow-up comes from.
+/// The commit that caused a follow-up, and the commit that began the cascade.
 package struct Causation: Sendable, Equatable {
     /// The ID of the commit that caused it.
     package let cause: String
     /// The ID of the commit that began the cascade.
     package let root: String
-    /// The version of that commit: an ID of a client's own may be used twice, a version is not.
+    /// The version of the commit that began the cascade: a client may use an ID twice, while a version is unique.
     let rootVersion: Version
     /// How many commits lie between the root and this one, this one included.
     let depth: Int
 }
 
 extension Causation {
-    /// Of what a commit of another writer causes here.
+    /// Makes the causation of the follow-ups that another writer's commit has in this store.
     init(foreign commit: Commit) {
         self.init(cause: commit.id, root: commit.root ?? commit.id, rootVersion: commit.version, depth: 1)
     }
 }
 
-/// What a commit has caused: everything that subscribers, middleware and effects dispatched because of it, however late.
+/// What a commit has caused: all actions that subscribers, middleware and effects dispatched because of it.
 public struct CascadeReport: Sendable {
-    /// A commit that was caused.
+    /// A commit in the cascade.
     public struct Caused: Sendable {
         /// Its version.
         public let version: Version
@@ -35,42 +35,42 @@ public struct CascadeReport: Sendable {
 
     /// A follow-up that was not committed.
     public struct Refused: Sendable {
-        /// The type of the action, of an atomic batch the types with commas between.
+        /// The type of the action; for an atomic batch, the types separated by commas.
         public let type: String
         /// The ID of the commit that caused it.
         public let cause: String
-        /// Why, for programs.
+        /// The reason as a stable name for programs.
         public let code: String
-        /// Why, for people.
+        /// The reason as a sentence for people.
         public let detail: String
     }
 
-    /// How many commits and refusals are listed; the rest is only counted.
+    /// How many commits, and how many refusals, a report lists; the report only counts further commits.
     public static let listedMax = 1000
 
     /// The commits in order, at most ``listedMax``.
     public internal(set) var caused: [Caused] = []
     /// How many commits there were.
     public internal(set) var causedCount = 0
-    /// What was refused, at most ``listedMax``.
+    /// The refused follow-ups, at most ``listedMax``.
     public internal(set) var refused: [Refused] = []
-    /// Whether nothing more can come.
+    /// Whether no follow-up waits and no effect runs.
     public internal(set) var isComplete = false
 
     /// An empty report.
     public init() {}
 }
 
-/// The cascades that are not complete: how much of each is still under way, and what waits for its end.
+/// The cascades that are not complete: how many follow-ups and effects of each are pending, and the watchers of its end.
 ///
-/// A root that causes nothing never stands here.
+/// A commit that causes nothing has no entry.
 struct Cascades: Sendable {
     typealias Watcher = @Sendable (CascadeReport) -> Void
 
     private struct Running {
         /// Follow-ups that wait for their turn and effects that run.
         var pending = 0
-        /// Follow-ups ever admitted.
+        /// The actions of all follow-ups that the cascade has registered.
         var actions = 0
         var report = CascadeReport()
         var watchers: [Watcher] = []
@@ -83,8 +83,10 @@ struct Cascades: Sendable {
         self.limits = limits
     }
 
-    /// Admits a follow-up of some actions, unless its cascade has used up its budget.
-    mutating func admit(_ causation: Causation, actions: Int) -> Rejection? {
+    /// Counts a follow-up of some actions as pending, unless its cascade has used up its budget.
+    ///
+    /// - Returns: the rejection of a follow-up that is over the budget.
+    mutating func register(_ causation: Causation, actions: Int) -> Rejection? {
         let spent = running[causation.rootVersion]?.actions ?? 0
         if causation.depth > limits.cascadeDepthMax {
             return Rejection(
@@ -103,27 +105,27 @@ struct Cascades: Sendable {
         return nil
     }
 
-    /// Counts an effect as under way.
+    /// Counts an effect as pending.
     mutating func begin(_ causation: Causation) {
         running[causation.rootVersion, default: Running()].pending += 1
     }
 
-    /// Notes what a follow-up has come to.
+    /// Adds the commit of a follow-up to the report.
     mutating func note(_ causation: Causation, caused commit: CascadeReport.Caused) {
         running[causation.rootVersion]?.report.causedCount += 1
         guard running[causation.rootVersion]?.report.caused.count ?? 0 < CascadeReport.listedMax else { return }
         running[causation.rootVersion]?.report.caused.append(commit)
     }
 
-    /// Notes that a follow-up was refused.
+    /// Adds the refusal of a follow-up to the report.
     mutating func note(_ causation: Causation, refused: CascadeReport.Refused) {
         guard running[causation.rootVersion]?.report.refused.count ?? 0 < CascadeReport.listedMax else { return }
         running[causation.rootVersion]?.report.refused.append(refused)
     }
 
-    /// Counts a follow-up or an effect as over.
+    /// Counts a follow-up or an effect as no longer pending.
     ///
-    /// - Returns: when it was the last, whom to tell what.
+    /// - Returns: the watchers and the complete report where it was the last one of its cascade.
     mutating func end(_ causation: Causation) -> (watchers: [Watcher], report: CascadeReport)? {
         guard var cascade = running[causation.rootVersion] else { return nil }
         cascade.pending -= 1
@@ -136,13 +138,15 @@ struct Cascades: Sendable {
         return (cascade.watchers, cascade.report)
     }
 
-    /// Calls the watcher when the cascade of a commit is complete; false when nothing of it is under way.
+    /// Registers a watcher for the completion of a commit's cascade.
+    ///
+    /// - Returns: false where the cascade is complete already, or the commit has caused nothing.
     mutating func watch(_ root: Version, _ watcher: @escaping Watcher) -> Bool {
         guard running[root] != nil else { return false }
         running[root]?.watchers.append(watcher)
         return true
     }
 
-    /// What the cascade of a commit has come to so far, or nil when nothing of it is under way.
-    func report(of root: Version) -> CascadeReport? { running[root]?.report }
+    /// The report of a commit's cascade so far, or nil where the cascade is complete or the commit has caused nothing.
+    func currentReport(of root: Version) -> CascadeReport? { running[root]?.report }
 }

@@ -2,61 +2,60 @@ package import StateJSON
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 public struct Timestamp: Hashable, Comparable, Sendable {
-    /// The count.
+    /// Milliseconds since 1970-01-01T00:00:00Z, negative before.
     public var milliseconds: Int64
 
-    /// Makes a timestamp.
+    /// Makes a timestamp of milliseconds since 1970-01-01T00:00:00Z.
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-    /// Earlier first.
+    /// Whether the left timestamp is earlier.
     public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 
-    /// The instant that much later.
+    /// The timestamp that is later by a duration.
     package func advanced(by duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components
         return Timestamp(milliseconds: milliseconds + seconds * 1000 + attoseconds / 1_000_000_000_000_000)
     }
 }
 
-/// One step of the history: what was done, when, and what it changed.
+/// One transaction as the store applied it: version, time, ID, actions and patch.
 public final class Commit: Sendable {
-    /// The version that it made.
+    /// The version that the commit made.
     public let version: Version
-    /// When the turn that made it began.
+    /// The time at which the turn of the commit began.
     public let time: Timestamp
     /// The client's own ID, or else the commit's cursor.
     public let id: String
-    /// The ID of the commit that caused it, where one did.
+    /// The ID of the commit that caused this one; nil for a commit that no other caused.
     public let cause: String?
-    /// The ID of the commit that began the cascade, where there is one.
+    /// The ID of the commit that began the cascade; nil for a commit that no other caused.
     public let root: String?
     /// The types of its actions, in order.
     public let types: [String]
-    /// UTF-8 JSON: the action as an object, or an atomic batch as an array of them.
+    /// UTF-8 JSON: the action as an object, or an atomic batch as an array of objects.
     package let action: [UInt8]
     /// UTF-8 JSON: the RFC 6902 operations from the version before to this one.
     package let patch: [UInt8]
-    /// The places whose value changed; empty when nothing did.
+    /// The JSON Pointers whose values changed; empty when the state did not change.
     ///
-    /// A commit read back from the journal has none.
+    /// A commit that was read from the journal has none.
     package let changedPointers: [JSONPointer]
-    /// The IDs that clients have given: of the action, or of those inside an atomic batch.
+    /// The IDs that the client gave to the action, or to the actions of an atomic batch.
     package let clientIDs: [String]
-    /// What a retry with the same key is answered.
+    /// The record from which the store answers a retry with the same key.
     package let idempotency: KeyRecord?
 
-    /// The type of the commit that extends a state by what a domain has come to declare.
+    /// The type of the commit that adds newly declared parts of a domain to a recorded state.
     ///
-    /// No reducer handles it.
+    /// No reducer handles this type.
     package static let upgradeType = "storekeeper/upgrade"
 
-    /// Whether commits of this type are the store's own doing.
+    /// Whether the store itself makes the commits of this type.
     package static func isOfTheStore(_ type: String) -> Bool { type == upgradeType || type == StoreResume.type }
 
     /// Whether the state differs from the version before.
     public var isChange: Bool { patch.count > 2 }
 
-    /// Makes a commit.
     package init(
         version: Version, time: Timestamp, id: String, cause: String? = nil, root: String? = nil, types: [String],
         action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer] = [], clientIDs: [String] = [],
@@ -89,22 +88,21 @@ public final class Commit: Sendable {
             changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
     }
 
-    /// About how much memory it takes, in bytes.
+    /// About how much memory the commit takes, in bytes.
     var weight: Int { 256 + action.count + patch.count + changedPointers.count * 48 }
 }
 
-/// What the store remembers of a commit that came with an idempotency key.
+/// What the store keeps of a commit that came with an idempotency key.
 package struct KeyRecord: Sendable, Equatable {
     package let key: String
-    /// A hash of the request's body: the same key with another body is an error.
+    /// A hash of the request's body: the store refuses the same key with another body.
     package let fingerprint: String
     package let version: Version
     package let id: String
     package let isChange: Bool
-    /// Until when the key is kept.
+    /// The time from which the key no longer counts.
     package let expiry: Timestamp
 
-    /// Makes a record.
     package init(
         key: String, fingerprint: String, version: Version, id: String, isChange: Bool, expiry: Timestamp
     ) {

@@ -1,9 +1,9 @@
 internal import DequeModule
 
-/// The idempotency keys that the store remembers, each until its time is over.
+/// The idempotency keys that the store keeps, each until it expires.
 struct IdempotencyLedger: Sendable {
     private var records: [String: KeyRecord] = [:]
-    /// By time of insertion, which is the order of expiry.
+    /// The keys in the order of their insertion, which is the order of their expiry.
     private var order: Deque<(key: String, expiry: Timestamp)> = []
 
     init(_ remembered: [KeyRecord]) {
@@ -12,7 +12,7 @@ struct IdempotencyLedger: Sendable {
 
     var count: Int { records.count }
 
-    /// The record of a key whose time is not over.
+    /// The record of a key; nil where there is none or it has expired.
     func record(_ key: String, at time: Timestamp) -> KeyRecord? {
         guard let record = records[key], record.expiry > time else { return nil }
         return record
@@ -23,9 +23,9 @@ struct IdempotencyLedger: Sendable {
         order.append((record.key, record.expiry))
     }
 
-    /// Drops what has expired.
+    /// Drops the expired records.
     ///
-    /// A key that was used again since is kept.
+    /// The ledger keeps a key that has expired and was then used again.
     mutating func forget(before time: Timestamp) {
         while let oldest = order.first, oldest.expiry <= time {
             order.removeFirst()

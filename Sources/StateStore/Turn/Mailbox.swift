@@ -1,12 +1,11 @@
-/// A transaction with the one who waits for its outcome.
+/// A transaction with the functions that take its outcome.
 package final class PendingTransaction: Sendable {
     package let transaction: Transaction
-    /// Called once, on the store's queue, after the turn.
+    /// The store calls this once, after the turn, on its queue; on the enqueuing thread where the mailbox refuses.
     package let complete: @Sendable (Outcome) -> Void
-    /// Called once after `complete`, if there was a commit: when everything that it caused is over.
+    /// The store calls this once after `complete` when the cascade of the commit is complete; without a commit, never.
     package let completed: (@Sendable (CascadeReport) -> Void)?
 
-    /// Addresses a transaction.
     package init(
         _ transaction: Transaction, complete: @escaping @Sendable (Outcome) -> Void,
         completed: (@Sendable (CascadeReport) -> Void)? = nil
@@ -17,14 +16,12 @@ package final class PendingTransaction: Sendable {
     }
 }
 
-/// What waits for the next turn.
-///
-/// It is bounded: what does not fit is refused at the door.
+/// The bounded queue of the transactions that wait for the next turn.
 struct Mailbox: Sendable {
     private var waiting: [PendingTransaction] = []
     private let capacity: Int
     private(set) var isClosed = false
-    /// Whether a turn is already on its way to the queue.
+    /// Whether a turn is scheduled that has not begun.
     private var isTurnDue = false
 
     init(capacity: Int) {
@@ -33,12 +30,12 @@ struct Mailbox: Sendable {
 
     var count: Int { waiting.count }
 
-    /// Takes an pending in.
+    /// Appends a pending transaction.
     ///
-    /// A follow-up has room even when there is none for others: its cascade's budget bounds it, and clients that fill the
-    /// mailbox must not break off what they have begun.
+    /// A full mailbox still takes a follow-up: the budget of its cascade bounds it, and clients that fill the mailbox must
+    /// not end a cascade.
     ///
-    /// - Returns: nil when it waits now, or what to answer when it was not taken.
+    /// - Returns: the outcome of a transaction that the mailbox refuses; nil for one that now waits.
     mutating func enqueue(_ pending: PendingTransaction) -> Outcome? {
         guard !isClosed else { return .draining }
         guard waiting.count < capacity || pending.transaction.causation != nil else { return .full(.mailbox) }
@@ -46,14 +43,14 @@ struct Mailbox: Sendable {
         return nil
     }
 
-    /// Whether a turn has to be asked for; true for the first who asks until everything is taken.
+    /// Whether the caller has to schedule a turn; true for one caller until ``takeAll()``.
     mutating func claimTurn() -> Bool {
         guard !isTurnDue, !waiting.isEmpty else { return false }
         isTurnDue = true
         return true
     }
 
-    /// Takes everything, in the order it came.
+    /// Removes all transactions and returns them in the order in which they were enqueued.
     mutating func takeAll() -> [PendingTransaction] {
         isTurnDue = false
         let taken = waiting
@@ -61,7 +58,7 @@ struct Mailbox: Sendable {
         return taken
     }
 
-    /// Refuses what comes from now on; what waits is still taken.
+    /// Refuses every later transaction; ``takeAll()`` still returns the waiting ones.
     mutating func close() {
         isClosed = true
     }

@@ -1,10 +1,10 @@
 package import StateJSON
 
-/// The conditions of a turn's transactions, each judged by the state that it finds.
+/// Checks the preconditions of a turn's transactions, each against the state before its transaction.
 ///
-/// A place is encoded, hashed and parsed at most once for each version, however many transactions look at it.
+/// The value at a pointer is encoded, hashed and parsed at most once for each version, however many transactions name it.
 struct Preconditions<State: StateType>: Sendable {
-    /// What stands at a place.
+    /// The value at a pointer.
     private struct Found {
         let encoded: Encoded?
         /// Parsed when a comparison needs it.
@@ -12,10 +12,10 @@ struct Preconditions<State: StateType>: Sendable {
 
         init(_ encoded: Encoded?) { self.encoded = encoded }
 
-        mutating func equals(_ expected: JSONValue, _ text: [UInt8]) throws -> Bool {
+        mutating func equals(_ expected: JSONValue, _ bytes: [UInt8]) throws -> Bool {
             guard let encoded else { return false }
-            guard encoded.bytes != text else { return true }
-            guard JSONText.maySayTheSame(encoded.bytes, text) else { return false }
+            guard encoded.bytes != bytes else { return true }
+            guard JSONText.maySayTheSame(encoded.bytes, bytes) else { return false }
             let value = try parsed ?? JSONValue(parsing: encoded.bytes, depthMax: 1000)
             parsed = value
             return value == expected
@@ -23,7 +23,7 @@ struct Preconditions<State: StateType>: Sendable {
     }
 
     private let layout: any LayoutNode<State>
-    /// The version that `found` is of.
+    /// The version that the values in `found` belong to.
     private var version: Version?
     private var found: [JSONPointer: Found] = [:]
 
@@ -51,11 +51,11 @@ struct Preconditions<State: StateType>: Sendable {
         }
         for expectation in transaction.expectations {
             var actual = try find(expectation.pointer, in: state)
-            let text = expectation.value.text
-            let holds = try actual.equals(expectation.value, text)
+            let bytes = expectation.value.text
+            let holds = try actual.equals(expectation.value, bytes)
             found[expectation.pointer] = actual
             guard holds else {
-                return PreconditionFailure(pointer: expectation.pointer, expected: text, actual: actual.encoded)
+                return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: actual.encoded)
             }
         }
         return nil
@@ -71,17 +71,17 @@ struct Preconditions<State: StateType>: Sendable {
 
 /// A condition that did not hold.
 package struct PreconditionFailure: Sendable {
-    /// How large a value is that ``actual`` still holds, in bytes; the failures of a bulk load hold one each.
+    /// The size in bytes up to which ``actual`` holds the value: each failure of a bulk load holds one.
     package static let actualBytesMax = 4096
 
     package let pointer: JSONPointer
-    /// UTF-8 JSON of what was expected there, or of an array of the tags as they stand in a header field.
+    /// UTF-8 JSON of the expected value, or an array of the expected tags as a header field spells them.
     package let expected: [UInt8]
-    /// UTF-8 JSON of what stands there; nil where there is nothing, and where it is larger than ``actualBytesMax``.
+    /// UTF-8 JSON of the value; nil where there is no value, and where it is larger than ``actualBytesMax``.
     package let actual: [UInt8]?
-    /// The size of what stands there, in bytes; nil where there is nothing.
+    /// The size of the value in bytes; nil where there is no value.
     package let actualBytes: Int?
-    /// The content tag of what stands there.
+    /// The content tag of the value; nil where there is no value.
     package let actualTag: String?
 
     init(pointer: JSONPointer, expected: [UInt8], actual: Encoded?) {

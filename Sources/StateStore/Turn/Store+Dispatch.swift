@@ -2,48 +2,50 @@ internal import Dispatch
 internal import StateJSON
 internal import Synchronization
 
-/// What became of a dispatch.
+/// The result of a dispatch that did not fail.
 public enum Dispatched: Sendable {
-    /// It is in the history.
+    /// The action is committed.
     case committed(Receipt)
-    /// There was nothing to commit: a middleware swallowed the action, or its creator made none.
+    /// There is nothing to commit: a middleware swallowed the action, or the creator made none.
     case nothing
-    /// It was dispatched inside a turn, of this store or of another, by a subscriber or a creator, and has its own turn
-    /// later.
+    /// A subscriber, a middleware or a creator dispatched the action inside a turn of this store or of another; the store
+    /// has queued it for a later turn.
     ///
-    /// If that one refuses it, the store's `report` hears of it.
+    /// Where that turn refuses the action, the store calls its `report`.
     case queued
 
-    /// The proof of the commit, where there was one.
+    /// The receipt of the commit; nil where there is no commit yet.
     public var receipt: Receipt? { if case .committed(let receipt) = self { receipt } else { nil } }
 }
 
-/// What a dispatch waits for beside its own turn.
+/// What a dispatch waits for besides its own turn.
 public enum Awaiting: Sendable {
-    /// The completion of the cascade: every action and effect that the commit has caused is over.
+    /// The completion of the cascade: no follow-up of the commit waits and no effect of it runs.
     case cascade
 }
 
-/// Why an action was not committed: nothing has happened.
+/// Why an action was not committed.
+///
+/// The state is unchanged.
 public enum DispatchError: Error, Sendable, CustomStringConvertible {
-    /// A reducer or a middleware did not take the action at `index` of a batch.
+    /// A reducer or a middleware rejected the action at `index` of a batch.
     case rejected(Rejection, index: Int)
-    /// As many actions wait as the store allows.
+    /// The mailbox or the ledger of idempotency keys is full.
     case full
-    /// The journal did not take it.
+    /// The journal did not take the commit.
     case notRecorded
     /// The new state cannot be encoded.
     case failed(detail: String)
     /// The store is stopping.
     case draining
-    /// The effect that dispatched it has been cancelled.
+    /// The effect that dispatched the action has been cancelled.
     case cancelled
-    /// A condition did not hold.
+    /// A precondition did not hold.
     case preconditionFailed(pointer: String)
-    /// A reducer dispatched it.
+    /// A reducer dispatched the action, which it must not do.
     case inReducer
 
-    /// A stable name for programs; of a rejection its own.
+    /// A stable name for programs; for a rejection, the rejection's code.
     public var code: String {
         switch self {
         case .rejected(let rejection, _): rejection.code
@@ -90,32 +92,32 @@ extension Dispatched {
 }
 
 extension Store {
-    /// An action creator: sees the state that its action will find, and may return nothing.
+    /// An action creator: a function from the state that its action will find to an action, or to nil.
     ///
-    /// It runs inside the turn. What it dispatches through the store it is given runs in a later one; work that takes
-    /// time goes into a task that dispatches when it is done.
+    /// The creator runs inside the turn, so it must be quick: slow work belongs in a task that dispatches when it is done.
+    /// An action that the creator dispatches through its store argument gets a later turn.
     public typealias ActionCreator = @Sendable (State, Store<State>) throws(Rejection) -> (any Action)?
 
-    /// Dispatches an action and returns after its turn: subscribers have been told.
+    /// Dispatches an action and returns after its turn, when the subscribers have been notified.
     ///
-    /// Inside a turn of any store, in a notification, a middleware or a creator, it only queues the action for a later
-    /// one, also from inside a `sync` on another queue. A reducer must not dispatch: it is refused, and the store's
-    /// `report` hears of it. On a thread of Swift concurrency the asynchronous form is chosen, which does not block it.
+    /// Inside a turn of any store (in a notification, a middleware or a creator, also in a `sync` on another queue) the
+    /// call only queues the action for a later turn. A reducer must not dispatch: the store refuses the action and calls
+    /// its `report`. In an asynchronous function Swift chooses the asynchronous form, which does not block the thread.
     ///
-    /// What runs on another thread is not seen to belong to the turn: a notification that waits until another thread has
-    /// dispatched, also by `DispatchQueue.main.sync`, waits without end. Actions that stores dispatch to each other have
-    /// no budget together.
+    /// The store does not see that a block on another thread belongs to the turn: a notification that waits until another
+    /// thread has dispatched, also by `DispatchQueue.main.sync`, waits without end. Actions that two stores dispatch to
+    /// each other have no common budget.
     ///
-    /// - Parameter id: an ID of the caller's own, under which the commit is recorded.
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Parameter id: the caller's own ID for the commit.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ action: any Action, id: String? = nil) throws(DispatchError) -> Dispatched {
         try dispatch(Transaction([.init(action, id: id)]))
     }
 
-    /// Dispatches an action and returns after its turn.
+    /// Dispatches an action and returns after its turn, without blocking a thread.
     ///
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ action: any Action, id: String? = nil) async throws(DispatchError) -> Dispatched {
         try await dispatch(Transaction([.init(action, id: id)]))
@@ -123,7 +125,7 @@ extension Store {
 
     /// Dispatches several actions as one transaction: all or none, one version, one notification.
     ///
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(batch actions: [any Action]) throws(DispatchError) -> Dispatched {
         try dispatch(Transaction(actions.map { .init($0) }, form: .batch))
@@ -131,31 +133,32 @@ extension Store {
 
     /// Dispatches several actions as one transaction: all or none, one version, one notification.
     ///
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(batch actions: [any Action]) async throws(DispatchError) -> Dispatched {
         try await dispatch(Transaction(actions.map { .init($0) }, form: .batch))
     }
 
-    /// Dispatches what a creator makes of the state.
+    /// Dispatches the action that a creator makes of the state in its turn.
     ///
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ creator: @escaping ActionCreator) throws(DispatchError) -> Dispatched {
         try dispatch(Transaction([item(creator)]))
     }
 
-    /// Dispatches what a creator makes of the state.
+    /// Dispatches the action that a creator makes of the state in its turn.
     ///
-    /// - Throws: ``DispatchError``: nothing has happened.
+    /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ creator: @escaping ActionCreator) async throws(DispatchError) -> Dispatched {
         try await dispatch(Transaction([item(creator)]))
     }
 
-    /// Dispatches an action and returns when everything that it has caused is over, too.
+    /// Dispatches an action and returns when its cascade is complete.
     ///
-    /// - Throws: ``DispatchError`` when the action itself was not committed; what it caused and was refused is in the report.
+    /// - Returns: the result of the action and the report of its cascade, which lists the refused follow-ups.
+    /// - Throws: ``DispatchError`` when the action itself was not committed.
     public func dispatch(
         _ action: any Action, awaiting: Awaiting
     ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
@@ -175,20 +178,20 @@ extension Store {
         return (try Dispatched(outcome), report)
     }
 
-    /// Adds an action to what is dispatched as one transaction once every subscriber has been told of the present commit.
+    /// Adds an action to the batch that the store dispatches after every subscriber has been notified of the commit.
     ///
-    /// The conductor of the notification: what a hundred subscribers answer to one commit is one commit. Outside a
-    /// notification it is dispatched by itself.
+    /// The follow-ups that a hundred subscribers have to one commit are then one commit. Outside a notification the store
+    /// dispatches the action on its own.
     ///
     /// - Throws: ``DispatchError``, only outside a notification.
     public func batchFollowUp(_ action: any Action) throws(DispatchError) {
-        let isGathered =
+        let isBatched =
             isInOwnTurn
             && notification.withLock { notification in
                 notification?.batched.append(action)
                 return notification != nil
             }
-        if !isGathered { try dispatch(action) }
+        if !isBatched { try dispatch(action) }
     }
 
     private func item(_ creator: @escaping ActionCreator) -> Transaction.Item {
@@ -204,7 +207,7 @@ extension Store {
             refuse(transaction, .inReducer, nil)
             throw .inReducer
         }
-        // In a turn of another store, this one may be notification something else at the same time.
+        // Inside another store's turn, this store may be notifying of a commit that has nothing to do with the action.
         dispatchLater(transaction, isInOwnTurn ? currentCausation : nil)
         return .queued
     }

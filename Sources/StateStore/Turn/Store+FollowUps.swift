@@ -1,21 +1,21 @@
 internal import StateJSON
 internal import Synchronization
 
-/// What a commit causes: actions in later turns, and effects.
+/// The follow-ups and effects of commits.
 extension Store {
-    /// What subscribers are being told at this moment.
-    ///
-    /// - Returns: nil outside a notification.
+    /// The causation of the commit that subscribers are being notified of; nil outside a notification.
     var currentCausation: Causation? { notification.withLock { $0?.causation } }
 
-    /// Queues actions that a commit has caused, one transaction, unless its cascade has used up its budget.
-    func follow(
+    /// Queues the follow-ups of a commit as one transaction, unless the cascade has used up its budget.
+    ///
+    /// - Parameter complete: takes the outcome, on the store's queue, or at once where the budget is used up.
+    func dispatchFollowUp(
         _ items: [Transaction.Item], _ form: Transaction.Form, _ causation: Causation,
         complete: @escaping @Sendable (Outcome) -> Void = { _ in }
     ) {
         var transaction = Transaction(items, form: form)
         transaction.causation = causation
-        if let refusal = cascades.withLock({ $0.admit(causation, actions: items.count) }) {
+        if let refusal = cascades.withLock({ $0.register(causation, actions: items.count) }) {
             refused(transaction, .rejected(refusal, index: 0), causation)
             return complete(.rejected(refusal, index: 0))
         }
@@ -26,13 +26,13 @@ extension Store {
             })
     }
 
-    /// Queues what was dispatched inside a turn.
+    /// Queues a transaction that was dispatched inside a turn.
     func dispatchLater(_ transaction: Transaction, _ causation: Causation?) {
-        if let causation { return follow(transaction.items, transaction.form, causation) }
+        if let causation { return dispatchFollowUp(transaction.items, transaction.form, causation) }
         submit(PendingTransaction(transaction) { [weak self] in self?.reportIfRefused(transaction, $0, nil) })
     }
 
-    /// Starts an effect, or ends one.
+    /// Starts an effect, or cancels the effect that the handler names.
     func run(
         _ handler: Declaration<State>.EffectHandler, _ action: any Action, _ state: State, _ causation: Causation
     ) {
@@ -45,7 +45,7 @@ extension Store {
             guard !Task.isCancelled else { throw .cancelled }
             guard let self else { throw .draining }
             let outcome = await withCheckedContinuation { continuation in
-                self.follow([.init(action)], .single, causation) { continuation.resume(returning: $0) }
+                self.dispatchFollowUp([.init(action)], .single, causation) { continuation.resume(returning: $0) }
             }
             return try Dispatched(outcome)
         }
@@ -54,9 +54,9 @@ extension Store {
             do {
                 try await work(dispatcher)
             } catch is CancellationError {
-                // Whoever has cancelled it knows.
+                // Cancelling an effect is no failure of it.
             } catch DispatchError.cancelled {
-                // As above: it noticed when it dispatched.
+                // The effect was cancelled before it dispatched.
             } catch {
                 self?.report(.effectFailed(type: handler.type, reason: "\(error)", cause: causation.cause))
             }
@@ -87,7 +87,7 @@ extension Store {
         cascades.withLock { $0.note(causation, refused: refused) }
     }
 
-    /// Nobody waits for the outcome of what was dispatched in a turn: a refusal is reported instead.
+    /// Reports the refusal of a follow-up: no caller waits for its outcome.
     @discardableResult
     private func reportIfRefused(
         _ transaction: Transaction, _ outcome: Outcome, _ causation: Causation?
@@ -100,7 +100,7 @@ extension Store {
         }
     }
 
-    /// Reports that something which was dispatched in a turn is refused.
+    /// Reports the refusal of a transaction that was dispatched in a turn.
     @discardableResult
     func refuse(_ transaction: Transaction, _ error: DispatchError, _ causation: Causation?) -> CascadeReport.Refused {
         let refused = CascadeReport.Refused(
@@ -115,21 +115,23 @@ extension Store {
         for watcher in watchers { watcher(report) }
     }
 
-    /// What the commit of a version has caused so far; nil when nothing of it is under way.
-    package func cascade(of root: Version) -> CascadeReport? { cascades.withLock { $0.report(of: root) } }
+    /// What the commit of a version has caused so far; nil when its cascade is complete or the commit has caused nothing.
+    package func cascade(of root: Version) -> CascadeReport? { cascades.withLock { $0.currentReport(of: root) } }
 
-    /// Cancels the effect that runs under an ID; false when there is none.
+    /// Cancels the running effect with an ID.
+    ///
+    /// - Returns: false when no effect with this ID runs.
     @discardableResult
     public func cancel(effect id: String) -> Bool { effects.cancel(id) }
 }
 
-/// What a store has to tell whoever runs it.
+/// A failure that a store reports because no caller waits for it.
 public enum StoreEvent: Sendable {
-    /// An action that a subscriber, a middleware, an effect or, against the rules, a reducer dispatched was not committed;
-    /// `root` names the cascade.
+    /// The store did not commit an action that a subscriber, a middleware, an effect or, against the rules, a reducer
+    /// dispatched; `root` is the ID of the commit that began the cascade.
     case followUpRefused(CascadeReport.Refused, root: String?)
-    /// An effect threw, or could not be started.
+    /// An effect threw an error, or the store could not start it.
     case effectFailed(type: String, reason: String, cause: String)
-    /// The commits that another writer has appended cannot be read, or do not fit this store's domain.
+    /// The store cannot read the commits of another writer, or they do not fit its domain.
     case journalUnreadable(reason: String)
 }

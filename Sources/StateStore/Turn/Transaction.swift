@@ -1,35 +1,34 @@
 package import StateJSON
 
-/// What one request asks of the store: an action or several as one, and the conditions under which.
+/// Actions that apply together or not at all, with their preconditions and their idempotency key.
 package struct Transaction: Sendable {
     /// What an item asks for.
     package enum Content: Sendable {
         case action(any Action)
-        /// What the state at that moment is turned into, perhaps nothing. It is given a state of the store's type.
+        /// A function from the state in the turn to an action or nil; its argument has the store's type of state.
         case creator(@Sendable (any Sendable) throws(Rejection) -> (any Action)?)
     }
 
-    /// An action with what came beside it.
+    /// An action with its ID and metadata.
     package struct Item: Sendable {
         package var content: Content
-        /// The client's own ID.
+        /// The ID that the client gave to the action.
         package var id: String?
-        /// UTF-8 JSON object, recorded and never interpreted.
+        /// UTF-8 JSON object that the store records and does not interpret.
         package var meta: [UInt8]?
 
-        /// Makes an item.
         package init(_ action: any Action, id: String? = nil, meta: [UInt8]? = nil) {
             content = .action(action)
             self.id = id
             self.meta = meta
         }
 
-        /// Makes an item whose action is made in its turn.
+        /// Makes an item whose action a creator makes in the turn.
         init(creator: @escaping @Sendable (any Sendable) throws(Rejection) -> (any Action)?) {
             content = .creator(creator)
         }
 
-        /// The type of its action; nil where that is not known before its turn.
+        /// The type of the action; nil for a creator, whose action is not known before the turn.
         var type: String? {
             switch content {
             case .action(let action): Swift.type(of: action).type
@@ -38,33 +37,31 @@ package struct Transaction: Sendable {
         }
     }
 
-    /// A value that must stand at a place at the moment of the commit.
+    /// The value that the state must have at a pointer before the transaction applies.
     package struct Expectation: Sendable {
         package var pointer: JSONPointer
         package var value: JSONValue
 
-        /// Makes an expectation.
         package init(_ pointer: JSONPointer, _ value: JSONValue) {
             self.pointer = pointer
             self.value = value
         }
     }
 
-    /// A content tag that a place must have at the moment of the commit.
+    /// The content tags one of which the value at a pointer must have before the transaction applies.
     package struct TagGuard: Sendable {
         package var pointer: JSONPointer
         package var tags: TagSet
 
-        /// Makes a guard.
         package init(_ pointer: JSONPointer, _ tags: TagSet) {
             self.pointer = pointer
             self.tags = tags
         }
     }
 
-    /// Whether the items came as an array: recorded as one.
+    /// Whether the items came as an array, which the commit records as an array.
     package enum Form: Sendable { case single, batch }
-    /// Whether anything is kept.
+    /// Whether the transaction is committed, or only computed.
     package enum Purpose: Sendable { case commit, dryRun }
 
     package var items: [Item]
@@ -73,15 +70,15 @@ package struct Transaction: Sendable {
     package var expectations: [Expectation] = []
     package var tagGuard: TagGuard?
     package var idempotency: (key: String, fingerprint: String)?
-    /// Whether the outcome brings the changed parts of the new state.
+    /// Whether the receipt has the changed parts of the new state.
     package var wantsRepresentation = false
-    /// Where it comes from, when a commit has caused it.
+    /// The causation of a follow-up; nil for a transaction that no commit caused.
     var causation: Causation?
 
-    /// Whether it is committed only under conditions.
+    /// Whether the transaction has preconditions.
     var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
 
-    /// Makes a transaction that is committed without conditions.
+    /// Makes a transaction without preconditions.
     package init(_ items: [Item], form: Form = .single) {
         self.items = items
         self.form = form
@@ -90,12 +87,12 @@ package struct Transaction: Sendable {
 
 /// The content tags that a client has named.
 package enum TagSet: Hashable, Sendable {
-    /// `*`: whatever is there.
+    /// `*`: any tag, so any value.
     case any
-    /// These.
+    /// A list of tags.
     case tags([String])
 
-    /// Whether content with this tag, nil where there is none, is among them.
+    /// Whether the set has a tag; false for nil, which stands for no value.
     package func contains(_ tag: String?) -> Bool {
         switch (self, tag) {
         case (_, nil): false
@@ -105,46 +102,46 @@ package enum TagSet: Hashable, Sendable {
     }
 }
 
-/// What became of a transaction.
+/// What has become of a transaction.
 package enum Outcome: Sendable {
-    /// It is in the history and, where there is a journal, on the disk.
+    /// The commit is published and, where there is a journal, durable.
     case committed(Receipt)
-    /// It would have been committed, with this patch.
+    /// A dry run: the store would have committed the transaction with this patch.
     case wouldCommit(isChange: Bool, patch: [UInt8])
-    /// Nothing was to be committed: a middleware swallowed every action, or their creators made none.
+    /// There is nothing to commit: a middleware swallowed every action, or the creators made none.
     case nothingCommitted
-    /// A reducer or a middleware did not take the item at `index`.
+    /// A reducer or a middleware rejected the item at `index`.
     case rejected(Rejection, index: Int)
-    /// An expectation or a tag guard did not hold.
+    /// An expectation or a tag guard does not hold.
     case preconditionFailed(PreconditionFailure)
-    /// The idempotency key has been used with another body.
+    /// A request with another body has used the idempotency key.
     case keyReused(key: String)
-    /// The mailbox, or the ledger of idempotency keys, has no room.
+    /// The mailbox or the ledger of idempotency keys is full.
     case full(Resource)
-    /// The journal did not take it. Nothing has happened.
+    /// The journal did not take the commit. The state is unchanged.
     case notRecorded
-    /// The new state cannot be encoded, which is a fault of the domain. Nothing has happened.
+    /// The new state cannot be encoded, which is a fault of the domain. The state is unchanged.
     case failed(detail: String)
     /// The store is stopping.
     case draining
 
-    /// What has no room.
+    /// What is full.
     package enum Resource: Sendable { case mailbox, idempotencyKeys }
 }
 
-/// The proof of a commit.
+/// The outcome of a commit as the client reads it.
 public final class Receipt: Sendable {
-    /// The version that it made.
+    /// The version that the commit made.
     public let version: Version
-    /// The commit's ID: the client's own, or else the commit's cursor.
+    /// The commit's ID: the client's ID, or else the commit's cursor.
     public let id: String
     /// Whether the state differs from the version before.
     public let isChange: Bool
-    /// Whether this is the answer to an earlier request with the same key.
+    /// Whether an earlier request with the same idempotency key made the commit.
     package let isReplay: Bool
-    /// The types of the actions that were committed, in order; of a replay they are not known any more.
+    /// The types of the committed actions, in order; empty for a replay, whose types the store does not keep.
     package let types: [String]
-    /// The changed parts of the new state with their JSON, nil for what is gone; nil where it was not asked for.
+    /// The changed parts of the new state with their JSON, nil for a removed part; nil without a request for it.
     package let representation: [(pointer: JSONPointer, value: [UInt8]?)]?
 
     init(

@@ -4,16 +4,16 @@
     internal import Darwin
 #endif
 
-/// What the present thread does for a store: where it waited for a turn, the turn that it is in would never end.
+/// Marks a thread that is inside a turn of a store, where a wait for another turn would never end.
 ///
-/// A value of the thread, not of the queue: a block that another serial queue runs by `sync` runs on the thread that
-/// waits for it, and libdispatch then finds that queue only.
+/// The mark belongs to the thread, not to the queue: another serial queue runs a `sync` block on the waiting thread, and
+/// libdispatch then only finds that other queue.
 final class TurnMark {
-    /// What runs at the moment.
+    /// The code of the domain that the turn is running.
     enum Phase {
-        /// A creator, a middleware, a notification: what these dispatch has a turn of its own, later.
+        /// A creator, a middleware or a notification: the store queues their dispatches for a later turn.
         case open
-        /// A reducer: what it dispatches is refused.
+        /// A reducer: the store refuses its dispatches.
         case reducing
     }
 
@@ -29,22 +29,22 @@ final class TurnMark {
         return key
     }()
 
-    /// The mark of the present thread; nil outside every turn.
+    /// The mark of the current thread; nil outside every turn.
     static var current: TurnMark? {
         pthread_getspecific(key).map { Unmanaged<TurnMark>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Runs what belongs to a store's turn.
+    /// Runs a function as part of a store's turn.
     static func with(_ store: ObjectIdentifier, _ body: () -> Void) {
         let mark = TurnMark(store)
         let outer = pthread_getspecific(key)
-        // The thread holds no reference: the mark lives as long as this call.
+        // The thread-specific value holds no reference: this call keeps the mark alive.
         pthread_setspecific(key, Unmanaged.passUnretained(mark).toOpaque())
         withExtendedLifetime(mark, body)
         pthread_setspecific(key, outer)
     }
 
-    /// Runs a reducer.
+    /// Runs a reducer, in the phase ``Phase/reducing``.
     static func reducing(_ body: () throws(Rejection) -> Void) throws(Rejection) {
         guard let mark = current else { return try body() }
         mark.phase = .reducing

@@ -60,7 +60,7 @@ final class Stage {
         let model = try CompiledDomain(Demo())
         let schedule = ManualSchedule()
         store = Store(
-            model: model, limits: setting.limits,
+            domain: model, limits: setting.limits,
             origin: .init(state: model.initial, cursor: Cursor(Self.epoch, setting.version)),
             now: { schedule.timestamp }, watchLimits: setting.watches, clock: { schedule.now },
             queues: WatchHub.Queues(fanOut: { schedule.enqueue($0) }, encoding: { schedule.enqueue($0) }))

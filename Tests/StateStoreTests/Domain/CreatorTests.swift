@@ -4,7 +4,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-/// ReSwift's `doubleValueIfSmall`, also as a command for clients.
+/// A domain with ReSwift's `doubleValueIfSmall`, also as a command for clients.
 struct Doubling: Domain {
     struct State: StateType, Codable, Equatable { var value = 2 }
     struct Set: Action { static let type = "set"; var value: Int }
@@ -37,7 +37,7 @@ struct CreatorTests {
         #expect(store.version == 2)
     }
 
-    @Test("two creators that run at once do not lose each other's work: each sees what it changes")
+    @Test("of two concurrent creators, the later one sees the change of the earlier one")
     func exact() async throws {
         let store = try Store(Doubling())
 
@@ -50,7 +50,7 @@ struct CreatorTests {
         #expect(store.state.value == 50_002)
     }
 
-    @Test("an asynchronous creator dispatches when its work is done; a thunk is one that returns nothing")
+    @Test("an asynchronous creator dispatches after its work, and a thunk is a creator that returns nil")
     func asynchronous() async throws {
         let store = try Store(Doubling())
         let thunk: Store<Doubling.State>.ActionCreator = { state, store in
@@ -68,7 +68,7 @@ struct CreatorTests {
         #expect(store.version == 1)
     }
 
-    @Test("a creator that dispatches through the store it is given does so in a later turn")
+    @Test("a dispatch of a creator through its store argument gets a later turn")
     func later() throws {
         let store = try Store(Doubling())
 
@@ -83,11 +83,11 @@ struct CreatorTests {
         #expect(store.version == 2)
     }
 
-    @Test("a registered command is recorded as what it made, and passes the middleware before and after")
+    @Test("a command and the action that it makes both pass the middleware, and the action is recorded")
     func command() throws {
         let log = Log()
         var core = Core(
-            model: try CompiledDomain(Doubling()), epoch: Core<Sample.State>.epoch,
+            domain: try CompiledDomain(Doubling()), epoch: Core<Sample.State>.epoch,
             middleware: [
                 Middleware { action, _, next throws(Rejection) in
                     log.add(type(of: action).type)
@@ -115,7 +115,7 @@ struct CreatorTests {
         #expect(failure?.code == "command-loop")
     }
 
-    @Test("plain data is dispatched as the typed action that it stands for, and made of one")
+    @Test("plain data is dispatched as its typed action, and a typed action becomes plain data")
     func standardAction() throws {
         let store = try Store(Doubling())
 
@@ -134,7 +134,7 @@ struct CreatorTests {
         #expect(reread == recorded)
     }
 
-    @Test("plain data of no action, or that does not fit, is rejected with the place of the fault")
+    @Test("plain data of an unknown type or with a wrong payload is rejected with the pointer of the fault")
     func unfit() throws {
         let store = try Store(Doubling())
 

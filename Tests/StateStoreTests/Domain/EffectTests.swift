@@ -4,7 +4,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-/// Loading with an effect, as the films of the seed documents.
+/// A domain that loads with an effect, as the films of the seed documents do.
 struct Loading: Domain {
     struct State: StateType, Codable, Equatable { var phase = "idle"; var runs = 0 }
     struct Load: Action { static let type = "load"; var what: String }
@@ -34,7 +34,7 @@ struct Loading: Domain {
     }
 }
 
-/// The same as a slice.
+/// A domain with ``Loading`` as a slice.
 struct Nested: Domain {
     struct State: StateType { var loading = Loading.State() }
     var reducer: some Reducer<State> { Slice("loading", \.loading) { Loading { $0 } } }
@@ -78,7 +78,7 @@ struct EffectTests {
         #expect(reason == "Down()")
     }
 
-    @Test("what an effect dispatches may be rejected: it is told, and so is the one who waits")
+    @Test("a rejected dispatch of an effect throws in the effect, and the cascade's report lists it")
     func rejected() async throws {
         let store = try Store(Loading { $0 })
 
@@ -88,7 +88,7 @@ struct EffectTests {
         #expect(report.isComplete)
     }
 
-    @Test("an action cancels an effect, and what the effect still dispatches is refused")
+    @Test("an action cancels an effect, and later dispatches of the effect are refused")
     func cancelled() async throws {
         let gate = AsyncStream.makeStream(of: Void.self)
         let events = Collection<StoreEvent>()
@@ -147,7 +147,7 @@ struct EffectTests {
         #expect(store.state.phase == "pong")
     }
 
-    @Test("above the limit an effect is not started, which is reported, and the commit stands")
+    @Test("above the limit the store does not start an effect and reports it, and the commit remains")
     func tooMany() async throws {
         var limits = StoreLimits()
         limits.effectsMax = 0
@@ -161,7 +161,7 @@ struct EffectTests {
         #expect(events.values.count == 1)
     }
 
-    @Test("a store that stops cancels its effects and lets nobody wait for them")
+    @Test("a store that stops cancels its effects and completes the cascades that wait for them")
     func stopping() async throws {
         let gate = AsyncStream.makeStream(of: Void.self)
         let store = try Store(

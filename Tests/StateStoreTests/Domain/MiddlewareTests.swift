@@ -58,7 +58,7 @@ struct MiddlewareTests {
         #expect(core.version == 0)
     }
 
-    @Test("a middleware that goes on after a rejection finds nothing of the reducer that had begun")
+    @Test("after a rejection that a middleware catches, the state has no change of the rejecting reducer")
     func recovers() throws {
         struct Halves: Domain {
             struct State: StateType, Codable { var first = 0; var second = 0 }
@@ -75,7 +75,7 @@ struct MiddlewareTests {
             do throws(Rejection) { try next(action) } catch { try next(Halves.Both(isWhole: true)) }
         }
         var core = Core(
-            model: try CompiledDomain(Halves()), epoch: .random(), middleware: [again], limits: StoreLimits(),
+            domain: try CompiledDomain(Halves()), epoch: .random(), middleware: [again], limits: StoreLimits(),
             state: .init(),
             version: 0, keys: [])
 
@@ -95,7 +95,7 @@ struct MiddlewareTests {
         #expect(turn.outcomes[0].rejection?.pointer == "/name")
     }
 
-    @Test("logging tells of each action, never of its payload")
+    @Test("logging records each action, never its payload")
     func logging() throws {
         let log = Log()
         var core = try Core.sample(middleware: [
@@ -110,7 +110,7 @@ struct MiddlewareTests {
 
 @Suite("Middleware of a running store", .timeLimit(.minutes(1)))
 struct RunningMiddlewareTests {
-    @Test("what a middleware dispatches has its own turn, and names what it was dispatched beside as its cause")
+    @Test("a follow-up of a middleware has its own turn, and its cause is the commit of the middleware's action")
     func dispatches() async throws {
         let commits = Collection<Commit>()
         let store = try Store(
@@ -135,7 +135,7 @@ struct RunningMiddlewareTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("what a middleware dispatches is dropped when the action is rejected, and in a dry run")
+    @Test("a follow-up of a middleware is dropped when the action is rejected, and in a dry run")
     func drops() throws {
         var core = try Core.sample(middleware: [
             Middleware { action, context, next throws(Rejection) in

@@ -5,10 +5,10 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-/// The facet of the seed documents.
+/// The facet from the seed documents.
 protocol KnowsTheCount { var counter: Int { get } }
 
-/// A state that knows the count, and much else.
+/// A state with the count and other parts.
 struct App: Domain {
     struct State: StateType, KnowsTheCount {
         var count = Plain.State()
@@ -38,7 +38,7 @@ struct App: Domain {
 
 @Suite("Views and facets", .timeLimit(.minutes(1)))
 struct ViewTests {
-    @Test("a facet that reads only the counter is not evaluated again by a thousand other actions")
+    @Test("a facet that reads only the counter is not evaluated again after a thousand other actions")
     func untouched() throws {
         let evaluations = Collection<String>()
         let store = try Store(App(evaluations: evaluations))
@@ -61,7 +61,7 @@ struct ViewTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("however many ask at once, in process and for JSON, a view is evaluated once per version")
+    @Test("concurrent readers, in process and of JSON, make a view evaluate once per version")
     func once() throws {
         let evaluations = Collection<String>()
         let store = try Store(App(evaluations: evaluations))
@@ -79,7 +79,7 @@ struct ViewTests {
         #expect(evaluations.values.count == 5)
     }
 
-    @Test("an older snapshot keeps its own value")
+    @Test("a view of an older snapshot has the older value")
     func older() throws {
         let store = try Store(App(evaluations: Collection()))
         let snapshot = store.latest
@@ -92,7 +92,7 @@ struct ViewTests {
         #expect(then == "0")
     }
 
-    @Test("a view of a slice reads the slice, and is found under its name")
+    @Test("a view of a slice reads the slice, and its name begins with the slice's name")
     func slice() throws {
         let evaluations = Collection<String>()
         let store = try Store(App(evaluations: evaluations))
@@ -109,7 +109,7 @@ struct ViewTests {
         #expect(store.view("items.names", as: Int.self) == nil)
     }
 
-    @Test("a state that does not conform to a facet's protocol is found at start")
+    @Test("a state that does not conform to a facet's protocol is a declaration fault")
     func fault() throws {
         struct Other: Domain {
             struct State: StateType, Codable { var value = 0 }
@@ -128,7 +128,7 @@ struct ViewTests {
 struct DerivedStoreTests {
     enum CountAction: Sendable { case set(Int) }
 
-    @Test("a derived store shows a part, takes its actions, and hears only of its changes")
+    @Test("a derived store has a part's state, dispatches its actions, and notifies only of its changes")
     func derived() throws {
         let store = try Store(App(evaluations: Collection()))
         let count = store.derived(deriveState: { $0.count }) { (action: CountAction) in
@@ -148,7 +148,7 @@ struct DerivedStoreTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("a derived store of a derived store embeds twice")
+    @Test("a derived store of a derived store embeds an action twice")
     func twice() throws {
         let store = try Store(App(evaluations: Collection()))
         let other = store.derived(deriveState: { $0.count }) { (action: CountAction) in

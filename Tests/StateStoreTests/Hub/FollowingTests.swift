@@ -12,7 +12,7 @@ struct FollowingTests {
 
     private struct Unexpected: Error { let following: String }
 
-    @Test("a follower gets what comes after its position, at once or when it comes")
+    @Test("a follower gets the commits after its version, at once or when they are published")
     func follow() throws {
         var published = try Published()
         published.commit(Sample.Add(amount: 1))
@@ -28,7 +28,7 @@ struct FollowingTests {
         #expect(wakes.first?.page?.next == 4)
     }
 
-    @Test("a follower is woken only by what passes its filter, and still goes on from what was examined")
+    @Test("only commits that pass its filter answer a follower, and its next query begins at the examined version")
     func filters() throws {
         var published = try Published()
         _ = published.watches.follow(ChangesQuery(since: 0, filter: ChangesFilter(path: "/items")), as: 1)
@@ -41,11 +41,11 @@ struct FollowingTests {
         #expect(second.map(\.numbers) == [[1]])
         #expect(second.first?.page?.commits.map(\.version) == [2])
         #expect(second.first?.page?.next == 3)
-        guard case .latest(let latest)? = published.watches.leave(2)?.news else { Issue.record("2 has left"); return }
+        guard case .latest(let latest)? = published.watches.leave(2)?.change else { Issue.record("2 has left"); return }
         #expect(latest.version == 3)
     }
 
-    @Test("a follower far behind waits only from the newest version on, with those who stand there")
+    @Test("a follower that is far behind parks at the newest version, with the followers of that version")
     func behind() throws {
         var published = try Published()
         published.commit(Sample.Add(amount: 1))
@@ -58,7 +58,7 @@ struct FollowingTests {
         #expect(wakes.map { Set($0.numbers) } == [[1, 2]])
     }
 
-    @Test("more than the limit in one turn: the first part, and that there is more")
+    @Test("a turn with more commits than the limit gives the first page, and says that there is more")
     func limit() throws {
         var published = try Published()
         _ = published.watches.follow(ChangesQuery(since: 0, limit: 2), as: 1)
@@ -70,7 +70,7 @@ struct FollowingTests {
         #expect(wakes.first?.page?.isMore == true)
     }
 
-    @Test("a position above the newest belongs to another history: nobody waits at it")
+    @Test("a query above the newest version is not parked, because it belongs to another history")
     func above() throws {
         let published = try Published()
 
@@ -82,7 +82,7 @@ struct FollowingTests {
     }
 
     @Test(
-        "without a journal, what is out of memory is expired",
+        "without a journal, commits that are not in memory are expired",
         arguments: [(2, false), (3, true), (4, true), (5, true)] as [(Version, Bool)])
     func expired(since: Version, isKept: Bool) throws {
         var published = try Published(limits: StoreLimits(historyCommitsMax: 2))
@@ -99,7 +99,7 @@ struct FollowingTests {
         #expect(head.version == 5)
     }
 
-    @Test("with a journal, what is out of memory is in it, until the journal drops it")
+    @Test("commits that are not in memory are in the journal, until the journal drops them")
     func journal() throws {
         var published = try Published(limits: StoreLimits(historyCommitsMax: 2), journalOldest: 0)
         for _ in 0..<5 { published.commit(Sample.Add(amount: 1)) }

@@ -5,7 +5,7 @@ import Testing
 @testable import StateStore
 
 extension Commit {
-    /// A commit that changes nothing by itself.
+    /// A commit without a patch.
     static func sample(
         _ version: Version, id: String? = nil, types: [String] = ["a"], changedPointers: [JSONPointer] = ["/x"],
         memberIDs: [String] = [], bytes: Int = 2
@@ -23,14 +23,14 @@ struct HistoryTests {
         from version: Version = 0, to head: Version = 0, countMax: Int = 100, weightMax: Int = 1 << 20
     ) throws -> History {
         let core = try Core.sample()
-        let snapshot = Snapshot(core.state, of: core.model, at: Cursor(core.epoch, version), viewVersions: [])
+        let snapshot = Snapshot(core.state, of: core.domain, at: Cursor(core.epoch, version), viewVersions: [])
         var history = History(beginningWith: snapshot, countMax: countMax, weightMax: weightMax)
         for next in version..<head { history.append(.sample(next + 1)) }
         return history
     }
 
     @Test(
-        "the commits after a version are those that follow it, or none at all where one of them is gone",
+        "the commits after a version are all that follow it, or nil where one of them is dropped",
         arguments: [(4, nil), (5, [6, 7, 8]), (6, [7, 8]), (8, []), (9, [])] as [(Version, [Version]?)])
     func after(version: Version, expected: [Version]?) throws {
         let history = try history(to: 8, countMax: 3)
@@ -61,7 +61,7 @@ struct HistoryTests {
         #expect(history.commits(after: history.base)?.map(\.version) == [11])
     }
 
-    @Test("a commit is found by its client's ID and those of its members, the newest where one was used again")
+    @Test("a commit is found by its ID and the IDs of its actions, and a repeated ID finds the newest commit")
     func ids() throws {
         var history = try history(countMax: 3)
         history.append(.sample(1, id: "order"))
@@ -78,7 +78,7 @@ struct HistoryTests {
     }
 
     @Test(
-        "a past version is reached exactly while the commits around it are kept", arguments: [4, 16, 100, 1000], [1, 3])
+        "a past state can be made exactly while the commits around it are kept", arguments: [4, 16, 100, 1000], [1, 3])
     func paths(countMax: Int, turn: Int) throws {
         var core = try Core.sample()
         let snapshot = core.latest
@@ -133,7 +133,7 @@ struct ChangesPageTests {
         #expect(page.isMore == (limit < 10))
     }
 
-    @Test("the last version that was examined is where a filtered follower goes on")
+    @Test("the next query of a filtered follower begins at the last examined version")
     func next() {
         let page = page(ChangesQuery(since: 0, filter: ChangesFilter(path: "/x/3")))
 
@@ -153,12 +153,12 @@ struct ChangesPageTests {
         (ChangesFilter(types: ["none"]), []),
     ]
 
-    @Test("a filter passes what touches its place above or below, and has one of its types", arguments: filtered)
+    @Test("a filter passes commits that overlap its pointer and have one of its types", arguments: filtered)
     func filters(filter: ChangesFilter, versions: [Version]) {
         #expect(page(ChangesQuery(since: 0, filter: filter)).commits.map(\.version) == versions)
     }
 
-    @Test("a page ends after about four megabytes, but is never empty because of them")
+    @Test("a page ends after about four megabytes, but has at least one commit")
     func bytes() {
         let commits = (1...10).map { Commit.sample(Version($0), bytes: 3 << 20) }
 
@@ -168,8 +168,8 @@ struct ChangesPageTests {
         #expect(page.isMore)
     }
 
-    @Test("a page ends after ten thousand commits looked at, and the follower goes on from there")
-    func lookedAt() {
+    @Test("a page ends after ten thousand examined commits, and the next query begins there")
+    func examinedCount() {
         let commits = (1...10_001).map { Commit.sample(Version($0)) }
         let query = ChangesQuery(since: 0, filter: ChangesFilter(types: ["none"]))
 

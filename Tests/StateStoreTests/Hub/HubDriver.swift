@@ -4,9 +4,9 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-/// What a hub has delivered to the watches of a test.
+/// Collects the deliveries to the watches of a test.
 final class DeliveryLog: WatchReceiver {
-    /// A watch's request that says nothing but which watch it is.
+    /// A request that only has the ID of its watch.
     final class Request: Sendable {
         let number: Int
         init(_ number: Int) { self.number = number }
@@ -25,17 +25,17 @@ final class DeliveryLog: WatchReceiver {
 }
 
 extension Delivery {
-    /// The numbers of the watches.
+    /// The IDs of the watches.
     var numbers: [Int] { requests.compactMap { ($0 as? DeliveryLog.Request)?.number } }
-    var reading: Reading? { if case .value(let reading) = news { reading } else { nil } }
-    var page: ChangesPage? { if case .changes(let page, _) = news { page } else { nil } }
+    var reading: Reading? { if case .value(let reading) = change { reading } else { nil } }
+    var page: ChangesPage? { if case .changes(let page, _) = change { page } else { nil } }
 }
 
 extension Watching {
     var name: String { "\(self)" }
 }
 
-/// Work that a test runs by hand.
+/// A queue whose work a test runs.
 final class ManualQueue: Sendable {
     private let work = Mutex<[@Sendable () -> Void]>([])
 
@@ -48,7 +48,7 @@ final class ManualQueue: Sendable {
     }
 }
 
-/// A hub whose watches are driven from a test.
+/// A hub with watches that a test registers and ends.
 struct HubDriver {
     let hub: WatchHub
     let log = DeliveryLog()
@@ -69,7 +69,7 @@ struct HubDriver {
         return hub.watch(watch(number, client, subject), query)
     }
 
-    /// Ends a watch; nil where it is not here.
+    /// Ends a watch; nil where it is not registered.
     func leave(_ number: Int) -> Delivery? { hub.end(Watch.ID(number)) }
 
     private func watch(_ number: Int, _ client: String, _ subject: Watch.Subject) -> Watch {
@@ -78,7 +78,7 @@ struct HubDriver {
     }
 }
 
-/// A core whose turns are published in a hub, one by one, on the thread of the test.
+/// A core with a hub that publishes its turns on the thread of the test.
 struct Published {
     private(set) var core: Core<Sample.State>
     let watches: HubDriver
@@ -94,11 +94,11 @@ struct Published {
         core = try Core.sample(limits: limits)
         watches = HubDriver(
             hub: WatchHub(
-                core.latest, catalogue: core.model.catalogue, limits: limits, watchLimits: watchLimits,
+                core.latest, catalogue: core.domain.catalogue, limits: limits, watchLimits: watchLimits,
                 journalOldest: journalOldest, queues: queue.queues, now: { Instant(nanoseconds: 0) }))
     }
 
-    /// Commits actions in one turn and lets the hub compare its watches.
+    /// Commits actions in one turn and runs the hub's pass.
     @discardableResult
     mutating func commit(_ actions: any Action...) -> [Delivery] {
         let turn = core.run(actions.map { .of($0) })

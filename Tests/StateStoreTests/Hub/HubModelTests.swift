@@ -4,7 +4,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-/// A follower as a client is one: it asks from where it stands and keeps what it is given.
+/// A follower as a client implements it: it queries from its last version and keeps the commits that it gets.
 private struct Follower {
     var since: Version = 0
     let limit: Int
@@ -27,7 +27,7 @@ private struct Watcher {
     var isParked = false
 }
 
-@Suite("Everybody at once")
+@Suite("Followers and waiters against a model")
 struct HubModelTests {
     private static let selections: [Selection] = [
         .pointer(""), .pointer("/count"), .pointer("/items"), .pointer("/items/entities/3"), .pointer("/items/ids"),
@@ -39,7 +39,7 @@ struct HubModelTests {
     ]
 
     @Test(
-        "each follower sees every version that passes once and in order; no watcher is woken for nothing or left behind",
+        "each follower gets every version that passes once and in order, and no waiter is answered without a change",
         arguments: 0..<20)
     func everybody(seed: Int) throws {
         var generator = SplitMix(seed: UInt64(seed))
@@ -56,20 +56,20 @@ struct HubModelTests {
         for token in 100..<140 { watchers[token] = Watcher(selection: Self.selections[token % Self.selections.count]) }
 
         for _ in 0..<150 {
-            // Some of those who are not parked come back, at their own pace.
+            // Some of the clients without a parked watch make their next request.
             for token in followers.keys.sorted() where Int.random(in: 0..<3, using: &generator) > 0 {
                 try followers[token]?.ask(watches, as: token)
             }
             for token in watchers.keys.sorted() where Int.random(in: 0..<3, using: &generator) > 0 {
                 try watchers[token]?.ask(watches, as: token)
             }
-            // Some lose their patience.
+            // Some clients hang up.
             if let token = followers.keys.sorted().randomElement(using: &generator),
                 let left = watches.leave(token)
             {
                 followers[token]?.isParked = false
                 if let page = left.page { followers[token]?.take(page) }
-                if case .latest(let latest) = left.news { followers[token]?.since = latest.version }
+                if case .latest(let latest) = left.change { followers[token]?.since = latest.version }
             }
             let transactions = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
                 Transaction.of(Sample.anything(using: &generator))
@@ -77,7 +77,7 @@ struct HubModelTests {
             for transaction in transactions.dropLast() { store.enqueue(PendingTransaction(transaction) { _ in }) }
             if let last = transactions.last { _ = store.submitNow(last) }
 
-            // The hub compares its watches now and then, not after each turn.
+            // The hub runs a pass now and then, not after each turn.
             if Int.random(in: 0..<3, using: &generator) > 0 { queue.runAll() }
             for wake in watches.log.takeAll() {
                 for token in wake.numbers {

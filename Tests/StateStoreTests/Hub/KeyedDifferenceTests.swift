@@ -7,7 +7,7 @@ import Testing
 struct KeyedDifferenceTests {
     private static let place = "/items"
 
-    /// What some patches come to, for one who sees the whole store.
+    /// The keyed difference of some patches, as the whole store writes it.
     private func text(of patches: [String]) throws -> String {
         let collection = StateStore.Collection(entities: JSONPointer(stringLiteral: Self.place), ids: "/ids") {
             Array($0.utf8)
@@ -16,7 +16,7 @@ struct KeyedDifferenceTests {
         for patch in patches { try difference.add(patch: Array(patch.utf8)) }
         var writer = JSONWriter()
         difference.write(
-            at: .root, of: Scope(name: "", place: .root, actions: [:], views: [:]), to: &writer)
+            at: .root, of: Scope(name: "", pointer: .root, actions: [:], views: [:]), to: &writer)
         return String(decoding: writer.bytes, as: UTF8.self)
     }
 
@@ -26,7 +26,7 @@ struct KeyedDifferenceTests {
     private static let renew = #"[{"op":"replace","path":"/items","value":{"1":{},"2":{}}}]"#
 
     @Test(
-        "several changes of one entity come to what they are together",
+        "several changes of one entity are listed as their sum",
         arguments: [
             ([add], #"{"/items":{"added":[1]}}"#),
             ([change], #"{"/items":{"changed":[1]}}"#),
@@ -44,7 +44,7 @@ struct KeyedDifferenceTests {
         #expect(try text(of: patches) == expected)
     }
 
-    @Test("a table that is new and has nothing in it makes those who knew more forget it")
+    @Test("a new table without entities is listed as initial")
     func empty() throws {
         let emptied = #"[{"op":"replace","path":"/items","value":{}}]"#
         let (first, second) = (#"[{"op":"replace","path":"/items","value":{"1":{}}}]"#, Self.remove)
@@ -53,7 +53,7 @@ struct KeyedDifferenceTests {
         #expect(try text(of: [first, second]) == #"{"/items":{"initial":[]}}"#)
     }
 
-    @Test("IDs that Swift takes for the same string are two entities where their bytes differ")
+    @Test("IDs that are equal as Swift strings are two entities where their bytes differ")
     func canonicallyEquivalent() throws {
         let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
         let (first, second) = (

@@ -8,7 +8,7 @@ import Testing
 struct PointerTreeTests {
     private static let places: [JSONPointer] = ["", "/a", "/a/b", "/a/b/c", "/a/c", "/b", "/ab", "/a~1b", "/"]
 
-    @Test("a place finds what is filed at it, above it and below it, and nothing beside it", arguments: places)
+    @Test("a pointer finds the elements at it, above it and below it, and no others", arguments: places)
     func overlap(place: JSONPointer) {
         var tree = PointerTree<String>()
         for filed in Self.places { tree.insert(filed.description, at: filed) }
@@ -19,7 +19,7 @@ struct PointerTreeTests {
         #expect(found == Set(Self.places.filter { $0.overlaps(place) }.map(\.description)))
     }
 
-    @Test("what is taken out is not found, and leaves its neighbours", arguments: places)
+    @Test("a removed element is not found, and the others are", arguments: places)
     func removal(place: JSONPointer) {
         var tree = PointerTree<String>()
         for filed in Self.places { tree.insert(filed.description, at: filed) }
@@ -31,7 +31,7 @@ struct PointerTreeTests {
         #expect(found == Set(Self.places.map(\.description)).subtracting([place.description]))
     }
 
-    @Test("taking out what was never filed changes nothing")
+    @Test("removing an element that was not inserted changes nothing")
     func removalOfNothing() {
         var tree = PointerTree<Int>()
         tree.insert(1, at: "/a/b")
@@ -45,7 +45,7 @@ struct PointerTreeTests {
         #expect(found == [1])
     }
 
-    @Test("places that Swift takes for the same string are two where their bytes differ")
+    @Test("tokens that are equal as Swift strings are two tokens where their bytes differ")
     func canonicallyEquivalent() {
         var tree = PointerTree<Int>()
         tree.insert(1, at: "/caf\u{E9}")
@@ -57,7 +57,7 @@ struct PointerTreeTests {
         #expect(found == [2])
     }
 
-    @Test("random filing finds what looking at everything finds", arguments: 0..<20)
+    @Test("random insertions are found as a linear search finds them", arguments: 0..<20)
     func model(seed: Int) {
         var generator = SplitMix(seed: UInt64(seed))
         func place() -> JSONPointer {

@@ -12,7 +12,7 @@ struct SelectionIndexTests {
     private func index(viewReads: [String: [JSONPointer]] = [:]) -> SelectionIndex { .init(viewReads: viewReads) }
 
     @Test(
-        "a change finds the watched selections that overlap it",
+        "a changed pointer finds the watched selections that overlap it",
         arguments: ["", "/counter", "/counter/value"] as [JSONPointer])
     func changedPointers(pointer: JSONPointer) {
         var index = index()
@@ -25,7 +25,7 @@ struct SelectionIndexTests {
         #expect(index.dirty.contains(.pointer("/tasks")) == pointer.tokens.isEmpty)
     }
 
-    @Test("a view is found by what it reads, and one that says nothing by everything")
+    @Test("a view is found by the pointers that it reads, and a view without them by every pointer")
     func views() {
         var index = index(viewReads: ["open": ["/tasks/entities", "/tasks/ids"]])
         index.insert(1, at: .view("open"))
@@ -37,7 +37,7 @@ struct SelectionIndexTests {
         #expect(index.beginEncoding() == [.view("all")])
     }
 
-    @Test("a value is compared once, and one that is older than the last is compared with nothing")
+    @Test("a value is compared once, and an older value than the last is not compared")
     func order() {
         var index = index()
         index.insert(1, at: Self.counter)
@@ -67,7 +67,7 @@ struct SelectionIndexTests {
         #expect(index.isPending(Self.counter))
     }
 
-    @Test("a value that no watch looks at is kept until it may have changed")
+    @Test("the cached value of an unwatched selection is kept until it may have changed")
     func idle() {
         var index = index()
         index.note(Self.old, for: Self.counter)
@@ -78,7 +78,7 @@ struct SelectionIndexTests {
         #expect(index.dirty.isEmpty)
     }
 
-    @Test("the values that no watch looks at are bounded in number, those of watches are kept")
+    @Test("the cached values of unwatched selections are bounded, and those of watched ones are kept")
     func bounded() {
         var index = index()
         index.insert(1, at: Self.counter)
@@ -92,7 +92,7 @@ struct SelectionIndexTests {
         #expect(index.encoded(Self.counter) != nil)
     }
 
-    @Test("the last watch to leave takes its selection along")
+    @Test("removing the last watch of a selection removes the selection")
     func leave() {
         var index = index()
         index.insert(1, at: Self.counter)
@@ -135,7 +135,7 @@ struct VersionIndexTests {
         #expect(index.takeReached(8) == [4])
     }
 
-    @Test("versions of clients that have gone do not pile up")
+    @Test("the versions of removed watches do not accumulate")
     func sweep() {
         var index = VersionIndex()
         for version in 1...100_000 as ClosedRange<Version> {

@@ -10,7 +10,7 @@ struct SelectionWaitingTests {
     private static let count = Selection.pointer("/count")
     private static let items = Selection.pointer("/items/entities")
 
-    @Test("a waiter is woken by other content, with the value and the cursor of one instant")
+    @Test("other content answers a waiter, with the value and the cursor of one snapshot")
     func woken() throws {
         var published = try Published()
         let parking = try published.watches.park(
@@ -36,7 +36,7 @@ struct SelectionWaitingTests {
         #expect(published.hub.watchesCount == 1)
     }
 
-    @Test("a commit that leaves the bytes as they are does not wake, though it touches the place")
+    @Test("a commit that changes the pointer but not the bytes does not answer a waiter")
     func unchanged() throws {
         var published = try Published()
         published.commit(Sample.Put(id: 1, name: "a"))
@@ -49,7 +49,7 @@ struct SelectionWaitingTests {
         #expect(wakes.map(\.count) == [0, 0])
     }
 
-    @Test("A that became B wakes, and so does B that became A again")
+    @Test("a change from A to B answers a waiter, and so does the change back to A")
     func backAndForth() throws {
         var published = try Published()
         let tagOfA = try published.tag(Self.count)
@@ -67,7 +67,7 @@ struct SelectionWaitingTests {
         #expect(toA.map(\.numbers) == [[1]])
     }
 
-    @Test("A, B, A within one turn is invisible")
+    @Test("changes from A to B to A within one turn do not answer a waiter")
     func coalesced() throws {
         var published = try Published()
         _ = try published.watches.park(1, client: "a", at: Self.count, until: .otherThan(published.tag(Self.count)))
@@ -78,7 +78,7 @@ struct SelectionWaitingTests {
         #expect(published.hub.latest.cursor.version == 2)
     }
 
-    @Test("a value that is gone wakes with nothing")
+    @Test("removing the value answers a waiter, without a value")
     func vanished() throws {
         var published = try Published()
         let item = Selection.pointer("/items/entities/1")
@@ -92,7 +92,7 @@ struct SelectionWaitingTests {
         #expect(wakes.allSatisfy { $0.reading != nil && $0.reading?.encoded == nil })
     }
 
-    @Test("where there is nothing, nobody waits", arguments: [TagSet.any, .tags(["x"])])
+    @Test("a watch of a selection without a value is ready at once", arguments: [TagSet.any, .tags(["x"])])
     func absent(tags: TagSet) throws {
         let published = try Published()
 
@@ -103,7 +103,7 @@ struct SelectionWaitingTests {
         #expect(published.hub.watchesCount == 0)
     }
 
-    @Test("those who wait for the same get one group with one encoding, in a change of a part or of the whole")
+    @Test("waiters for one selection get one delivery with one encoding, for a change of a part or of the whole")
     func groups() throws {
         var published = try Published()
         for token in 1...3 {
@@ -119,7 +119,7 @@ struct SelectionWaitingTests {
         #expect(Set(wakes.map { Set($0.numbers) }) == [[1, 2, 3], [4], [5]])
     }
 
-    @Test("a waiter that leaves is not woken, and is given back as it was registered")
+    @Test("a waiter that ends is not answered later, and its delivery has the request that it registered")
     func leave() throws {
         var published = try Published()
         _ = try published.watches.park(1, client: "a", at: Self.count, until: .otherThan(.any))
@@ -135,7 +135,7 @@ struct SelectionWaitingTests {
         #expect(published.hub.watchesCount == 0)
     }
 
-    @Test("all watches end together, whatever they wait for")
+    @Test("draining ends the watches of every subject")
     func drain() throws {
         var published = try Published()
         _ = try published.watches.park(1, client: "a", at: Self.count, until: .otherThan(.any))
@@ -152,7 +152,8 @@ struct SelectionWaitingTests {
     }
 
     @Test(
-        "those who park while commits come are woken or told at once: nobody sleeps through a change", arguments: 0..<5)
+        "a waiter that parks during commits is answered at once or by a delivery, and misses no change",
+        arguments: 0..<5)
     func race(round: Int) throws {
         let store = try Store.sample()
         let watches = HubDriver(hub: store.hub)
@@ -171,7 +172,7 @@ struct SelectionWaitingTests {
         }
 
         let last = try #require(try store.hub.read(Self.count).encoded).tag
-        // What has been published is compared behind the turns: when nobody is left that waits for older content, it is done.
+        // Passes run after the turns: they have caught up when no watch waits for older content.
         let known = Dictionary(uniqueKeysWithValues: parked.values)
         var woken: [Int] = []
         repeat {
@@ -200,7 +201,8 @@ struct SelectionWaitingTests {
 @Suite("Waiting for a version")
 struct VersionWaitingTests {
     @Test(
-        "a version that is there is ready, one that is not is waited for, and a later one will do", arguments: [1, 2])
+        "a watch of a reached version is ready, and another one parks until that version or a later one",
+        arguments: [1, 2])
     func version(commits: Int) throws {
         var published = try Published()
         published.commit(Sample.Add(amount: 1))
@@ -217,7 +219,7 @@ struct VersionWaitingTests {
         #expect(wakes.map(\.numbers) == [[2]])
     }
 
-    @Test("a version further on is still waited for")
+    @Test("a watch of a later version stays parked")
     func further() throws {
         var published = try Published()
         _ = published.watches.park(1, client: "a", until: 3)
@@ -234,7 +236,7 @@ struct VersionWaitingTests {
 @Suite("Caps of waiters")
 struct WaiterCapsTests {
     @Test(
-        "the share of a client, the share of all, and a place that becomes free",
+        "watches are refused above a client's limit and the common limit, until one ends",
         arguments: ["selection", "version", "changes"])
     func caps(kind: String) throws {
         var published = try Published(watchLimits: WatchLimits(watchesMax: 3, watchesPerClientMax: 2))
@@ -268,7 +270,7 @@ struct WaiterCapsTests {
         published.commit(Sample.Add(amount: 1))
     }
 
-    @Test("who is woken leaves a place, and one place only")
+    @Test("an answered waiter makes room for exactly one other")
     func woken() throws {
         var published = try Published(watchLimits: WatchLimits(watchesMax: 9, watchesPerClientMax: 2))
         _ = published.watches.follow(ChangesQuery(since: 0), as: 1, client: "a")

@@ -4,11 +4,11 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-/// What can happen to a watch.
+/// An event of a watch.
 private enum Event: CaseIterable {
     case published, published2, prepared, decided, rejected, completed, ends, timer, writable, silent, draining
 
-    /// Lets the event happen.
+    /// Applies the event to a watch.
     func happen(to watch: inout Watch, at now: Instant) -> Watch.Action {
         switch self {
         case .published: return watch.published(6, at: now)
@@ -21,7 +21,7 @@ private enum Event: CaseIterable {
         case .ends: return watch.ends()
         case .timer: return watch.timer(at: now)
         case .writable: return watch.writable(at: now)
-        case .silent: return watch.silent(lookedAt: 6, at: now)
+        case .silent: return watch.silent(examined: 6, at: now)
         case .draining: return watch.draining()
         }
     }
@@ -36,10 +36,12 @@ extension Watch {
         var watch =
             isStream
             ? Watch(
-                stream: 1, client: "a", receiver: log, request: request, subject: subject, position: 5, reset: nil,
+                stream: 1, client: "a", receiver: log, request: request, subject: subject, examinedVersion: 5,
+                reset: nil,
                 debounce: debounce, endsAt: Instant(nanoseconds: 0) + .seconds(900))
             : Watch(
-                1, client: "a", receiver: log, request: request, subject: subject, position: 5, debounce: debounce)
+                1, client: "a", receiver: log, request: request, subject: subject, examinedVersion: 5,
+                debounce: debounce)
         watch.state = state
         if isStream { (watch.isBehind, watch.chunk) = (false, .next) }
         return watch
@@ -50,7 +52,7 @@ extension Watch {
 struct WatchTests {
     private static let now = Instant(nanoseconds: 1_000_000_000)
 
-    /// Each state and event of a wait that is answered once: the state after it, and what has to be done.
+    /// For each state and event of a watch that is answered once, the next state and the action.
     private static let once: [(Watch.State, Event, Watch.State, Watch.Action)] = [
         (.preparing, .published, .preparing, .nothing), (.preparing, .published2, .preparing, .nothing),
         (.preparing, .prepared, .done, .answer), (.preparing, .decided, .preparing, .nothing),
@@ -74,7 +76,7 @@ struct WatchTests {
         (.debouncing, .draining, .done, .answer),
     ]
 
-    /// The same of a stream that has been sent something before.
+    /// The same table for a stream that has sent a chunk.
     private static let stream: [(Watch.State, Event, Watch.State, Watch.Action)] = [
         (.preparing, .published, .preparing, .nothing), (.preparing, .published2, .preparing, .nothing),
         (.preparing, .prepared, .sending, .send(.next)), (.preparing, .ends, .done, .end),
@@ -88,7 +90,7 @@ struct WatchTests {
 
         (.debouncing, .published, .debouncing, .nothing), (.debouncing, .published2, .debouncing, .nothing),
         (.debouncing, .prepared, .debouncing, .nothing), (.debouncing, .ends, .done, .end),
-        (.debouncing, .timer, .sending, .look), (.debouncing, .writable, .debouncing, .nothing),
+        (.debouncing, .timer, .sending, .examine), (.debouncing, .writable, .debouncing, .nothing),
         (.debouncing, .silent, .debouncing, .nothing), (.debouncing, .draining, .done, .end),
 
         (.sending, .published, .sending, .nothing), (.sending, .published2, .sending, .nothing),
@@ -98,7 +100,8 @@ struct WatchTests {
     ]
 
     @Test(
-        "each event of a wait that is answered once leads from each state where the table says", arguments: once.indices
+        "each event of a watch that is answered once leads from each state to the state of the table",
+        arguments: once.indices
     )
     func waits(row: Int) {
         let (before, event, after, expected) = Self.once[row]
@@ -110,7 +113,7 @@ struct WatchTests {
         #expect(action == expected, "\(before) \(event)")
     }
 
-    @Test("each event of a stream leads from each state where the table says", arguments: stream.indices)
+    @Test("each event of a stream leads from each state to the state of the table", arguments: stream.indices)
     func streams(row: Int) {
         let (before, event, after, expected) = Self.stream[row]
         var watch = Watch.sample(isStream: true, state: before)
@@ -121,7 +124,7 @@ struct WatchTests {
         #expect(action == expected, "\(before) \(event)")
     }
 
-    @Test("nothing happens to a watch that is done", arguments: [false, true])
+    @Test("no event changes a watch that is done", arguments: [false, true])
     func done(isStream: Bool) {
         for event in Event.allCases {
             var watch = Watch.sample(isStream: isStream, state: .done)
@@ -138,14 +141,14 @@ struct WatchTests {
         let pairs = { (rows: [(Watch.State, Event, Watch.State, Watch.Action)]) in Set(rows.map { "\($0.0) \($0.1)" }) }
         let ofOnce: [Watch.State] = [.preparing, .parked, .debouncing]
         let ofStreams: [Watch.State] = [.preparing, .parked, .debouncing, .sending]
-        // A stream waits for no action and no cascade.
+        // A stream waits for no outcome and no cascade.
         let events = Event.allCases.filter { ![.decided, .rejected, .completed].contains($0) }
 
         #expect(pairs(Self.once) == Set(ofOnce.flatMap { state in Event.allCases.map { "\(state) \($0)" } }))
         #expect(pairs(Self.stream) == Set(ofStreams.flatMap { state in events.map { "\(state) \($0)" } }))
     }
 
-    @Test("what is not newer than the position is no news", arguments: [false, true])
+    @Test("a version that the watch has examined has no effect", arguments: [false, true])
     func stale(isStream: Bool) {
         var watch = Watch.sample(isStream: isStream, state: .parked)
 
@@ -153,48 +156,48 @@ struct WatchTests {
         #expect(watch.state == .parked)
     }
 
-    @Test("a wait that is debounced starts a timer and keeps its position, from which it is answered")
+    @Test("a debounced watch starts a timer and keeps its examined version, from which it is answered")
     func debounced() {
         var watch = Watch.sample(isStream: false, state: .parked, debounce: .milliseconds(50))
 
         #expect(watch.published(6, at: Self.now) == .startTimer(.milliseconds(50)))
         #expect(watch.state == .debouncing)
-        #expect(watch.position == 5)
+        #expect(watch.examinedVersion == 5)
         #expect(watch.timer(at: Self.now) == .answer)
     }
 
-    @Test("a stream that is debounced waits behind each chunk, but not where there is more to be had at once")
+    @Test("a debounced stream waits after each chunk, but not where more is available at once")
     func debouncedStream() {
         var watch = Watch.sample(isStream: true, state: .parked, debounce: .milliseconds(50))
 
         #expect(watch.published(6, hasMore: true, at: Self.now) == .send(.next))
-        #expect(watch.writable(at: Self.now) == .look)
+        #expect(watch.writable(at: Self.now) == .examine)
         #expect(watch.found(7, hasMore: false, at: Self.now) == .send(.next))
         #expect(watch.writable(at: Self.now) == .startTimer(.milliseconds(50)))
-        #expect(watch.timer(at: Self.now) == .look)
+        #expect(watch.timer(at: Self.now) == .examine)
     }
 
-    @Test("what is published while a chunk is on its way is looked at when it is written")
+    @Test("a stream examines what was published during a chunk when the chunk is written")
     func behind() {
         var watch = Watch.sample(isStream: true, state: .parked)
         _ = watch.published(6, at: Self.now)
 
         #expect(watch.published(7, at: Self.now) == .nothing)
-        #expect(watch.writable(at: Self.now) == .look)
-        // Something comes between the look and its result.
+        #expect(watch.writable(at: Self.now) == .examine)
+        // A commit is published between the read and its result.
         #expect(watch.published(8, at: Self.now) == .nothing)
         #expect(watch.found(7, hasMore: false, at: Self.now) == .send(.next))
-        #expect(watch.writable(at: Self.now) == .look)
+        #expect(watch.writable(at: Self.now) == .examine)
     }
 
-    @Test("a client is slow when it has had everything and then takes too long for a chunk that leaves it behind")
+    @Test("a client is slow when it was up to date and then takes too long for a chunk")
     func slow() {
         var watch = Watch.sample(isStream: true, state: .parked)
         watch.isLive = true
         _ = watch.published(6, at: Self.now)
         _ = watch.published(7, at: Self.now)
 
-        #expect(watch.writable(at: Self.now + Watch.patience + .seconds(1)) == .look)
+        #expect(watch.writable(at: Self.now + Watch.patience + .seconds(1)) == .examine)
         #expect(watch.isSlow)
 
         var catchingUp = Watch.sample(isStream: true, state: .sending)
@@ -205,19 +208,19 @@ struct WatchTests {
         #expect(!catchingUp.isSlow)
     }
 
-    @Test("a stream ends at the end of its life, behind what is on its way")
+    @Test("a stream ends at its end time, behind the chunk that is being sent")
     func life() {
         let late = Instant(nanoseconds: 0) + .seconds(900)
         var parked = Watch.sample(isStream: true, state: .parked)
         var sending = Watch.sample(isStream: true, state: .sending)
         var debouncing = Watch.sample(isStream: true, state: .debouncing)
 
-        #expect(parked.silent(lookedAt: 5, at: late) == .end)
+        #expect(parked.silent(examined: 5, at: late) == .end)
         #expect(sending.writable(at: late) == .end)
         #expect(debouncing.timer(at: late) == .end)
     }
 
-    @Test("a stream that is being sent something when the server stops ends when that is written")
+    @Test("a stream that is sending when the server stops ends when its chunk is written")
     func drainingStream() {
         var watch = Watch.sample(isStream: true, state: .sending)
 
@@ -226,28 +229,28 @@ struct WatchTests {
         #expect(watch.state == .done)
     }
 
-    @Test("a heartbeat says how far a stream has come only where that is news")
+    @Test("a heartbeat carries the examined version only where the stream has not sent it")
     func heartbeat() {
         var watch = Watch.sample(isStream: true, state: .parked)
 
-        #expect(watch.silent(lookedAt: 5, at: Self.now) == .heartbeat(movedTo: nil))
+        #expect(watch.silent(examined: 5, at: Self.now) == .heartbeat(movedTo: nil))
         _ = watch.writable(at: Self.now)
-        #expect(watch.silent(lookedAt: 9, at: Self.now) == .heartbeat(movedTo: 9))
-        #expect(watch.position == 9)
+        #expect(watch.silent(examined: 9, at: Self.now) == .heartbeat(movedTo: 9))
+        #expect(watch.examinedVersion == 9)
     }
 
-    @Test("a stream that has looked at commits which its filter leaves out tells their version with its next heartbeat")
-    func lookedAtAndTold() {
+    @Test("a stream that has examined commits which its filter leaves out tells their version with its next heartbeat")
+    func examinedAndTold() {
         var watch = Watch.sample(isStream: true, state: .sending)
-        watch.parks(lookedAt: 9)
+        watch.parks(examined: 9)
 
-        #expect(watch.silent(lookedAt: 9, at: Self.now) == .heartbeat(movedTo: 9))
+        #expect(watch.silent(examined: 9, at: Self.now) == .heartbeat(movedTo: 9))
         _ = watch.writable(at: Self.now)
-        #expect(watch.silent(lookedAt: 9, at: Self.now) == .heartbeat(movedTo: nil))
+        #expect(watch.silent(examined: 9, at: Self.now) == .heartbeat(movedTo: nil))
     }
 
     @Test(
-        "whatever happens in whatever order, an exchange is answered at most once and a stream has one chunk on its way",
+        "random events answer an exchange at most once, and a stream never sends two chunks at once",
         arguments: 0..<200)
     func sequences(seed: Int) {
         var generator = SplitMix(seed: UInt64(seed))
@@ -266,24 +269,24 @@ struct WatchTests {
             case 0..<45:
                 newest += Version.random(in: 0...2, using: &generator)
                 action = watch.published(newest, at: now)
-            // Only a transport that has something on its way says that it is written.
+            // A transport reports a write only while it sends.
             case 45..<75 where chunksOnTheWay == 1:
                 chunksOnTheWay = 0
                 action = watch.writable(at: now)
             case 75..<90 where isTimerSet:
                 isTimerSet = false
                 action = watch.timer(at: now)
-            case 90..<96: action = watch.silent(lookedAt: newest, at: now)
+            case 90..<96: action = watch.silent(examined: newest, at: now)
             case 96: action = watch.ends()
             case 97: action = watch.draining()
             default: action = .nothing
             }
-            if action == .look {
-                // As the hub looks: there is something newer, or the stream waits.
+            if action == .examine {
+                // The test examines as the hub does: there is something newer, or the stream parks.
                 if newest > sent {
                     action = watch.found(newest, hasMore: false, at: now)
                 } else {
-                    watch.parks(lookedAt: newest)
+                    watch.parks(examined: newest)
                     action = .nothing
                 }
             }
@@ -291,7 +294,7 @@ struct WatchTests {
             case .answer, .answerTimedOut: answers += 1
             case .send:
                 chunksOnTheWay += 1
-                let position = watch.position ?? 0
+                let position = watch.examinedVersion ?? 0
                 #expect(position > sent, "seed \(seed): a chunk tells something new")
                 sent = position
             case .heartbeat(let moved):
@@ -299,7 +302,7 @@ struct WatchTests {
                 if let moved { sent = moved }
             case .startTimer: isTimerSet = true
             case .end: hasEnded = true
-            case .nothing, .look, .prepare: break
+            case .nothing, .examine, .prepare: break
             }
             #expect(chunksOnTheWay <= 1, "seed \(seed)")
             #expect((watch.state == .sending) == (chunksOnTheWay == 1) || watch.state == .done, "seed \(seed)")

@@ -1,6 +1,6 @@
 @testable import StateStore
 
-/// A journal in memory that asks a test before it appends: what the test throws is what a disk would do.
+/// A journal in memory that calls a test before each append, so that the test can make the append fail.
 final class HookedJournal: Journal {
     private let memory: MemoryJournal
     private let hook: @Sendable ([Commit]) throws -> Void

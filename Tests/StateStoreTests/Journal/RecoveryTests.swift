@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Recovery")
 struct RecoveryTests {
-    @Test("the initial state and all patches make the state", arguments: 0..<30)
+    @Test("applying all patches to the initial state makes the state", arguments: 0..<30)
     func replay(seed: Int) throws {
         var generator = SplitMix(seed: UInt64(seed))
         var core = try Core.sample()
@@ -22,11 +22,11 @@ struct RecoveryTests {
         }
 
         #expect(value == (try JSONValue(parsing: Array(core.json()!.utf8))), "seed \(seed)")
-        let state = try core.model.state(from: value.text)
-        #expect(text(try core.model.text(of: state)) == (try core.json()))
+        let state = try core.domain.state(from: value.text)
+        #expect(text(try core.domain.bytes(of: state)) == (try core.json()))
     }
 
-    @Test("a member that the domain does not declare is refused with its place")
+    @Test("a member that the domain does not declare is refused with its pointer")
     func unknownMember() throws {
         let model = try CompiledDomain(Sample())
 

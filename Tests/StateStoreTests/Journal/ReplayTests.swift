@@ -4,7 +4,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-/// A number and what adding to it means: two of them may differ in one reducer.
+/// A number and a reducer that adds to it; two such domains can differ in one reducer.
 struct Tally: Domain {
     struct State: StateType {
         var value = 0
@@ -23,7 +23,7 @@ struct Tally: Domain {
     }
 }
 
-/// The same without names, as an earlier build had it, and with an action that is gone today.
+/// The domain of an earlier build: without names, and with an action that today's domain does not have.
 struct EarlierTally: Domain {
     struct State: StateType { var value = 0 }
     struct Clear: Action { static let type = "tally/clear" }
@@ -35,12 +35,12 @@ struct EarlierTally: Domain {
     }
 }
 
-/// What a domain makes of some transactions, from its initial state on.
+/// The commits that a domain makes of some transactions, from its initial state on.
 func history<D: Domain>(_ domain: D, _ transactions: [Transaction]) throws -> (start: [UInt8], commits: [Commit]) {
     let model = try CompiledDomain(domain)
     var core = Core(
-        model: model, epoch: .random(), middleware: [], limits: StoreLimits(), state: D.State(), version: 0, keys: [])
-    let start = try model.text(of: D.State())
+        domain: model, epoch: .random(), middleware: [], limits: StoreLimits(), state: D.State(), version: 0, keys: [])
+    let start = try model.bytes(of: D.State())
     let turn = core.turn(transactions, at: Timestamp(milliseconds: 5))
     core.adopt(turn)
     return (start, turn.commits)
@@ -52,12 +52,12 @@ extension Commit {
 
 @Suite("Following a history")
 struct ReplayTests {
-    @Test("the recorded actions make the same patches and the same bytes again", arguments: 0..<30)
+    @Test("replaying the recorded actions makes the same patches and the same bytes", arguments: 0..<30)
     func same(seed: Int) throws {
         var generator = SplitMix(seed: UInt64(seed))
         var core = try Core.sample()
         let start = Array(try core.json()!.utf8)
-        var replay = try Replay(core.model, from: start, version: 0)
+        var replay = try Replay(core.domain, from: start, version: 0)
         var patched = PatchedState(try JSONValue(parsing: start), version: 0)
         for _ in 0..<60 {
             let actions = (0..<Int.random(in: 1...3, using: &generator)).map { _ in
@@ -75,14 +75,14 @@ struct ReplayTests {
             }
         }
 
-        #expect(text(try replay.text()) == (try core.json()), "seed \(seed)")
-        // Patches leave the order of members open; the domain puts it right.
-        let told = try core.model.text(of: core.model.state(from: patched.text()))
+        #expect(text(try replay.bytes()) == (try core.json()), "seed \(seed)")
+        // A patched state can have another order of members; the domain encodes it in its own order.
+        let told = try core.domain.bytes(of: core.domain.state(from: patched.bytes()))
         #expect(text(told) == (try core.json()), "seed \(seed)")
         #expect(replay.version == core.version)
     }
 
-    @Test("times, IDs and the recorded action stay as they were")
+    @Test("a replayed commit keeps its time, its IDs and its recorded action")
     func kept() throws {
         var transaction = Transaction.of(Tally.Add(amount: 1), Tally.Name(name: "x"), form: .batch)
         transaction.items[0].id = "mine"
@@ -109,7 +109,7 @@ struct ReplayTests {
         #expect(fault?.description == "version 2 (tally/clear): today's domain has no action of this type")
     }
 
-    @Test("the store's own action that a domain handles is run again like any other")
+    @Test("a replay runs a store's own action that the domain handles")
     func own() throws {
         struct Resuming: Domain {
             struct State: StateType, Codable { var starts = 0 }
@@ -121,10 +121,10 @@ struct ReplayTests {
         let replayed = try replay.take(commits[0])
 
         #expect(text(replayed.patch) == text(commits[0].patch))
-        #expect(text(try replay.text()) == #"{"starts":1}"#)
+        #expect(text(try replay.bytes()) == #"{"starts":1}"#)
     }
 
-    @Test("an action whose type is a command's today is named: a command changes nothing by itself")
+    @Test("an action whose type is a command today is named with its version")
     func command() throws {
         struct Commanding: Domain {
             struct State: StateType, Codable { var value = 0 }
@@ -153,7 +153,7 @@ struct ReplayTests {
                 == "version 1 (tally/add): today's domain rejects the action with tally.closed: no more")
     }
 
-    @Test("an action whose fields are others today is named with its version and the field")
+    @Test("an action whose fields have changed is named with its version and the field")
     func otherForm() throws {
         let (start, _) = try history(Tally(), [])
         let commit = Commit(
@@ -169,7 +169,7 @@ struct ReplayTests {
     }
 
     @Test(
-        "the upgrade of a state takes the recorded patch, with the new part there before or not",
+        "a replay applies the recorded patch of an upgrade, whether its state has the new part or not",
         arguments: [true, false])
     func upgrade(isThere: Bool) throws {
         let (recorded, _) = try history(EarlierTally(), [])
@@ -178,14 +178,14 @@ struct ReplayTests {
         let upgrade = try #require(
             try model.upgrade(
                 from: recorded, to: grown, version: 1, epoch: .random(), at: Timestamp(milliseconds: 0)))
-        var replay = try Replay(model, from: isThere ? model.text(of: grown) : recorded, version: 0)
+        var replay = try Replay(model, from: isThere ? model.bytes(of: grown) : recorded, version: 0)
         var verification = try Verification(model, from: recorded, version: 0)
 
         let taken = try replay.take(upgrade)
         try verification.take(upgrade)
 
         #expect(text(taken.patch) == "[]")
-        #expect(text(try replay.text()) == #"{"value":0,"names":[]}"#)
+        #expect(text(try replay.bytes()) == #"{"value":0,"names":[]}"#)
     }
 
     @Test("a patch that does not fit the state is named with its version")
@@ -219,12 +219,12 @@ struct VerificationTests {
         #expect(verification.version == 4)
     }
 
-    @Test("the first version that another reducer makes differently is named with its place")
+    @Test("the first version that another reducer makes differently is named with its pointer")
     func differs() throws {
         let (start, commits) = try history(Tally(), transactions)
         let doubling = Tally { value, amount in value + 2 * amount }
         var verification = try Verification(try CompiledDomain(doubling), from: start, version: 0)
-        // What is added in the second commit is nothing, twice or not.
+        // The second commit adds zero, which both reducers do alike.
         try verification.take(commits[0])
         try verification.take(commits[1])
 
@@ -235,7 +235,7 @@ struct VerificationTests {
         #expect(fault?.description == "version 3 (tally/add): today's reducers make another state at /value")
     }
 
-    @Test("another patch that makes the same state is as good")
+    @Test("another patch that makes the same state is no difference")
     func samestate() throws {
         let (start, commits) = try history(Tally(), transactions)
         var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
@@ -248,7 +248,7 @@ struct VerificationTests {
     }
 
     @Test(
-        "a recorded patch that was tampered with is named with its place",
+        "a recorded patch that was tampered with is named with its pointer",
         arguments: [
             (#"[{"op":"add","path":"/names/0","value":"b"}]"#, "/names/0"), ("[]", "/names/0"),
             (#"[{"op":"add","path":"/names/0","value":"a"},{"op":"replace","path":"/value","value":1}]"#, "/value"),
@@ -262,12 +262,12 @@ struct VerificationTests {
         #expect(fault?.pointer?.description == place)
     }
 
-    @Test("a snapshot that differs from what the commits make is named with its place")
+    @Test("a snapshot that differs from the state of the commits is named with its pointer")
     func snapshot() throws {
         let (start, commits) = try history(Tally(), transactions)
         var verification = try Verification(try CompiledDomain(Tally()), from: start, version: 0)
         try verification.take(commits[0])
-        // Without a part that is initial anyway, as an earlier build may have saved it.
+        // An earlier build may have saved the state without this part, which has its initial value.
         try verification.compare(saved: Array(#"{"names":["a"]}"#.utf8), after: commits[0])
 
         let fault = #expect(throws: HistoryFault.self) {

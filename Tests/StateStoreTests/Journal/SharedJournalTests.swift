@@ -7,7 +7,7 @@ import Testing
 @Suite("Two stores on one journal", .timeLimit(.minutes(1)))
 struct SharedJournalTests {
     private func journal() throws -> MemoryJournal {
-        MemoryJournal(try CompiledDomain(Sample()).text(of: Sample.State()))
+        MemoryJournal(try CompiledDomain(Sample()).bytes(of: Sample.State()))
     }
 
     /// Lets stores take in what has been appended.

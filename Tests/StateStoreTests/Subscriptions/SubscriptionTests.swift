@@ -5,7 +5,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-/// A store that takes text and a number, as ReSwift's own tests have them.
+/// A domain with a text and a number, as ReSwift's own tests have.
 struct Plain: Domain {
     struct State: StateType, Codable, Equatable {
         var text = ""
@@ -27,7 +27,7 @@ struct Plain: Domain {
     }
 }
 
-/// A subscriber of the ReSwift kind.
+/// A subscriber object, as ReSwift has.
 final class Recorder<Value: Sendable>: StoreSubscriber {
     let values = Collection<Value>()
     func newState(_ state: Value) { values.add(state) }
@@ -45,14 +45,14 @@ struct SubscriptionTests {
         #expect(types == ["number/set", "other/set", "text/set"])
     }
 
-    @Test("a state that is given is taken as it is, without the init action")
+    @Test("a store does not apply the init action to a given state")
     func given() throws {
         let store = try Store(Plain(), state: Plain.State(text: "given"))
 
         #expect(store.state.text == "given")
     }
 
-    @Test("a subscriber is told what stands now, then each change, before dispatch returns")
+    @Test("a subscriber gets the current value, then each change before dispatch returns")
     func told() throws {
         let store = try Store(Plain())
         let seen = Collection<String>()
@@ -67,7 +67,7 @@ struct SubscriptionTests {
         token.cancel()
     }
 
-    @Test("what does not change the selected part is not told, and identical states are not either")
+    @Test("a subscriber does not get commits that leave its part, or the whole state, unchanged")
     func repeats() throws {
         let store = try Store(Plain())
         let (texts, states) = (Collection<String>(), Collection<Plain.State>())
@@ -82,7 +82,7 @@ struct SubscriptionTests {
         withExtendedLifetime(tokens) {}
     }
 
-    @Test("where the store does not skip repeats, every action is told, and one subscriber may still skip them")
+    @Test("in a store that keeps repeats a subscriber gets every commit, and one subscriber can still skip repeats")
     func switchedOff() throws {
         let store = try Store(Plain(), automaticallySkipsRepeats: false)
         let (all, some) = (Collection<String>(), Collection<String>())
@@ -98,7 +98,7 @@ struct SubscriptionTests {
         withExtendedLifetime(tokens) {}
     }
 
-    @Test("a value that cannot be compared is told at every action")
+    @Test("a subscriber gets a value that is not Equatable at every commit")
     func incomparable() throws {
         struct Opaque: Sendable { var text: String }
         let store = try Store(Plain())
@@ -111,7 +111,7 @@ struct SubscriptionTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("skip and only look at the values before and after")
+    @Test("skip and only compare the values before and after a commit")
     func skipAndOnly() throws {
         let store = try Store(Plain())
         let (rising, even) = (Collection<Int>(), Collection<Int>())
@@ -127,7 +127,7 @@ struct SubscriptionTests {
         withExtendedLifetime(tokens) {}
     }
 
-    @Test("an optional part that becomes nil is told, once")
+    @Test("a subscriber gets the nil of an optional part once")
     func optional() throws {
         let store = try Store(Plain())
         let seen = Collection<Int?>()
@@ -156,7 +156,7 @@ struct SubscriptionTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("nothing is delivered after a token is cancelled or let go of")
+    @Test("a subscriber gets nothing after its token is cancelled or released")
     func ended() throws {
         let store = try Store(Plain())
         let (cancelled, dropped) = (Collection<Int>(), Collection<Int>())
@@ -187,7 +187,7 @@ struct SubscriptionTests {
         #expect(store.subscriptionsCount == 1)
     }
 
-    @Test("an object that has gone is dropped, and the store does not hold it")
+    @Test("the store does not retain a subscribed object, and drops its registration after its release")
     func gone() throws {
         let store = try Store(Plain())
         var subscriber: Recorder<Plain.State>? = Recorder()
@@ -203,7 +203,7 @@ struct SubscriptionTests {
         #expect(store.subscriptionsCount == 0)
     }
 
-    @Test("an object that unsubscribes hears nothing more; one that never subscribed may unsubscribe")
+    @Test("an object gets nothing after it unsubscribes, and an object without a subscription may unsubscribe")
     func unsubscribed() throws {
         let store = try Store(Plain())
         let (subscriber, stranger) = (Recorder<Plain.State>(), Recorder<Plain.State>())
@@ -259,7 +259,7 @@ struct SubscriptionTests {
         #expect(store.subscriptionsCount == 0)
     }
 
-    @Test("a sequence begins with what stands now, and ends with its task")
+    @Test("a sequence begins with the current value, and ends with its task")
     func sequence() async throws {
         let store = try Store(Plain())
         var seen: [Int] = []
@@ -274,7 +274,7 @@ struct SubscriptionTests {
         #expect(seen == [0, 1, 2, 3])
     }
 
-    @Test("a slow reader of a sequence misses what is not the newest")
+    @Test("a slow reader of a sequence gets only the newest value")
     func slow() async throws {
         let store = try Store(Plain())
         let values = store.values { $0.select(\.other) }

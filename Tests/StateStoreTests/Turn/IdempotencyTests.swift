@@ -29,7 +29,7 @@ struct IdempotencyTests {
         guard case .keyReused(key: "k") = turn.outcomes[1] else { Issue.record("no"); return }
     }
 
-    @Test("a rejected action does not use its key up")
+    @Test("a rejected action does not use its key")
     func rejected() throws {
         var core = try Core.sample()
 
@@ -39,7 +39,7 @@ struct IdempotencyTests {
         #expect(turn.outcomes[0].receipt?.isReplay == false)
     }
 
-    @Test("a key is kept for its time and not longer", arguments: [(999, true), (1000, false)])
+    @Test("a key is kept until it expires and not longer", arguments: [(999, true), (1000, false)])
     func expiry(later: Int64, isReplay: Bool) throws {
         var core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(1)))
 
@@ -49,7 +49,7 @@ struct IdempotencyTests {
         #expect(turn.outcomes[0].receipt?.isReplay == isReplay)
     }
 
-    @Test("over the limit of keys a new key is refused and a known one still answered")
+    @Test("at the limit of keys a new key is refused, and a known one is answered")
     func full() throws {
         var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1))
         core.run([.of(Sample.Add(amount: 1), key: "a")])
@@ -60,7 +60,7 @@ struct IdempotencyTests {
         #expect(turn.outcomes[1].receipt?.isReplay == true)
     }
 
-    @Test("keys that have expired leave room by themselves, even where nothing is committed in between")
+    @Test("expired keys make room also where no commit comes in between")
     func expiredKeysLeaveRoom() throws {
         var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 1, idempotencyLifetime: .seconds(1)))
         core.run([.of(Sample.Add(amount: 1), key: "a")], at: 0)

@@ -6,7 +6,7 @@ import Testing
 struct MailboxTests {
     private func pending() -> PendingTransaction { PendingTransaction(.of(Sample.Add(amount: 1))) { _ in } }
 
-    @Test("as many as fit are taken, the next is refused, and there is room again after a turn")
+    @Test("a mailbox takes as many as its capacity, refuses the next, and has room again after a turn")
     func capacity() {
         var mailbox = Mailbox(capacity: 2)
         var refusals: [Bool] = []
@@ -20,7 +20,7 @@ struct MailboxTests {
         #expect(refusal == nil)
     }
 
-    @Test("one turn is asked for until everything is taken")
+    @Test("one caller claims the turn until everything is taken")
     func claim() {
         var mailbox = Mailbox(capacity: 9)
         let none = mailbox.claimTurn()
@@ -41,7 +41,7 @@ struct MailboxTests {
         #expect(next)
     }
 
-    @Test("a closed mailbox refuses what comes and still gives what waits")
+    @Test("a closed mailbox refuses new transactions and still returns the waiting ones")
     func closed() {
         var mailbox = Mailbox(capacity: 9)
         _ = mailbox.enqueue(pending())

@@ -7,7 +7,9 @@ import Testing
 
 @Suite("Nested dispatch", .timeLimit(.minutes(2)))
 struct NestedDispatchTests {
-    @Test("whoever dispatches while being told, everybody sees S1 and then S2, once each", arguments: 0..<5)
+    @Test(
+        "each subscriber gets S1 and then S2 once, whichever subscriber dispatches in the notification of S1",
+        arguments: 0..<5)
     func everyPosition(position: Int) throws {
         let store = try Store(Plain())
         let seen = (0..<5).map { _ in Collection<(Int?, Int)>() }
@@ -31,7 +33,7 @@ struct NestedDispatchTests {
         withExtendedLifetime(tokens) {}
     }
 
-    @Test("a dispatch inside a notification says that it is queued, and its commit names its cause and its root")
+    @Test("a dispatch inside a notification returns that it is queued, and its commit has its cause and its root")
     func causation() async throws {
         let store = try Store(Plain())
         let (results, commits) = (Collection<Dispatched>(), Collection<Commit>())
@@ -55,7 +57,7 @@ struct NestedDispatchTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("a chain of 100,000 needs no stack, and another client's actions get through meanwhile")
+    @Test("a chain of 100,000 follow-ups uses no stack, and another client's actions are committed meanwhile")
     func chain() async throws {
         let length = 100_000
         let store = try Store(Plain())
@@ -65,8 +67,8 @@ struct NestedDispatchTests {
                 guard (1..<length).contains(change.new) else { return }
                 _ = try? store?.dispatch(Plain.SetOther(other: change.new + 1))
             })
-        // Another client with four actions under way, each posted as soon as one is answered: when threads get to run
-        // decides nothing.
+        // Another client with four actions under way, which posts the next as soon as one is answered, so that
+        // the scheduling of threads does not matter.
         let others = Mutex((done: 0, longestWait: Version(0)))
         @Sendable func post(after before: Version?) {
             store.submit(
@@ -88,14 +90,14 @@ struct NestedDispatchTests {
         #expect(store.state.other == length)
         #expect(report.causedCount == length - 1)
         let (done, longestWait) = others.withLock(\.self)
-        // Turn by turn: an action of the client waits for a turn of the chain or two, not for its end; before it come at
-        // most its own kind and what those turns of the chain have committed.
+        // Turn by turn: an action of the client waits for one or two turns of the chain, not for its end. Before it come
+        // at most the client's other actions and the commits of those turns.
         #expect(longestWait <= 4 + 3)
         #expect(done > length / 10)
         withExtendedLifetime(token) {}
     }
 
-    @Test("a cascade deeper than its budget is refused, reported and named, and what was committed stays")
+    @Test("a follow-up deeper than the budget is refused and reported with its root, and the commits before it remain")
     func depth() async throws {
         let events = Collection<StoreEvent>()
         var limits = StoreLimits()
@@ -119,7 +121,7 @@ struct NestedDispatchTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("a cascade that multiplies is stopped by the number of its actions")
+    @Test("a cascade with more actions than its budget is refused")
     func count() async throws {
         var limits = StoreLimits()
         limits.cascadeActionsMax = 100
@@ -139,7 +141,7 @@ struct NestedDispatchTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("a follow-up has room when clients have filled the mailbox")
+    @Test("a full mailbox still takes a follow-up")
     func room() throws {
         var mailbox = Mailbox(capacity: 1)
         var followUp = Transaction.of(Plain.SetOther(other: 1))
@@ -153,7 +155,7 @@ struct NestedDispatchTests {
         guard case .full(.mailbox)? = refused else { Issue.record("\(String(describing: refused))"); return }
     }
 
-    @Test("what a follow-up's reducer rejects is reported and changes nothing")
+    @Test("a rejected follow-up is reported and changes nothing")
     func rejected() async throws {
         let events = Collection<StoreEvent>()
         let store = try Store(Plain(), report: { events.add($0) })
@@ -170,7 +172,7 @@ struct NestedDispatchTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("what a hundred subscribers leave to the conductor is one commit and one notification")
+    @Test("the batched follow-ups of a hundred subscribers are one commit and one notification")
     func conductor() async throws {
         let store = try Store(Sample())
         let notifications = Collection<Int>()
@@ -189,7 +191,7 @@ struct NestedDispatchTests {
         withExtendedLifetime((tokens, watcher)) {}
     }
 
-    @Test("outside a notification the conductor dispatches at once, and several actions are one transaction")
+    @Test("outside a notification a batched follow-up is dispatched at once, and several actions are one transaction")
     func batch() throws {
         let store = try Store(Sample())
         try store.batchFollowUp(Sample.Add(amount: 1))

@@ -4,7 +4,7 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
-/// A state that is encoded as one value and counts how often.
+/// A state that is encoded as one value and counts its encodings.
 private struct Archive: Domain {
     struct State: StateType, Codable {
         static let encodingsCount = Atomic(0)
@@ -39,7 +39,8 @@ struct PreconditionTests {
         var state = Archive.State()
         state.entries = (0..<entries).map { "entry \($0)" }
         return Core(
-            model: try CompiledDomain(Archive()), epoch: .random(), middleware: [], limits: StoreLimits(), state: state,
+            domain: try CompiledDomain(Archive()), epoch: .random(), middleware: [], limits: StoreLimits(),
+            state: state,
             version: 0, keys: [])
     }
 
@@ -49,7 +50,7 @@ struct PreconditionTests {
         return transaction
     }
 
-    @Test("however many transactions of a turn look at a place, a version of it is encoded once")
+    @Test("for many preconditions on one pointer, each version of its value is encoded once")
     func encodedOnce() throws {
         var core = try Self.core(entries: 1000)
         let transaction = try Self.append(expecting: "{}")
@@ -61,7 +62,7 @@ struct PreconditionTests {
         #expect(turn.outcomes.allSatisfy { if case .preconditionFailed = $0 { true } else { false } })
     }
 
-    @Test("a value of 4096 bytes is in the failure, one of 4097 bytes is named by its size and tag", arguments: [0, 1])
+    @Test("a failure has a value of 4096 bytes, and only the size and tag of one of 4097 bytes", arguments: [0, 1])
     func cut(surplus: Int) throws {
         var core = try Self.core(entries: 0)
         let entry = String(repeating: "x", count: 4096 - 2 + surplus)
@@ -77,7 +78,7 @@ struct PreconditionTests {
         #expect(failure.actualTag == Encoded(Array("\"\(entry)\"".utf8)).tag)
     }
 
-    @Test("a later transaction of a turn is judged by what an earlier one has made")
+    @Test("the preconditions of a later transaction are checked against the state of the earlier ones")
     func eachVersion() throws {
         var core = try Self.core(entries: 0)
 

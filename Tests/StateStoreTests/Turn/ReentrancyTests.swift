@@ -5,7 +5,7 @@ import Testing
 
 @testable import StateStore
 
-/// A domain whose reducer does what a reducer must not: it dispatches.
+/// A domain whose reducer dispatches, which a reducer must not do.
 private struct Rebel: Domain {
     struct State: StateType, Codable, Equatable { var count = 0 }
     struct Go: Action { static let type = "rebel/go" }
@@ -20,14 +20,14 @@ private struct Rebel: Domain {
     }
 }
 
-/// A store that is made after what refers to it.
+/// Holds a store that is made after the objects that refer to it.
 private final class Later<Value: Sendable>: Sendable {
     private let stored = Mutex<Value?>(nil)
     var value: Value? { stored.withLock { $0 } }
     func set(_ value: Value) { stored.withLock { $0 = value } }
 }
 
-/// Counts the values of its kind that have not been let go of.
+/// Counts its instances that have not been released.
 private final class Load: Sendable {
     let count: Atomic<Int>
     init() { count = Atomic(0) }
@@ -46,7 +46,7 @@ private final class Load: Sendable {
 
 @Suite("Calls from inside a turn", .timeLimit(.minutes(1)))
 struct ReentrancyTests {
-    /// Runs two things on two threads, also where there is one processor, and returns after both.
+    /// Runs two functions on two threads, also on one processor, and returns after both.
     private func atOnce(_ body: @escaping @Sendable (_ side: Int) -> Void) {
         let group = DispatchGroup()
         DispatchQueue.global().async(group: group) { body(0) }
@@ -76,7 +76,7 @@ struct ReentrancyTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("a subscription by sync on another queue, inside a notification, is told at once")
+    @Test("a subscription by sync on another queue, inside a notification, gets its first value at once")
     func subscribeOnOwnQueue() throws {
         let store = try Store(Plain())
         let ownQueue = DispatchQueue(label: "own")
@@ -94,7 +94,7 @@ struct ReentrancyTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("two stores that dispatch to each other, from two threads at once, come to an end")
+    @Test("two stores that dispatch to each other from two threads do not deadlock")
     func twoStores() throws {
         let (left, right) = (try Store(Plain()), try Store(Plain()))
         let results = Collection<Dispatched>()
@@ -119,7 +119,7 @@ struct ReentrancyTests {
         withExtendedLifetime(tokens) {}
     }
 
-    @Test("what another store's turn dispatches is no part of the cascade that this store tells at the moment")
+    @Test("a dispatch from another store's turn is not part of the cascade that this store is notifying of")
     func foreignCause() throws {
         let (left, right) = (try Store(Plain()), try Store(Plain()))
         let commits = Collection<Commit>()
@@ -149,14 +149,14 @@ struct ReentrancyTests {
         withExtendedLifetime(tokens) {}
     }
 
-    @Test("two stores whose notifications subscribe to each other are told, and neither waits for the other")
+    @Test("two stores whose notifications subscribe to each other notify both, and neither waits for the other")
     func twoSubscribers() throws {
         let (left, right) = (try Store(Plain()), try Store(Plain()))
         let (seen, tokens) = (Collection<Int>(), Collection<SubscriptionToken>())
         let bothTell = Mutex(0)
         @Sendable func subscribe(_ value: Int, to other: Store<Plain.State>?) {
             guard value == 1, let other else { return }
-            // Each is in its turn before either subscribes.
+            // Both stores are in their turns before either subscribes.
             bothTell.withLock { $0 += 1 }
             while bothTell.withLock({ $0 < 2 }) { usleep(100) }
             tokens.add(other.subscribe(\.other) { seen.add($0) })
@@ -167,7 +167,7 @@ struct ReentrancyTests {
         ]
 
         atOnce { side in _ = try? (side == 0 ? left : right).dispatch(Plain.SetOther(other: 1)) }
-        // Behind what was queued.
+        // This work runs after the queued work.
         left.drain()
         right.drain()
 
@@ -176,7 +176,7 @@ struct ReentrancyTests {
         withExtendedLifetime(own) {}
     }
 
-    @Test("a token that is cancelled before the subscription in another store's turn has begun is told nothing")
+    @Test("a subscription in another store's turn that is cancelled before it begins gets no value")
     func cancelledBeforeBegin() throws {
         let (left, right) = (try Store(Plain()), try Store(Plain()))
         let seen = Collection<Int>()
@@ -195,7 +195,7 @@ struct ReentrancyTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test("the list of middleware can be read and set in a middleware, a creator and a reducer; the next turn has it")
+    @Test("a middleware, a creator and a reducer can read and set the middleware, for the next turn")
     func middleware() throws {
         let later = Later<Store<Rebel.State>>()
         let counts = Collection<Int>()
@@ -223,7 +223,7 @@ struct ReentrancyTests {
         #expect(store.state.count == 2)
     }
 
-    @Test("the state can be read in a middleware, a creator and a reducer: it is the one before the turn")
+    @Test("a middleware, a creator and a reducer read the state before the turn from the store")
     func reading() throws {
         let later = Later<Store<Rebel.State>>()
         let seen = Collection<Int>()
@@ -251,7 +251,7 @@ struct ReentrancyTests {
         #expect(seen.values == [0, 0, 0, 0])
     }
 
-    @Test("a dispatch inside a reducer is refused and reported, and the action goes on", arguments: [false, true])
+    @Test("a dispatch inside a reducer is refused and reported, and the action is committed", arguments: [false, true])
     func reducer(isOnOwnQueue: Bool) throws {
         let later = Later<Store<Rebel.State>>()
         let (codes, events) = (Collection<String>(), Collection<StoreEvent>())
@@ -281,7 +281,7 @@ struct ReentrancyTests {
         #expect(events.values.count == 1)
     }
 
-    @Test("what a cancelled subscription holds is let go of at once, also other subscriptions")
+    @Test("a cancelled subscription releases its closure at once, also one that owns other subscriptions")
     func cancelled() throws {
         let store = try Store(Plain())
         let load = Load()
@@ -295,14 +295,14 @@ struct ReentrancyTests {
 
         held.cancel()
 
-        // The outermost owns the next one's token, and so on down to the first, which is held here too.
+        // Each closure owns the token of the next; the test also holds the first token.
         #expect(load.count.load(ordering: .relaxed) == 1)
         inner.cancel()
         #expect(load.count.load(ordering: .relaxed) == 0)
         #expect(store.subscriptionsCount == 0)
     }
 
-    @Test("a subscription that is cancelled inside its own notification is let go of after it")
+    @Test("a subscription that is cancelled inside its own notification is released after it")
     func cancelsItself() throws {
         let store = try Store(Plain())
         let load = Load()
@@ -321,7 +321,7 @@ struct ReentrancyTests {
         #expect(load.count.load(ordering: .relaxed) == 0)
     }
 
-    @Test("an object that subscribes again lets go of what its former subscription held")
+    @Test("an object that subscribes again releases its earlier subscription")
     func replaced() throws {
         let store = try Store(Plain())
         let load = Load()

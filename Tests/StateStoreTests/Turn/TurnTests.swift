@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The turn")
 struct TurnTests {
-    @Test("each action is one version, recorded with the patch that it made")
+    @Test("each action is one version, and its commit has the patch")
     func versions() throws {
         var core = try Core.sample()
 
@@ -58,7 +58,7 @@ struct TurnTests {
         #expect(turn.commits[0].changedPointers == ["/count/value", "/items/marked"])
     }
 
-    @Test("a state that JSON cannot say is not committed")
+    @Test("a state that cannot be encoded as JSON is not committed")
     func unencodable() throws {
         var core = try Core.sample()
 
@@ -69,7 +69,7 @@ struct TurnTests {
         #expect(core.version == 1)
     }
 
-    @Test("a dry run tells the patch and keeps nothing")
+    @Test("a dry run returns the patch and keeps nothing")
     func dryRun() throws {
         var core = try Core.sample()
         var transaction = Transaction.of(Sample.Add(amount: 4), key: "k")
@@ -83,7 +83,7 @@ struct TurnTests {
         #expect(core.ledger.count == 0)
     }
 
-    @Test("an expectation that does not hold names the place, the expected and the actual")
+    @Test("the failure of an expectation has the pointer, the expected value and the actual value")
     func expectation() throws {
         var core = try Core.sample()
         core.run(Sample.Add(amount: 4))
@@ -98,7 +98,7 @@ struct TurnTests {
         #expect(core.version == 1)
     }
 
-    @Test("a tag guard watches one place only")
+    @Test("a tag guard checks one pointer only")
     func tagGuard() throws {
         var core = try Core.sample()
         let tag = Encoded(Array(#"{"value":0}"#.utf8)).tag

@@ -1,26 +1,26 @@
 package import StateJSON
 
-/// Which changes a follower asks for.
+/// Which commits a follower asks for.
 package struct ChangesFilter: Hashable, Sendable {
-    /// Only commits that touch this place.
+    /// Passes only commits that change this part of the state; nil for all.
     package var path: JSONPointer?
-    /// Only commits with an action of one of these types; empty for all.
+    /// Passes only commits with an action of one of these types; empty for all.
     package var types: [String]
-    /// Only commits that belong to a derived store.
+    /// Passes only commits that belong to a derived store; nil for all.
     package var within: Within?
 
-    /// What belongs to a derived store: commits that touch its place or have an action of its own.
+    /// The commits of a derived store: those that change its part of the state or have one of its action types.
     package struct Within: Hashable, Sendable {
-        package var place: JSONPointer
+        package var pointer: JSONPointer
         package var types: Set<String>
 
-        /// Whether a commit belongs to it.
+        /// Whether a commit belongs to the derived store.
         package func holds(_ commit: Commit) -> Bool {
-            commit.types.contains(where: types.contains) || commit.changedPointers.contains { $0.overlaps(place) }
+            commit.types.contains(where: types.contains) || commit.changedPointers.contains { $0.overlaps(pointer) }
         }
     }
 
-    /// Makes a filter; by default it passes everything.
+    /// Makes a filter; by default it passes every commit.
     package init(path: JSONPointer? = nil, types: [String] = []) {
         self.path = path
         self.types = types
@@ -35,17 +35,16 @@ package struct ChangesFilter: Hashable, Sendable {
     }
 }
 
-/// Where a follower stands and what it asks for.
+/// A request for commits: after which version, how many, and which.
 package struct ChangesQuery: Hashable, Sendable {
     /// The last version that the follower has.
     package var since: Version
-    /// How many commits an answer has at most.
+    /// The most commits of a page.
     package var limit: Int
-    /// About how many bytes of commits it has at most.
+    /// About the most bytes of commits of a page.
     package var weightMax: Int
     package var filter: ChangesFilter
 
-    /// Makes a query.
     package init(
         since: Version, limit: Int = 100, weightMax: Int = 4 << 20, filter: ChangesFilter = ChangesFilter()
     ) {
@@ -56,17 +55,16 @@ package struct ChangesQuery: Hashable, Sendable {
     }
 }
 
-/// Commits after a position, in order and without a gap, filtered.
+/// The commits after a version that pass a filter, in order and without a gap.
 package struct ChangesPage: Sendable {
     package var commits: [Commit]
-    /// The last version that was looked at: where the follower goes on.
+    /// The last examined version, which the follower names in its next query.
     package var next: Version
-    /// Whether there is more to be had at once.
+    /// Whether there are commits that the page has not examined.
     package var isMore: Bool
-    /// The newest instant of the history.
+    /// The newest cursor of the history.
     package var latest: Cursor
 
-    /// Makes a page.
     package init(commits: [Commit], next: Version, isMore: Bool, latest: Cursor) {
         self.commits = commits
         self.next = next
@@ -74,12 +72,12 @@ package struct ChangesPage: Sendable {
         self.latest = latest
     }
 
-    /// A page that says that there is nothing after the newest instant.
+    /// Makes the empty page after the newest cursor.
     package init(emptyAt latest: Cursor) {
         self.init(commits: [], next: latest.version, isMore: false, latest: latest)
     }
 
-    /// Looks through commits that follow `query.since` without a gap.
+    /// Makes a page of the commits that follow `query.since` without a gap.
     package init(_ query: ChangesQuery, from commits: some Sequence<Commit>, latest: Cursor) {
         var paging = ChangesPaging(query, latest: latest)
         for commit in commits where !paging.take(commit) { break }
@@ -87,25 +85,27 @@ package struct ChangesPage: Sendable {
     }
 }
 
-/// A page in the making.
+/// Builds a page commit by commit.
 ///
-/// It is full at the query's limits, or after 10,000 commits looked at.
+/// The page is full at the query's limits, or when it has examined 10,000 commits.
 package struct ChangesPaging {
     package private(set) var page: ChangesPage
     private let query: ChangesQuery
     private var bytes = 0
-    private var lookedAt = 0
+    private var examinedCount = 0
 
-    /// Begins behind the query's position.
+    /// Begins an empty page after `query.since`.
     package init(_ query: ChangesQuery, latest: Cursor) {
         self.query = query
         page = ChangesPage(commits: [], next: query.since, isMore: query.since < latest.version, latest: latest)
     }
 
-    /// Looks at the next commit; false, and it is not looked at, when the page is full.
+    /// Examines the next commit.
+    ///
+    /// - Returns: false, without examining the commit, where the page is full.
     package mutating func take(_ commit: Commit) -> Bool {
-        guard page.commits.count < query.limit, bytes < query.weightMax, lookedAt < 10_000 else { return false }
-        lookedAt += 1
+        guard page.commits.count < query.limit, bytes < query.weightMax, examinedCount < 10_000 else { return false }
+        examinedCount += 1
         page.next = commit.version
         page.isMore = page.next < page.latest.version
         guard query.filter.passes(commit) else { return true }
@@ -115,15 +115,15 @@ package struct ChangesPaging {
     }
 }
 
-/// What there is after a follower's position.
+/// The result of a query for commits in memory.
 package enum Following: Sendable {
     case page(ChangesPage)
-    /// Nothing yet.
+    /// No commit after the query's version passes the filter.
     case nothing(latest: Cursor)
     /// The commits are no longer in memory, but the journal has them.
     case inJournal(latest: Cursor)
-    /// The commits are gone.
+    /// The commits are no longer kept.
     case expired(oldest: Version, latest: Cursor)
-    /// The position is above the newest version: it belongs to another history.
+    /// The query's version is above the newest one, so it belongs to another history.
     case aboveLatest(Cursor)
 }

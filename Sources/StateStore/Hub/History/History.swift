@@ -5,14 +5,14 @@ struct History: Sendable {
     private var commits: Deque<Commit> = []
     private var versions: [String: Version] = [:]
     private var weight = 0
-    /// Snapshots on the way, oldest first: a past state is the nearest one before it and the patches since.
+    /// Snapshots, oldest first: a past state is made from the nearest snapshot before it and the patches since.
     private var checkpoints: Deque<any AnySnapshot> = []
-    /// So close that some are always within the commits that are kept.
+    /// How many versions lie between two snapshots: so few that the kept commits always span a snapshot.
     private let checkpointInterval: Version
     private var weightSinceCheckpoint = 0
     private let countMax: Int
     private let weightMax: Int
-    /// The version after which the first kept commit comes.
+    /// The version before the first kept commit.
     private(set) var base: Version
 
     init(beginningWith snapshot: any AnySnapshot, countMax: Int, weightMax: Int) {
@@ -36,14 +36,14 @@ struct History: Sendable {
         }
     }
 
-    /// Notes a state on the way.
+    /// Keeps a snapshot where enough versions or bytes lie between it and the last one.
     mutating func note(_ snapshot: any AnySnapshot) {
         guard let last = checkpoints.last,
             snapshot.cursor.version >= last.cursor.version + checkpointInterval || weightSinceCheckpoint > weightMax / 4
         else { return }
         weightSinceCheckpoint = 0
         checkpoints.append(snapshot)
-        // The commits between a checkpoint and the next one that can be reached are needed too.
+        // A snapshot before the first kept commit is of no use: commits after it are missing.
         while checkpoints.count > 1, checkpoints[0].cursor.version < base { checkpoints.removeFirst() }
     }
 
@@ -52,7 +52,7 @@ struct History: Sendable {
         checkpoints.first { $0.cursor.version >= base }?.cursor.version ?? base + Version(commits.count)
     }
 
-    /// The nearest state at or before a version and the commits from there to it, or nil where they are gone.
+    /// The nearest snapshot at or before a version and the commits from there to the version, or nil where one is dropped.
     func path(to version: Version) -> (from: any AnySnapshot, commits: [Commit])? {
         guard let start = checkpoints.last(where: { $0.cursor.version <= version }),
             let commits = commits(after: start.cursor.version)
@@ -60,17 +60,17 @@ struct History: Sendable {
         return (start, Array(commits.prefix(Int(version - start.cursor.version))))
     }
 
-    /// The commits after a version, or nil when some of them are no longer here.
+    /// The commits after a version, or nil where some of them are dropped.
     func commits(after version: Version) -> Deque<Commit>.SubSequence? {
         guard version >= base else { return nil }
         return commits.dropFirst(Int(min(version - base, Version(commits.count))))
     }
 
-    /// The commit that made a version.
+    /// The commit that made a version, or nil where it is dropped or does not exist.
     func commit(_ version: Version) -> Commit? {
         version > base ? commits(after: version - 1)?.first : nil
     }
 
-    /// The commit of a client's own ID; the newest where the ID was used again.
+    /// The newest commit with an ID that a client gave.
     func commit(id: String) -> Commit? { versions[id].flatMap { commit($0) } }
 }

@@ -1,12 +1,12 @@
 package import StateJSON
 
-/// Which entities came, went and changed, table by table.
+/// The entities that commits have added, changed and removed, by table.
 ///
-/// It costs what the patches hold, however large the tables are.
+/// The cost is O(n) in the size of the patches, however large the tables are.
 package struct KeyedDifference: Sendable {
-    /// What became of an entity.
+    /// What has become of an entity.
     package enum Fate: String, Sendable, CaseIterable {
-        /// The whole table is new: what was known of it no longer counts.
+        /// The entity is in a table that is new as a whole: what a client knows of the table no longer counts.
         case initial
         case added
         case changed
@@ -14,10 +14,10 @@ package struct KeyedDifference: Sendable {
     }
 
     private struct Table {
-        /// Whether the whole table is new, so that what is not listed is gone.
+        /// Whether the whole table is new, so that an entity that is not listed is not in it.
         var isNew = false
         var fates: [JSONKey: Fate?] = [:]
-        /// The members in the order in which they were first met.
+        /// The keys in the order in which they first occurred.
         var order: [JSONKey] = []
 
         mutating func meet(_ key: JSONKey, _ fate: Fate) {
@@ -29,7 +29,7 @@ package struct KeyedDifference: Sendable {
             fates[key] = .some(Self.sum(known, fate))
         }
 
-        /// What two fates in a row come to; nil for nothing.
+        /// The sum of two fates in a row; nil where they cancel each other.
         private static func sum(_ first: Fate?, _ second: Fate) -> Fate? {
             switch (first, second) {
             case (.initial?, .removed), (.added?, .removed): nil
@@ -44,14 +44,15 @@ package struct KeyedDifference: Sendable {
     private let collections: [Collection]
     private var tables: [Int: Table] = [:]
 
-    /// Begins with no difference.
+    /// Makes an empty difference of tables.
     package init(_ collections: [Collection]) {
         self.collections = collections
     }
 
-    /// Adds what a commit has changed.
+    /// Adds the patch of a commit.
     ///
-    /// - Parameter patch: RFC 6902 operations, as commits have them.
+    /// - Parameter patch: UTF-8 JSON, RFC 6902 operations.
+    /// - Throws: ``JSONFault`` when the patch is not JSON.
     package mutating func add(patch: [UInt8]) throws(JSONFault) {
         guard patch.count > 2, case .array(let operations) = try JSONValue(parsing: patch, depthMax: 1000) else {
             return
@@ -67,46 +68,46 @@ package struct KeyedDifference: Sendable {
     }
 
     private mutating func note(_ name: String, _ tokens: [String], _ value: JSONValue?, in index: Int) {
-        let place = collections[index].entities.tokens
-        guard tokens.count > place.count else {
-            // The table or something around it is new as a whole.
+        let tableTokens = collections[index].entities.tokens
+        guard tokens.count > tableTokens.count else {
+            // The patch replaces the whole table, or a value that contains it.
             var table = Table(isNew: true)
-            let rest = JSONPointer(Array(place.dropFirst(tokens.count)))
+            let rest = JSONPointer(Array(tableTokens.dropFirst(tokens.count)))
             if case .object(let members)? = value?[pointer: rest] {
                 for (key, _) in members.members { table.meet(JSONKey(key), .initial) }
             }
             tables[index] = table
             return
         }
-        let isWhole = tokens.count == place.count + 1
+        let isWhole = tokens.count == tableTokens.count + 1
         let fate: Fate = !isWhole ? .changed : name == "add" ? .added : name == "remove" ? .removed : .changed
-        tables[index, default: Table()].meet(JSONKey(tokens[place.count]), fate)
+        tables[index, default: Table()].meet(JSONKey(tokens[tableTokens.count]), fate)
     }
 
-    /// Appends a JSON object: for each table with a difference its place, and lists of IDs.
+    /// Appends a JSON object: for each table with a difference its pointer, with lists of IDs.
     ///
     /// - Parameters:
-    ///   - pointer: only tables that lie in this place, or around it.
-    ///   - scope: the store whose places are written.
+    ///   - pointer: the part of the state that a table must overlap.
+    ///   - scope: the store that the written pointers are relative to.
     package func write(at pointer: JSONPointer, of scope: Scope, to writer: inout JSONWriter) {
         writer.byte(UInt8(ascii: "{"))
         var isFirst = true
         for (index, collection) in collections.enumerated() {
             guard let table = tables[index], collection.entities.overlaps(pointer),
-                let place = scope.inner(collection.entities)
+                let tablePointer = scope.inner(collection.entities)
             else { continue }
-            // Inside a table, only the one entity counts.
+            // A pointer into a table selects one entity.
             let only = pointer.tokens.dropFirst(collection.entities.tokens.count).first.map(JSONKey.init)
             let order = table.order.filter { only == nil || $0 == only }
             let fates = Fate.allCases.map { fate in (fate, order.filter { table.fates[$0] == .some(.some(fate)) }) }
-            // A new table without members is told, too: whoever knew others forgets them.
-            let told = fates.filter { !$0.1.isEmpty || ($0.0 == .initial && table.isNew) }
-            guard !told.isEmpty else { continue }
+            // A new table without entities is listed, too: a client has to drop the entities that it knows.
+            let listed = fates.filter { !$0.1.isEmpty || ($0.0 == .initial && table.isNew) }
+            guard !listed.isEmpty else { continue }
             writer.separator(&isFirst)
-            writer.string(place.description)
+            writer.string(tablePointer.description)
             writer.raw(":{")
             var isFirstFate = true
-            for (fate, keys) in told {
+            for (fate, keys) in listed {
                 writer.separator(&isFirstFate)
                 writer.string(fate.rawValue)
                 writer.byte(UInt8(ascii: ":"))

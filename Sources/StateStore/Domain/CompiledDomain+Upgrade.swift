@@ -1,0 +1,30 @@
+internal import StateJSON
+
+extension CompiledDomain {
+    /// The UTF-8 JSON of a whole state.
+    ///
+    /// The cost is O(n) in the size of the state.
+    ///
+    /// - Throws: `EncodingError` for a number that JSON does not have, such as infinity.
+    package func bytes(of state: State) throws -> [UInt8] { try layout.bytes(state) }
+
+    /// The commit that adds the newly declared parts of the domain to a recorded state; nil when there are none.
+    ///
+    /// The cost is O(n) in the size of the state.
+    ///
+    /// - Throws: ``JSONFault`` or `EncodingError` where the recorded state or the new one cannot be read or encoded.
+    package func upgrade(
+        from recorded: [UInt8], to state: State, version: Version, epoch: Epoch, at time: Timestamp
+    ) throws -> Commit? {
+        let bytes = try layout.bytes(state)
+        guard try JSONValue(parsing: recorded, depthMax: 1000) != JSONValue(parsing: bytes, depthMax: 1000) else {
+            return nil
+        }
+        var patch = JSONPatch()
+        patch.compare(recorded, bytes)
+        return Commit(
+            version: version, time: time, id: Cursor(epoch, version).description, types: [Commit.upgradeType],
+            action: Array(#"{"type":"\#(Commit.upgradeType)"}"#.utf8), patch: patch.text,
+            changedPointers: patch.changedPointers)
+    }
+}

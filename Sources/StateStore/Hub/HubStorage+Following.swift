@@ -1,0 +1,71 @@
+internal import StateJSON
+
+/// Watches that follow commits, and the commits that are new for them.
+extension HubStorage {
+    /// What followers that are parked together have in common, whatever versions they have examined.
+    struct FollowerKey: Hashable {
+        let filter: ChangesFilter
+        let limit: Int
+        let weightMax: Int
+    }
+
+    /// What followers that get the same commits have in common.
+    struct Follower: Hashable {
+        let key: FollowerKey
+        let examinedVersion: Version
+        let isSlow: Bool
+
+        var query: ChangesQuery {
+            ChangesQuery(since: examinedVersion, limit: key.limit, weightMax: key.weightMax, filter: key.filter)
+        }
+    }
+
+    /// The newest change for a watch whose wait ends now.
+    func newest(of id: Watch.ID) -> Delivery.Change {
+        guard let watch = watch(id) else { return .latest(latest.cursor) }
+        switch watch.subject {
+        case .value, .version: return .latest(latest.cursor)
+        case .cascade: return .outcome(watch.outcome)
+        case .changes: return watch.follower.map(newest) ?? .latest(latest.cursor)
+        }
+    }
+
+    /// The commits after the examined version of a follower.
+    func newest(_ follower: Follower) -> Delivery.Change {
+        switch following(follower.query) {
+        case .page(let page): return .changes(page, since: follower.examinedVersion)
+        case .nothing(let latest), .aboveLatest(let latest): return .latest(latest)
+        // The commits have left memory while the watch was debouncing or waiting.
+        case .inJournal, .expired: return .notInMemory(since: follower.examinedVersion)
+        }
+    }
+
+    /// Examines the commits after the common examined version of streams: each sends them, prepares them outside the hub,
+    /// or parks.
+    mutating func examine(_ ids: [Watch.ID], _ follower: Follower, at now: Instant) -> DeliveryBatch {
+        let found = following(follower.query)
+        let change: Delivery.Change =
+            if case .page(let page) = found { .changes(page, since: follower.examinedVersion) } else {
+                .latest(latest.cursor)
+            }
+        var batch = DeliveryBatch(change)
+        let latest = latest.cursor.version
+        for id in ids {
+            batch.add(
+                update(id) { watch in
+                    switch found {
+                    // A stream that is catching up is not slow, so it gets the next page and no reset.
+                    case .page(let page) where page.isMore && follower.isSlow: return watch.prepares(.reset(.slow))
+                    case .page(let page): return watch.found(page.next, hasMore: page.isMore, at: now)
+                    case .nothing:
+                        watch.parks(examined: latest)
+                        return .nothing
+                    case .inJournal: return watch.prepares(follower.isSlow ? .reset(.slow) : watch.chunk)
+                    case .expired: return watch.prepares(.reset(follower.isSlow ? .slow : .expired))
+                    case .aboveLatest: return watch.prepares(.reset(.lost))
+                    }
+                })
+        }
+        return batch
+    }
+}

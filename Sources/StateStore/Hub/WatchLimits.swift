@@ -1,0 +1,20 @@
+/// The limits on watches.
+package struct WatchLimits: Sendable {
+    /// How many watches there may be in all.
+    package var watchesMax: Int
+    /// How many watches one client's address may have.
+    package var watchesPerClientMax: Int
+
+    package init(watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000) {
+        self.watchesMax = watchesMax
+        self.watchesPerClientMax = watchesPerClientMax
+    }
+}
+
+/// The limit for which a watch was not registered.
+package enum WatchRefusal: Sendable {
+    /// There are as many watches as the store allows.
+    case all
+    /// There are as many watches of this client as its share allows.
+    case client
+}

@@ -1,0 +1,44 @@
+internal import StateJSON
+
+/// The adoption of commits that another writer has appended to the journal.
+extension Store {
+    /// Adopts the commits of other writers later, on the store's queue.
+    func adoptForeignCommitsLater() {
+        onQueueLater { _ = self.adoptForeignCommits() }
+    }
+
+    /// Reads the commits of other writers, applies their patches in order, publishes them and notifies the subscribers.
+    ///
+    /// No reducer, middleware or effect runs for these commits: the store that made them has run its own. Each commit
+    /// costs O(n) in the size of the state. A caller must be on the store's queue.
+    ///
+    /// - Returns: whether the journal had new commits.
+    func adoptForeignCommits() -> Bool {
+        guard let journal else { return false }
+        var hasAny = false
+        do {
+            while true {
+                let before = latest
+                let commits = try journal.commits(after: before.version, through: .max, limit: 1000)
+                guard !commits.isEmpty else { return hasAny }
+                hasAny = true
+                try adopt(commits, after: before)
+            }
+        } catch {
+            report(.journalUnreadable(reason: "\(error)"))
+            return hasAny
+        }
+    }
+
+    private func adopt(_ commits: [Commit], after before: Snapshot<State>) throws {
+        var patched = try PatchedState(parsing: before.whole(), version: before.version)
+        var before = before
+        for commit in commits {
+            let commit = try patched.take(commit)
+            let next = adopt(commit, state: try domain.state(from: patched.bytes()))
+            hub.publish(next, [commit])
+            notify(commit, from: before, to: next, Causation(foreign: commit))
+            before = next
+        }
+    }
+}

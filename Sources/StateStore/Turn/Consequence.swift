@@ -1,0 +1,16 @@
+/// A commit with its follow-ups and effects.
+struct Consequence: Sendable {
+    /// An action whose effects start or end.
+    struct Effect: Sendable {
+        let entry: ActionEntry
+        let action: any Action
+    }
+
+    let commit: Commit
+    /// The ``Snapshot`` of the commit, without the type of its state: Swift looks up the metadata of a generic element
+    /// type at each access to a list.
+    let snapshot: any AnySnapshot
+    /// The actions that middleware has dispatched in the transaction.
+    let followUps: [any Action]
+    let effects: [Effect]
+}

@@ -1,0 +1,41 @@
+internal import StateJSON
+
+/// How a turn records its actions.
+extension Core {
+    /// The recorded JSON: the actions that have reached the reducers, with their IDs and metadata.
+    func recordedBytes(of applied: [any Action], _ transaction: Transaction) throws -> [UInt8] {
+        var writer = JSONWriter()
+        let isArray = transaction.form == .batch || applied.count != 1
+        if isArray { writer.byte(UInt8(ascii: "[")) }
+        var isFirst = true
+        for (index, action) in applied.enumerated() {
+            writer.separator(&isFirst)
+            // Where a middleware has changed the number of actions, no item belongs to an action: the record then has no
+            // IDs and no metadata.
+            let item = applied.count == transaction.items.count ? transaction.items[index] : nil
+            try Self.write(action, item, to: &writer)
+        }
+        if isArray { writer.byte(UInt8(ascii: "]")) }
+        return writer.bytes
+    }
+
+    private static func write(_ action: any Action, _ item: Transaction.Item?, to writer: inout JSONWriter) throws {
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        writer.member("id", item?.id, &isFirst)
+        writer.member("type", type(of: action).type, &isFirst)
+        let before = writer.bytes.count
+        writer.key("payload", &isFirst)
+        let start = writer.bytes.count
+        try JSON.write(action, to: &writer)
+        // An empty payload (`{}`) is left out.
+        if writer.bytes.count == start + 2, writer.bytes[start] == UInt8(ascii: "{") {
+            writer.bytes.removeSubrange(before...)
+        }
+        if let meta = item?.meta {
+            writer.key("meta", &isFirst)
+            writer.raw(meta)
+        }
+        writer.byte(UInt8(ascii: "}"))
+    }
+}

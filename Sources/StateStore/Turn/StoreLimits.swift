@@ -1,0 +1,31 @@
+/// The limits of a store.
+public struct StoreLimits: Sendable {
+    /// How many transactions may wait for a turn; the store refuses more at once.
+    public var mailboxMax: Int
+    /// How many idempotency keys the store keeps; above it, the store refuses a transaction with a new key.
+    public var idempotencyKeysMax: Int
+    /// How long the store keeps an idempotency key.
+    public var idempotencyLifetime: Duration
+    /// How many commits the history keeps in memory for `/v1/changes`.
+    public var historyCommitsMax: Int
+    /// About how many bytes of commits the history keeps in memory.
+    public var historyBytesMax: Int
+    /// How many commits deep a cascade may be; the store refuses a deeper follow-up.
+    public var cascadeDepthMax = 100_000
+    /// How many actions a cascade may dispatch in all; the store refuses more.
+    public var cascadeActionsMax = 1_000_000
+    /// How many effects may run at once; the store does not start more, and reports each.
+    public var effectsMax = 10_000
+
+    /// Makes limits; the defaults are those of the shipped configuration.
+    public init(
+        mailboxMax: Int = 65_536, idempotencyKeysMax: Int = 1_000_000, idempotencyLifetime: Duration = .seconds(86_400),
+        historyCommitsMax: Int = 100_000, historyBytesMax: Int = 64 << 20
+    ) {
+        self.mailboxMax = mailboxMax
+        self.idempotencyKeysMax = idempotencyKeysMax
+        self.idempotencyLifetime = idempotencyLifetime
+        self.historyCommitsMax = historyCommitsMax
+        self.historyBytesMax = historyBytesMax
+    }
+}
