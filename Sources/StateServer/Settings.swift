@@ -1,20 +1,20 @@
 internal import Configuration
 
-/// Everything about a server that can be set, with its defaults.
+/// The settings of a server, each with a default.
 ///
-/// A setting's key, unit, default and range stand in ``Setting/all``; `config/storekeeper.json` lists every one.
+/// ``Setting/all`` holds the key, unit, default and range of each setting; `config/storekeeper.json` lists the keys.
 public struct Settings: Sendable, Equatable {
-    /// The values by key; each key of ``Setting/all`` is there.
+    /// The values by key, with every key of ``Setting/all``.
     private var values: [String: Setting.Value]
 
-    /// The defaults.
+    /// Makes settings with the default values.
     public init() {
         values = Dictionary(uniqueKeysWithValues: Setting.all.map { ($0.key, $0.initial) })
     }
 
     /// The value of a setting.
     ///
-    /// - Precondition: there is a setting with this key.
+    /// - Precondition: ``Setting/all`` has a setting with this key.
     public subscript(key: String) -> Setting.Value {
         get {
             guard let value = values[key] else { preconditionFailure("there is no setting \(key)") }
@@ -23,13 +23,13 @@ public struct Settings: Sendable, Equatable {
         set { values[key] = newValue }
     }
 
-    /// The value of a whole-number setting.
+    /// The value of a setting that is a whole number.
     public func integer(_ key: String) -> Int {
         guard case .integer(let value) = self[key] else { preconditionFailure("\(key) is not a number") }
         return value
     }
 
-    /// The value of a text setting.
+    /// The value of a setting that is a string.
     public func text(_ key: String) -> String {
         guard case .text(let value) = self[key] else { preconditionFailure("\(key) is not a text") }
         return value
@@ -38,16 +38,16 @@ public struct Settings: Sendable, Equatable {
     func seconds(_ key: String) -> Duration { .seconds(integer(key)) }
 }
 
-/// One thing that can be set.
+/// The declaration of a setting.
 public struct Setting: Sendable {
-    /// What a setting can be.
+    /// The value of a setting.
     public enum Value: Sendable, Equatable, CustomStringConvertible {
         /// A whole number in the unit that the key ends with.
         case integer(Int)
-        /// A text.
+        /// A string.
         case text(String)
 
-        /// As it stands in the file.
+        /// The value as JSON, as the configuration file has it.
         public var description: String {
             switch self {
             case .integer(let value): String(value)
@@ -58,11 +58,11 @@ public struct Setting: Sendable {
 
     /// The key in the file; in the environment it is upper case behind `STOREKEEPER_`.
     public let key: String
-    /// What it is when nobody sets it.
+    /// The default value.
     public let initial: Value
-    /// What a number may be.
+    /// The range of a number; without meaning for a string.
     public let range: ClosedRange<Int>
-    /// What it does.
+    /// What the setting is for, in a phrase.
     public let summary: String
 
     private init(_ key: String, _ initial: String, _ summary: String) {
@@ -132,6 +132,6 @@ public struct Setting: Sendable {
         Setting("films_retries", 2, 0...10, "how often fetching is tried again without an answer or after a 5xx"),
     ]
 
-    /// The name in the environment.
+    /// The name of the environment variable.
     public var environmentName: String { "STOREKEEPER_" + key.uppercased() }
 }

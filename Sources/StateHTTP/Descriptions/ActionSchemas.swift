@@ -1,12 +1,12 @@
 internal import StateJSON
 internal import StateStore
 
-/// The catalogue of actions and the description of the interface, made from the domain's own types.
+/// The catalogue of actions and the OpenAPI description of a store, derived from the domain's types.
 struct ActionSchemas {
     private let actions: [(type: String, payload: JSONValue)]
     private let views: [String]
 
-    /// Where the store is.
+    /// The path of the store.
     private let root: String
 
     init(_ scope: Scope) {
@@ -17,12 +17,12 @@ struct ActionSchemas {
         root = scope.path
     }
 
-    /// `{"actions":[{"type","payload":<JSON Schema>}]}`, sorted by type.
+    /// `{"actions":[{"type","payload":<JSON Schema>}]}`, UTF-8, sorted by type.
     var catalogue: [UInt8] {
         JSONValue.of(("actions", .array(actions.map { .of(("type", .string($0.type)), ("payload", $0.payload)) }))).text
     }
 
-    /// OpenAPI 3.1.
+    /// The OpenAPI 3.1 document, UTF-8 JSON.
     var openAPI: [UInt8] {
         JSONValue.of(
             ("openapi", .string("3.1.0")),

@@ -4,7 +4,7 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// Every commit, in order.
+/// Requests for commits.
 extension RequestHandler {
     func changes(_ request: ChangesRequest, _ exchange: Exchange) -> Reply {
         let bounds = hub.bounds
@@ -31,11 +31,11 @@ extension RequestHandler {
         switch following {
         case .page(let page): return .now(contract.response(to: request, page))
         case .nothing(let latest): return .now(contract.response(to: request, ChangesPage(emptyAt: latest)))
-        // What was the oldest a moment ago is no longer: the client has named no cursor that could be lost.
+        // The oldest version has moved on since the bounds were read. The client has named no cursor, so try again.
         case .expired where request.since == .oldest: return changes(request, exchange)
         case .expired: return lost(.expired, request, exchange)
         case .aboveLatest: return lost(.lost, request, exchange)
-        // Where much has happened since, the whole list is the shorter answer.
+        // After that many commits, the list of all entities is the shorter answer.
         case .inJournal where request.form.isDifference: return initialDifference(request, exchange)
         case .inJournal(let latest):
             return reading(exchange, request.requestID) { [self] in
@@ -45,7 +45,7 @@ extension RequestHandler {
         }
     }
 
-    /// Every entity is new to a client that has seen nothing, or whose cursor is gone.
+    /// Answers with all entities as `initial`.
     private func initialDifference(_ request: ChangesRequest, _ exchange: Exchange) -> Reply {
         reading(exchange, request.requestID) { [self] in
             try contract.initialDifference(to: request, in: hub.latest)
