@@ -32,7 +32,9 @@ struct WalkThroughTests {
         var steps: [Step] = []
         for span in text.components(separatedBy: "`").enumerated().filter({ !$0.offset.isMultiple(of: 2) }) {
             if span.element.hasSuffix(".swift") { file = span.element }
-            if span.element.hasSuffix("()") { steps.append(Step(file: file, function: String(span.element.dropLast(2)))) }
+            if span.element.hasSuffix("()") {
+                steps.append(Step(file: file, function: String(span.element.dropLast(2))))
+            }
         }
         return steps
     }

@@ -18,7 +18,7 @@ extension Contract {
     func lost(_ code: String, _ bounds: HistoryBounds, _ scope: Scope) -> Problem {
         let reason =
             code == "cursor-lost"
-            ? "the cursor is not of this store's history: it has another epoch or is above the head"
+            ? "the cursor is not of this store's history: it has another epoch or is above the latest version"
             : "the changes after the cursor are no longer kept"
         return Problem(
             .gone, code, "\(reason); read \(scope.path)/state and go on from its State-Cursor",
@@ -32,7 +32,7 @@ extension Contract {
     static func aheadOfLatest(_ latest: Cursor, hint: String = "") -> Problem {
         Problem(
             .conflict, "ahead-of-head",
-            "the store has not come so far: its head is version \(latest.version)\(hint)",
+            "the store has not reached this version: the latest is \(latest.version)\(hint)",
             members: [.string("head", latest.description)])
     }
 

@@ -21,7 +21,7 @@ struct Parameters {
                     "there is no query parameter \(parameter.name.prefix(64)); \(names)")
             }
             guard values.updateValue(parameter.value, forKey: name) == nil else {
-                throw Problem(.badRequest, "bad-parameter", "\(parameter.name) stands twice in the query")
+                throw Problem(.badRequest, "bad-parameter", "\(parameter.name) occurs twice in the query")
             }
         }
     }
