@@ -76,9 +76,9 @@ public struct JournalTool: Sendable {
     /// - Throws: `JournalError`, or an error whose sentence names the line, also where the domain does not know an action or
     ///   rejects it. No journal is made then.
     public func replay(_ domain: some Domain, _ nextLine: () throws -> [UInt8]?) throws -> Span {
-        let model = try CompiledDomain(domain)
+        let compiled = try CompiledDomain(domain)
         return try build(from: nextLine) { header in
-            try Replay(model, from: header.state, version: header.version)
+            try Replay(compiled, from: header.state, version: header.version)
         }
     }
 
@@ -117,12 +117,12 @@ public struct JournalTool: Sendable {
     /// - Throws: `JournalError`, or an error whose sentence names the first version and the pointer that differ, or the
     ///   action that the domain does not know or rejects.
     public func verify<D: Domain>(_ domain: D) throws -> Span {
-        let model = try CompiledDomain(domain)
+        let compiled = try CompiledDomain(domain)
         let reader = try JournalReader(directory: directory)
         let beginning = try reader.beginning()
         var verification: Verification<D.State>
         do {
-            verification = try Verification(model, from: beginning.state, version: beginning.version)
+            verification = try Verification(compiled, from: beginning.state, version: beginning.version)
         } catch let fault as JSONFault {
             throw SettingsFault(
                 description:

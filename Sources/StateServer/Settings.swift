@@ -83,7 +83,7 @@ public struct Setting: Sendable {
     public static let all: [Setting] = [
         Setting("listen", "127.0.0.1:8080", "address and port; port 0 picks a free one"),
         Setting("data", "./data", "directory of the journal; none keeps the state in memory"),
-        Setting("domain", "showcase", "which domain is served"),
+        Setting("domain", "showcase", "the domain to serve"),
         Setting("log_level", "info", "trace, debug, info, notice, warning, error or critical"),
         Setting("body_bytes_max", 8 << 20, 1024...(1 << 30), "longest request body"),
         Setting("depth_max", 64, 4...512, "deepest nesting of a JSON body"),
@@ -92,10 +92,10 @@ public struct Setting: Sendable {
         Setting("expectations_max", 1000, 1...1_000_000, "most tests of expect in one commit"),
         Setting("wait_seconds_default", 25, 1...3600, "how long a wait without a number lasts"),
         Setting("wait_seconds_max", 55, 1...3600, "longest wait; proxies often end idle requests at 60"),
-        Setting("heartbeat_seconds", 15, 1...3600, "longest silence of a stream before it shows that it lives"),
+        Setting("heartbeat_seconds", 15, 1...3600, "longest silence of a stream before its heartbeat"),
         Setting(
             "stream_seconds_max", 900, 1...86_400,
-            "how long a stream lives, less up to a quarter; its client then comes back where it was"),
+            "longest life of a stream, less up to a quarter; its client then goes on from its last event"),
         Setting("changes_limit_default", 100, 1...100_000, "commits in an answer of /v1/changes"),
         Setting("changes_limit_max", 1000, 1...100_000, "most commits in an answer of /v1/changes"),
         Setting(
@@ -103,7 +103,7 @@ public struct Setting: Sendable {
             "most connections; more are answered 503; 0: as many as the limit of open files allows, up to 20000"),
         Setting(
             "loops", 1, 1...64,
-            "threads that serve clients, each with its share of them; more than one is for machines with more cores"),
+            "threads that serve clients, each with its share of them; more than one needs more cores"),
         Setting("waiters_max", 19_000, 1...1_000_000, "most waiting requests; more are answered 503"),
         Setting(
             "waiters_per_client_max", 16_000, 1...1_000_000,
@@ -113,7 +113,7 @@ public struct Setting: Sendable {
             "mailbox_actions_max", 65_536, 1...10_000_000, "most actions waiting for a turn; more are answered 503"),
         Setting(
             "cascade_depth_max", 100_000, 1...10_000_000,
-            "most commits from an action to what it causes through others; what goes deeper is refused"),
+            "most commits in depth that an action causes through follow-ups; deeper ones are refused"),
         Setting(
             "cascade_actions_max", 1_000_000, 1...1_000_000_000,
             "most actions that one action causes in all; more are refused"),
@@ -126,10 +126,10 @@ public struct Setting: Sendable {
         Setting(
             "idempotency_keys_max", 1_000_000, 1...100_000_000,
             "most keys remembered; new ones above it are answered 503"),
-        Setting("grace_seconds", 10, 0...3600, "longest time to finish what is in hand when stopping"),
-        Setting("films_base_url", "none", "where the films domain fetches /films from; none fetches nothing"),
-        Setting("films_timeout_seconds", 5, 1...600, "how long one try to fetch the films may take"),
-        Setting("films_retries", 2, 0...10, "how often fetching is tried again without an answer or after a 5xx"),
+        Setting("grace_seconds", 10, 0...3600, "longest time to finish the actions in hand when stopping"),
+        Setting("films_base_url", "none", "base URL of /films for the films domain; none fetches nothing"),
+        Setting("films_timeout_seconds", 5, 1...600, "how long one fetch of the films may take"),
+        Setting("films_retries", 2, 0...10, "how often a fetch is repeated without an answer or after a 5xx"),
     ]
 
     /// The name of the environment variable.

@@ -47,7 +47,7 @@ public struct StateServer: Service, Sendable {
         self.settings = settings
         self.logger = logger
         self.onReady = onReady
-        let model = try CompiledDomain(domain)
+        let compiled = try CompiledDomain(domain)
         let limits = settings.storeLimits
         let data = settings.text("data")
         let journal =
@@ -55,22 +55,22 @@ public struct StateServer: Service, Sendable {
             ? nil
             : try SQLiteJournal(
                 directory: data, retention: settings.retention, report: { logger.log($0) },
-                initial: { try model.text(of: model.initial) })
-        let (origin, oldest) = try Self.origin(model, journal, logger, .now())
+                initial: { try compiled.text(of: compiled.initial) })
+        let (origin, oldest) = try Self.origin(compiled, journal, logger, .now())
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let schedule = Schedule.live()
         let store = Store(
-            model: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
+            model: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
             report: { logger.log($0) })
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops)
         handler = RequestHandler(
-            contract: Contract(catalogue: model.catalogue, limits: settings.contractLimits), store: store,
+            contract: Contract(catalogue: compiled.catalogue, limits: settings.contractLimits), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, logger: logger)
-        if origin.cursor.version > 0 { Self.resume(store, model, logger) }
+        if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         let (host, port) = try settings.listenAddress()
         server = HTTPServer(
             configuration: ServerConfiguration(
@@ -138,12 +138,12 @@ extension StateServer {
     /// Dispatches `StoreResume`, so that the domain notes that the effects of the process before have ended.
     ///
     /// A restart that changes nothing makes no commit.
-    private static func resume<State>(_ store: Store<State>, _ model: CompiledDomain<State>, _ logger: Logger) {
-        guard model.handles(StoreResume.type) else { return }
+    private static func resume<State>(_ store: Store<State>, _ compiled: CompiledDomain<State>, _ logger: Logger) {
+        guard compiled.handles(StoreResume.type) else { return }
         var rehearsal = Transaction([.init(StoreResume())])
         rehearsal.purpose = .dryRun
         if case .wouldCommit(isChange: false, _) = store.submitNow(rehearsal),
-            !model.startsEffects(StoreResume.type)
+            !compiled.startsEffects(StoreResume.type)
         {
             return
         }
@@ -156,14 +156,14 @@ extension StateServer {
 
     /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
     private static func origin<State>(
-        _ model: CompiledDomain<State>, _ journal: SQLiteJournal?, _ logger: Logger, _ now: Timestamp
+        _ compiled: CompiledDomain<State>, _ journal: SQLiteJournal?, _ logger: Logger, _ now: Timestamp
     ) throws -> (Store<State>.Origin, Version?) {
-        guard let journal else { return (.init(state: model.initial), nil) }
+        guard let journal else { return (.init(state: compiled.initial), nil) }
         let recovery = try journal.recover(at: now)
         for warning in recovery.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
         let state: State
         do {
-            state = try model.state(from: recovery.state)
+            state = try compiled.state(from: recovery.state)
         } catch {
             throw SettingsFault(
                 description:
@@ -172,7 +172,7 @@ extension StateServer {
         }
         var version = recovery.version
         // A build that declares more of the state changes what clients read, so the change is a commit.
-        if let upgrade = try model.upgrade(
+        if let upgrade = try compiled.upgrade(
             from: recovery.state, to: state, version: version + 1, epoch: journal.epoch, at: now)
         {
             try journal.record([upgrade])
