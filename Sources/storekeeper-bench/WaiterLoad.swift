@@ -110,7 +110,9 @@ final class WaiterLoad {
         try control.send(post)
         let arrivals = try fleet.receive(waitKind.awaited, count: count)
         _ = try control.receive()
-        guard arrivals.count == count else { throw Failure("\(server.who): \(arrivals.count) of \(count) were answered") }
+        guard arrivals.count == count else {
+            throw Failure("\(server.who): \(arrivals.count) of \(count) were answered")
+        }
         // The work of the server after its last answer counts, too.
         usleep(100_000)
         var reading = Reading()

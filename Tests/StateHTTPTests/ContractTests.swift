@@ -165,7 +165,9 @@ struct ContractTests {
         #expect(read.wait?.applied == applied)
     }
 
-    @Test("a limit of changes is cut at its maximum", arguments: [(nil, 100), ("1", 1), ("1000", 1000), ("1001", 1000)])
+    @Test(
+        "a limit of changes is cut at its maximum",
+        arguments: [(nil, 100), ("1", 1), ("1000", 1000), ("1001", 1000)])
     func limit(asked: String?, given: Int) throws {
         let answer = try answer(Request(target: "/v1/changes?since=now\(asked.map { "&limit=\($0)" } ?? "")"))
 
