@@ -62,7 +62,7 @@ public struct StateServer: Service, Sendable {
         let schedule = Schedule.live()
         let store = Store(
             model: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
-            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
+            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now, queues: Schedule.hubQueues(),
             report: { logger.log($0) })
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops)

@@ -46,7 +46,7 @@ struct Scenario: Sendable {
 
     static var all: [Scenario] {
         Throughput.scenarios + Wakes.scenarios + [
-            WakeOneOfMany.scenario, MoveObject.scenario,
+            WakeOneOfMany.scenario, WatchedPosts.scenario, MoveObject.scenario,
             GetObject.scenario, Start.scenario, Scaling.scenario, Soak.scenario,
         ]
     }

@@ -47,6 +47,13 @@ final class Connection {
         }
     }
 
+    /// Reads and discards the received bytes; returns their number, or nil when the connection has ended.
+    func skip() -> Int? {
+        var bytes = [UInt8](repeating: 0, count: 1 << 18)
+        let count = recv(descriptor, &bytes, bytes.count, 0)
+        return count > 0 ? count : nil
+    }
+
     /// Sends a request and returns its answer.
     ///
     /// - Throws: `Failure` for an answer other than 200.

@@ -1,4 +1,5 @@
 internal import HTTPMessages
+internal import Logging
 internal import MicroHTTP
 internal import StateHTTP
 internal import StateStore
@@ -38,10 +39,27 @@ extension RequestHandler {
         // After that many commits, the list of all entities is the shorter answer.
         case .inJournal where request.form.isDifference: return initialDifference(request, exchange)
         case .inJournal(let latest):
-            return reading(exchange, request.requestID) { [self] in
-                guard let page = try journal?.page(query, latest: latest) else { return lost(.expired, request) }
-                return contract.response(to: request, page)
-            }
+            return reading(exchange, request.requestID) { [self] in try page(for: request, since: since, latest) }
+        }
+    }
+
+    /// The answer with the commits after a version from the journal, or for a cursor that has expired.
+    private func page(for request: ChangesRequest, since version: Version, _ latest: Cursor) throws -> Response {
+        guard let page = try journal?.page(request.query(since: version), latest: latest) else {
+            return request.form.isDifference
+                ? try contract.initialDifference(to: request, in: hub.latest) : lost(.expired, request)
+        }
+        return contract.response(to: request, page)
+    }
+
+    /// The answer to a request that has waited, with the commits after a version from the journal.
+    func page(for request: ChangesRequest, since version: Version) -> Response {
+        do {
+            return try page(for: request, since: version, latest)
+        } catch {
+            logger.error(
+                "reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(request.requestID)])
+            return respond(.ourFault, request.requestID)
         }
     }
 

@@ -69,7 +69,7 @@ extension RequestHandler {
             case (.reset(let reason), .value(let reading)): contract.chunk(of: request, reset: reason, reading)
             case (_, .value(let reading)): contract.chunk(of: request, reading, isFirst: chunk == .first)
             case (_, .changes(let page, _)): contract.chunk(of: request, page)
-            case (_, .latest), (_, .outcome): []
+            case (_, .latest), (_, .notInMemory), (_, .outcome): []
             }
         Exchange.send(bytes, to: group.map(\.exchange))
     }

@@ -38,18 +38,28 @@ extension RequestHandler: WatchReceiver {
 
     private func answer(_ watched: WatchedRequest, _ news: Delivery.News) {
         if let response = response(to: watched, news) { return watched.exchange.answer(response) }
-        guard case .read(let request) = watched.kind else { return }
-        schedule.read(watched.exchange.id) { [self] in watched.exchange.answer(closing(answerNow(request))) }
+        schedule.read(watched.exchange.id) { [self] in watched.exchange.answer(slowResponse(to: watched, news)) }
     }
 
-    /// The answer to one request; nil where its value is over budget.
+    /// The answer to one request, by the encoding of a large value or a read of the journal, on a read queue.
+    private func slowResponse(to watched: WatchedRequest, _ news: Delivery.News) -> Response {
+        switch (watched.kind, news) {
+        case (.read(let request), _): closing(answerNow(request))
+        case (.changes(let request), .notInMemory(let since)): closing(page(for: request, since: since))
+        case (.changes, _), (.stream, _), (.dispatch, _): respond(.ourFault, "r\(watched.exchange.id)")
+        }
+    }
+
+    /// The answer to one request; nil where its value is over budget, or its commits are in the journal only.
     private func response(to watched: WatchedRequest, _ news: Delivery.News) -> Response? {
         let response: Response? =
             switch (watched.kind, news) {
             case (.read(let request), .value(let reading)): contract.response(to: request, reading)
             case (.read(let request), _): answerQuickly(request)
             case (.changes(let request), .changes(let page, _)): contract.response(to: request, page)
-            case (.changes(let request), _): contract.response(to: request, ChangesPage(emptyAt: latest))
+            case (.changes(let request), .latest(let latest)):
+                contract.response(to: request, ChangesPage(emptyAt: latest))
+            case (.changes, _): nil
             case (.dispatch(let request, let requestID), .outcome(let outcome)):
                 answer(to: request, outcome, requestID)
             case (.dispatch(_, let requestID), _): respond(.ourFault, requestID)
@@ -68,8 +78,7 @@ extension RequestHandler: WatchReceiver {
         }
         guard delivery.action != .end, let watched = delivery.watched.first else { return Response(status: .ok) }
         if let response = response(to: watched, delivery.news) { return response }
-        guard case .read(let request) = watched.kind else { return respond(.ourFault, "r\(exchange.id)") }
-        if case .stopping = expiry { return closing(answerNow(request)) }
+        if case .stopping = expiry { return slowResponse(to: watched, delivery.news) }
         answer(watched, delivery.news)
         return nil
     }

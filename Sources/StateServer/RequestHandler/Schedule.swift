@@ -12,6 +12,27 @@ struct Schedule: Sendable {
     /// A random number in a range.
     var random: @Sendable (ClosedRange<Double>) -> Double
 
+    /// The queues of the store's hub.
+    ///
+    /// The encoding queue encodes at most half of the time and rests for as long as each encoding took, so that writers
+    /// keep a processor for the other half, whatever the number of streams and of changes.
+    static func hubQueues() -> WatchHub.Queues {
+        let fanOut = DispatchQueue(label: "storekeeper.fan-out")
+        let encoding = DispatchQueue(label: "storekeeper.encoding", qos: .utility)
+        return WatchHub.Queues(
+            fanOut: { fanOut.async(execute: $0) },
+            encoding: { encode in
+                encoding.async {
+                    let start = DispatchTime.now()
+                    encode()
+                    let end = DispatchTime.now()
+                    encoding.suspend()
+                    let rest = Int(end.uptimeNanoseconds - start.uptimeNanoseconds)
+                    fanOut.asyncAfter(deadline: end + .nanoseconds(rest)) { encoding.resume() }
+                }
+            })
+    }
+
     /// The monotonic clock, new queues, and the system's random numbers.
     static func live() -> Schedule {
         // Four queues bound the processor time that slow reads take from the rest.

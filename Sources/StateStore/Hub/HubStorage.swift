@@ -19,6 +19,14 @@ struct HubStorage: Sendable {
     /// The version up to which watches have been compared with what is published.
     private var comparedVersion: Version
     private var isFanOutDue = false
+    private var passesCount = 0
+    /// The snapshots since the last pass, where a watch waits for a value: it may stand for one turn only.
+    private var passed: [any AnySnapshot] = []
+    private var untilCount = 0
+    private static let passedMax = 256
+    /// Up to so many filters, or watches of a selection, are looked at inside the turn: that costs less than waking the
+    /// fan-out queue, and mostly shows that it has nothing to do.
+    private static let comparedAtOnceMax = 16
     private let limits: WatchLimits
     /// Whether commits older than those in memory can be read from a journal.
     private let hasJournal: Bool
@@ -47,7 +55,7 @@ struct HubStorage: Sendable {
         self.latest = latest
         self.history = history
         self.limits = limits
-        index = SelectionIndex(viewReads: catalogue.viewReads)
+        index = SelectionIndex(viewReads: catalogue.viewReads, version: latest.cursor.version)
         oldest = journalOldest ?? latest.cursor.version
         comparedVersion = latest.cursor.version
         hasJournal = journalOldest != nil
@@ -69,17 +77,41 @@ struct HubStorage: Sendable {
         if !hasJournal { oldest = history.base }
         // The commits of a turn often change the same: the pointers of neighbours are looked up once.
         var last: [JSONPointer] = []
+        let version = snapshot.cursor.version
         for commit in commits where commit.changedPointers != last {
-            index.invalidate(changing: commit.changedPointers)
+            index.invalidate(changing: commit.changedPointers, at: version) {
+                !Self.areAllSending($0, version, &watches)
+            }
             last = commit.changedPointers
         }
-        if !followers.isEmpty { pending += commits }
-        let version = snapshot.cursor.version
+        if isNews(commits) { pending += commits }
+        if untilCount > 0, !index.dirty.isEmpty, passed.count < Self.passedMax { passed.append(snapshot) }
         guard !pending.isEmpty || versions.isReached(version) || !index.dirty.isEmpty else {
-            if !isFanOutDue { comparedVersion = version }
+            if !isFanOutDue, passesCount == 0 { comparedVersion = version }
             return false
         }
         return claimFanOut()
+    }
+
+    /// Whether a follower may have to be told of these commits.
+    private func isNews(_ commits: [Commit]) -> Bool {
+        guard !followers.isEmpty else { return false }
+        // Commits that wait to be compared must stay without a gap.
+        guard pending.isEmpty, passesCount == 0, followers.count <= Self.comparedAtOnceMax else { return true }
+        return followers.keys.contains { key in commits.contains(where: key.filter.passes) }
+    }
+
+    /// Notes that a few streams are behind, where all of them are just being sent something: they look for themselves.
+    ///
+    /// - Returns: false where there are many watches, or one of them waits.
+    private static func areAllSending(
+        _ ids: Set<Watch.ID>, _ version: Version, _ watches: inout [Watch.ID: Watch]
+    ) -> Bool {
+        guard ids.count <= comparedAtOnceMax else { return false }
+        let slots = ids.compactMap { watches.index(forKey: $0) }
+        guard slots.allSatisfy({ watches.values[$0].state == .sending }) else { return false }
+        for slot in slots { watches.values[slot].isBehind = true }
+        return true
     }
 
     mutating func journalBegins(at version: Version) { oldest = max(oldest, version) }
@@ -107,6 +139,7 @@ struct HubStorage: Sendable {
         guard watches.count < limits.watchesMax else { return .all }
         guard countByClient[watch.client, default: 0] < limits.watchesPerClientMax else { return .client }
         watches[watch.id] = watch
+        if watch.waitsForOneValue { untilCount += 1 }
         countByClient[watch.client, default: 0] += 1
         return nil
     }
@@ -137,7 +170,9 @@ struct HubStorage: Sendable {
     /// - Returns: whether watches have to be compared, and nobody has been asked to do so yet.
     mutating func park(_ id: Watch.ID, lookedAt version: Version?) -> Bool {
         guard let slot = watches.index(forKey: id) else { return false }
-        watches.values[slot].parks(lookedAt: version)
+        // A watch that has not looked yet is not answered with what was before it came.
+        let before = latest.cursor.version > 0 ? latest.cursor.version - 1 : nil
+        watches.values[slot].parks(lookedAt: version ?? before)
         guard case .value(let selection, _) = watches.values[slot].subject else { return false }
         // What has been published since the look may concern it.
         if let version, let since = history.commits(after: version), !index.isChanged(selection, by: since) {
@@ -155,6 +190,7 @@ struct HubStorage: Sendable {
     /// Takes a watch out for good.
     mutating func remove(_ id: Watch.ID) {
         guard let watch = watches.removeValue(forKey: id) else { return }
+        if watch.waitsForOneValue { untilCount -= 1 }
         if let count = countByClient[watch.client], count > 1 {
             countByClient[watch.client] = count - 1
         } else {
@@ -207,6 +243,7 @@ struct HubStorage: Sendable {
         guard !isAnyParked else { return false }
         for id in ids { _ = change(id) { $0.published(version, at: now) } }
         _ = index.endEncoding(selection, nil, at: version)
+        index.endComparing(selection)
         return true
     }
 
@@ -229,8 +266,12 @@ struct HubStorage: Sendable {
 
     /// The commits that a follower has not seen.
     func newest(_ follower: Follower) -> Delivery.News {
-        guard case .page(let page) = following(follower.query) else { return .latest(latest.cursor) }
-        return .changes(page, since: follower.position)
+        switch following(follower.query) {
+        case .page(let page): return .changes(page, since: follower.position)
+        case .nothing(let latest), .aboveLatest(let latest): return .latest(latest)
+        // The commits have left memory while the watch was debouncing, or while its time was running out.
+        case .inJournal, .expired: return .notInMemory(since: follower.position)
+        }
     }
 
     /// Streams at one position look at the commits after it: they are sent, read elsewhere, or waited for.
@@ -265,6 +306,8 @@ struct HubStorage: Sendable {
     struct Pass {
         let snapshot: any AnySnapshot
         let commits: [Commit]
+        /// The snapshots before the newest one, in their order, where a watch waits for a value.
+        let passed: [any AnySnapshot]
         let selections: Set<Selection>
         let followerKeys: [FollowerKey]
         let reached: [Watch.ID]
@@ -273,17 +316,28 @@ struct HubStorage: Sendable {
     /// Begins to compare the watches with what is published.
     mutating func beginPass() -> Pass {
         isFanOutDue = false
+        passesCount += 1
         let pass = Pass(
-            snapshot: latest, commits: pending, selections: index.beginEncoding(),
+            snapshot: latest, commits: pending, passed: Array(passed.dropLast()), selections: index.beginEncoding(),
             followerKeys: pending.isEmpty ? [] : Array(followers.keys),
             reached: versions.takeReached(latest.cursor.version))
         pending = []
+        passed = []
         return pass
     }
 
     /// Notes that a pass has compared everything but the selections that are still being encoded.
     mutating func endPass(_ version: Version) {
         comparedVersion = max(comparedVersion, version)
+        passesCount -= 1
+    }
+
+    mutating func endComparing(_ selection: Selection) { index.endComparing(selection) }
+
+    /// The watches of a selection that wait for one value.
+    func watchesForOneValue(at selection: Selection) -> [Watch.ID] {
+        guard untilCount > 0 else { return [] }
+        return index.watches(at: selection).filter { watches[$0]?.waitsForOneValue == true }
     }
 
     func followers(_ key: FollowerKey) -> [Watch.ID] { followers[key].map(Array.init) ?? [] }

@@ -8,8 +8,12 @@ struct SelectionIndex: Sendable {
         /// The value now, where it has been encoded since it last changed.
         var encoded: Encoded?
         var watches: Set<Watch.ID> = []
+        /// The version of the newest commit that may have changed the value.
+        var changedVersion: Version
         /// The version of the newest value that the watches have been compared with.
         var comparedVersion: Version = 0
+        /// How many values are being encoded or compared.
+        var comparisonsCount = 0
     }
 
     private var entries: [Selection: Entry] = [:]
@@ -17,16 +21,17 @@ struct SelectionIndex: Sendable {
     private let viewReads: [String: [JSONPointer]]
     /// The watched selections that may have changed since they were last encoded.
     private(set) var dirty: Set<Selection> = []
-    /// The watched selections that are being encoded.
-    private var encoding: Set<Selection> = []
+    /// The newest version that the index has been told of.
+    private var latestVersion: Version
     private var idleBytes = 0
     private var idleCount = 0
     /// Encodings that no watch looks at are kept up to here, then dropped together.
     private let idleBytesMax = 32 << 20
     private let idleCountMax = 4096
 
-    init(viewReads: [String: [JSONPointer]]) {
+    init(viewReads: [String: [JSONPointer]], version: Version = 0) {
         self.viewReads = viewReads
+        latestVersion = version
     }
 
     private func pointers(of selection: Selection) -> [JSONPointer] {
@@ -77,10 +82,11 @@ struct SelectionIndex: Sendable {
 
     private mutating func withEntry(_ selection: Selection, _ change: (inout Entry) -> Void) {
         if entries[selection] == nil {
-            entries[selection] = Entry()
+            // A value that was encoded before there was an entry may have changed since.
+            entries[selection] = Entry(changedVersion: latestVersion)
             for pointer in pointers(of: selection) { tree.insert(selection, at: pointer) }
         }
-        change(&entries[selection, default: Entry()])
+        change(&entries[selection, default: Entry(changedVersion: latestVersion)])
     }
 
     private mutating func removeEntry(_ selection: Selection) {
@@ -91,7 +97,15 @@ struct SelectionIndex: Sendable {
     // MARK: Changes
 
     /// Forgets the values that a change of these pointers may have changed.
-    mutating func invalidate(changing pointers: some Sequence<JSONPointer>) {
+    ///
+    /// - Parameters:
+    ///   - version: that the change has made.
+    ///   - mustCompare: asked for each watched selection, with its watches, whether they have to be compared.
+    mutating func invalidate(
+        changing pointers: some Sequence<JSONPointer>, at version: Version,
+        _ mustCompare: (Set<Watch.ID>) -> Bool = { _ in true }
+    ) {
+        latestVersion = version
         guard !entries.isEmpty else { return }
         var found: Set<Selection> = []
         for pointer in pointers { tree.collect(overlapping: pointer, into: &found) }
@@ -101,7 +115,8 @@ struct SelectionIndex: Sendable {
                 removeEntry(selection)
             } else {
                 entries.values[index].encoded = nil
-                dirty.insert(selection)
+                entries.values[index].changedVersion = version
+                if mustCompare(entries.values[index].watches) { dirty.insert(selection) }
             }
         }
     }
@@ -113,24 +128,31 @@ struct SelectionIndex: Sendable {
     mutating func beginEncoding() -> Set<Selection> {
         let taken = dirty
         dirty = []
-        encoding.formUnion(taken)
+        for selection in taken { entries[selection]?.comparisonsCount += 1 }
         return taken
     }
 
-    /// Notes the value of a selection, encoded from the state at a version.
+    /// Notes the value of a selection, encoded from the state at a version; ``endComparing(_:)`` follows.
     ///
     /// - Returns: the watches to compare with it; none where they have been compared with a newer one.
     mutating func endEncoding(_ selection: Selection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
-        encoding.remove(selection)
         guard let index = entries.index(forKey: selection), entries.values[index].comparedVersion <= version else {
             return []
         }
         entries.values[index].comparedVersion = version
-        // A value that may have changed meanwhile is dirty again and is not current.
-        if !dirty.contains(selection) { entries.values[index].encoded = encoded }
+        // A value that may have changed while it was encoded is not current.
+        if entries.values[index].changedVersion <= version { entries.values[index].encoded = encoded }
         return Array(entries.values[index].watches)
     }
 
+    /// Notes that all watches have been compared with a value.
+    mutating func endComparing(_ selection: Selection) {
+        guard let index = entries.index(forKey: selection), entries.values[index].comparisonsCount > 0 else { return }
+        entries.values[index].comparisonsCount -= 1
+    }
+
     /// Whether the newest value of a selection has not been compared with its watches yet.
-    func isPending(_ selection: Selection) -> Bool { dirty.contains(selection) || encoding.contains(selection) }
+    func isPending(_ selection: Selection) -> Bool {
+        dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false
+    }
 }

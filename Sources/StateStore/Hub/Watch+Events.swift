@@ -66,10 +66,11 @@ extension Watch {
         return finishes(.answer)
     }
 
-    /// The time of a wait is up.
+    /// The time of a wait is up, or its client has closed its side.
     ///
-    /// A debounced answer is given with what there is now.
-    mutating func deadline() -> Action {
+    /// A client that has only finished sending cannot be told from one that has left: it is answered all the same. A
+    /// debounced answer is given with what there is now.
+    mutating func ends() -> Action {
         switch state {
         case .done: .nothing
         case .debouncing where !isStream: finishes(.answer)
@@ -110,15 +111,10 @@ extension Watch {
         // In every other state something is on its way to the client already.
         guard isStream, state == .parked else { return .nothing }
         if isOver(at: now) { return finishes(.end) }
-        let moved = position.map { $0 < version } ?? false ? version : nil
-        if let moved { position = moved }
+        let moved = toldVersion.map { $0 < version } ?? false ? version : nil
+        if let moved { (position, toldVersion) = (max(position ?? 0, moved), moved) }
         (state, sentAt) = (.sending, now)
         return .heartbeat(movedTo: moved)
-    }
-
-    /// The client has closed its side.
-    mutating func hungUp() {
-        state = .done
     }
 
     /// The server is stopping: waits are answered as if their time were up, streams end behind what is on its way.
@@ -134,7 +130,7 @@ extension Watch {
     }
 
     private mutating func sends(upTo version: Version, hasMore: Bool, at now: Instant) -> Action {
-        (state, position, sentAt) = (.sending, version, now)
+        (state, position, toldVersion, sentAt) = (.sending, version, version, now)
         (isBehind, self.hasMore) = (hasMore, hasMore)
         if !hasMore { isLive = true }
         defer { chunk = .next }
@@ -150,6 +146,11 @@ extension Watch {
 }
 
 extension Watch {
+    /// Whether the watch waits for one value, which may stand for one turn only.
+    var waitsForOneValue: Bool {
+        if case .value(_, .equalTo) = subject { true } else { false }
+    }
+
     /// A stream has been sent a value: it waits for another one.
     mutating func waitsForOther(than encoded: Encoded?) {
         guard case .value(let selection, _) = subject else { return }

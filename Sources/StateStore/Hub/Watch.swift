@@ -83,6 +83,8 @@ package struct Watch: Sendable {
     package internal(set) var state = State.preparing
     /// The newest version that the watch has looked at, or nil where it has not looked yet.
     package internal(set) var position: Version?
+    /// The version up to which the client of a stream knows that it has been told everything.
+    var toldVersion: Version?
     /// What the next chunk of a stream is.
     package internal(set) var chunk = Chunk.first
     /// Whether something has come since the last look.
@@ -133,6 +135,8 @@ package struct Watch: Sendable {
         self.debounce = debounce
         self.endsAt = endsAt
         isStream = true
+        // The opening of a stream of commits names the cursor that it begins at.
+        toldVersion = position
         isBehind = true
         state = .sending
         if let reset { chunk = .reset(reset) }
@@ -188,6 +192,8 @@ package struct Delivery: Sendable {
         case value(Reading)
         /// The commits after a version.
         case changes(ChangesPage, since: Version)
+        /// There are commits after a version, but not all of them are in memory.
+        case notInMemory(since: Version)
         /// What became of the action of a POST; nil before its turn.
         case outcome(Outcome?)
     }

@@ -12,7 +12,10 @@ extension WatchHub {
         compare(pass.reached, with: .latest(pass.snapshot.cursor)) { watch, now in
             watch.published(pass.snapshot.cursor.version, at: now)
         }
-        for selection in pass.selections { compare(selection, of: pass.snapshot) }
+        for selection in pass.selections {
+            compareWithPassed(selection, pass.passed)
+            compare(selection, of: pass.snapshot)
+        }
         storage.withLock { $0.endPass(pass.snapshot.cursor.version) }
     }
 
@@ -41,6 +44,21 @@ extension WatchHub {
         }
     }
 
+    /// Compares the watches that wait for one value with what stood for a turn since the last pass.
+    ///
+    /// A value that takes long to encode is compared as it stands only.
+    private func compareWithPassed(_ selection: Selection, _ passed: [any AnySnapshot]) {
+        guard !passed.isEmpty else { return }
+        for snapshot in passed {
+            let ids = storage.withLock { $0.watchesForOneValue(at: selection) }
+            // A view that cannot be encoded has no value for its watches.
+            guard !ids.isEmpty, let selected = try? snapshot.selected(selection, countMax: Self.quickCountMax),
+                let encoded = selected.text.map(Encoded.init)
+            else { continue }
+            compare(ids, Reading(cursor: snapshot.cursor, encoded: encoded))
+        }
+    }
+
     private func compare(_ selection: Selection, of snapshot: any AnySnapshot) {
         // Streams whose last chunk is still on its way look for themselves when it is written: nothing is encoded for them.
         guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now()) }) else { return }
@@ -63,8 +81,12 @@ extension WatchHub {
     }
 
     private func compare(_ selection: Selection, with reading: Reading) {
+        compare(storage.withLock { $0.endEncoding(selection, reading.encoded, at: reading.cursor.version) }, reading)
+        storage.withLock { $0.endComparing(selection) }
+    }
+
+    private func compare(_ ids: [Watch.ID], _ reading: Reading) {
         let version = reading.cursor.version
-        let ids = storage.withLock { $0.endEncoding(selection, reading.encoded, at: version) }
         lazy var tree = reading.encoded?.value
         compare(ids, with: .value(reading)) { watch, now in
             guard case .value(_, let condition) = watch.subject,

@@ -83,24 +83,14 @@ extension WatchHub {
     /// The newest version that a watch has looked at.
     package func position(of id: Watch.ID) -> Version? { storage.withLock { $0.position(of: id) } }
 
-    /// The time of a watch is up, or the server ends it.
+    /// The time of a watch is up, its client has closed its side, or the server ends it.
     ///
     /// - Returns: what to answer, or nil where the watch is being answered at this moment or is not here.
     package func end(_ id: Watch.ID) -> Delivery? {
         storage.withLock { storage in
             let news = storage.newest(of: id)
-            guard let change = storage.change(id, { $0.deadline() }), change.action != .nothing else { return nil }
+            guard let change = storage.change(id, { $0.ends() }), change.action != .nothing else { return nil }
             return Delivery(news: news, action: change.action, requests: [change.request])
-        }
-    }
-
-    /// The client of a watch has gone.
-    package func hungUp(_ id: Watch.ID) {
-        storage.withLock { storage in
-            _ = storage.change(id) {
-                $0.hungUp()
-                return .nothing
-            }
         }
     }
 

@@ -21,7 +21,9 @@ class SecureStub(Stub):
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={HOST}"]
             + ["-addext", f"subjectAltName=IP:{HOST}", "-keyout", key, "-out", certificate],
-            check=True, capture_output=True)
+            check=True,
+            capture_output=True,
+        )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         self.address = self.address.replace("http:", "https:")

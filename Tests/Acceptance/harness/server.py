@@ -95,9 +95,16 @@ class Server:
         return time.clock_gettime(~self.pid << 3 | 2)
 
     def memory_bytes(self):
-        """The resident memory of the process (VmRSS)."""
+        """The resident memory of the process."""
+        return self._memory("VmRSS")
+
+    def memory_peak_bytes(self):
+        """The most resident memory that the process has had."""
+        return self._memory("VmHWM")
+
+    def _memory(self, name):
         with open(f"/proc/{self.pid}/status") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name + ":"))
 
     def descriptors(self):
         """How many file descriptors the process has open."""

@@ -35,6 +35,7 @@ class EventReader:
     def __init__(self):
         self.rest = b""
         self.retries, self.comments = [], 0
+        self.last_id = None  # what an EventSource sends as Last-Event-ID
 
     def take(self, data):
         """The events that are complete with these bytes."""
@@ -52,7 +53,9 @@ class EventReader:
             found[name] = value.removeprefix(" ")
         if "retry" in found:
             self.retries.append(int(found.pop("retry")))
-        if not found:
+        # The end of a block sets the ID, before a block without data is dropped.
+        self.last_id = found.get("id", self.last_id)
+        if not set(found) - {"id"}:
             return None
         expect({"event", "data"} <= set(found) <= {"event", "data", "id"}, "an event of another form:", block[:300])
         return Event(found["event"], found.get("id"), found["data"])

@@ -5,6 +5,8 @@ import os
 import select
 import time
 
+import pytest
+
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal
 from harness.figures import spread
@@ -61,6 +63,20 @@ def test_a_silent_stream_has_heartbeats_at_its_own_pace_and_a_filtered_one_has_p
         for stream in (*filtered, values):
             expect_equal(stream.watch(0.05), [], "events of a stream where nothing happens")
             expect(stream.reader.comments > 0, "no heartbeat in 1.3 s")
+
+
+@pytest.mark.parametrize("form", [EVENTS, LINES])
+def test_a_filtered_stream_that_resumes_behind_commits_which_do_not_concern_it_has_progress(workspace, form):
+    """Nothing is committed afterwards: the stream tells that the server has examined what was there."""
+    server = workspace.server(data="none", heartbeat_seconds=1)
+    with server.client() as client:
+        began = client.commit(action("tasks/add", {"id": 1, "title": "one"}))["cursor"]
+        for _ in range(3):
+            here = client.commit(add(1))["cursor"]
+        with open_stream(server, f"/v1/changes?since={began}&types=tasks/add", form=form) as stream:
+            event = stream.next(3)
+            expect_equal((event.name, event.id), ("progress", here), "the first event")
+            expect_equal(stream.watch(1.5), [], "events after that")
 
 
 def heartbeats(streams, seconds):

@@ -49,7 +49,7 @@ def mingle(workspace, server, seconds):
     )
     for one in wanderers:
         kind = FILTERS[one.filter]
-        expect_equal(one.record.resets, [], f"resets of a stream{one.filter}{one.settle}")
+        expect_equal(one.record.resets, [], f"resets of a stream{one.filter}{one.debounce}")
         wanted = [seen for seen in history.seen if kind in (None, seen[1]["type"])]
         if one.filter == "&types=counter/add":
             expect(any(what["payload"]["amount"] == 0 for _, what in wanted), "no commit without a change")
@@ -67,7 +67,7 @@ def wander(wanderers, is_over, is_done, seconds):
     """Reads what the streams send, until it is over."""
     end = time.monotonic() + seconds
     while not is_over():
-        late = [f"{one.record.version}{one.filter}{one.settle}" for one in wanderers if not is_done(one)]
+        late = [f"{one.record.version}{one.filter}{one.debounce}" for one in wanderers if not is_done(one)]
         now = time.monotonic()
         expect(
             now < end,
@@ -113,7 +113,7 @@ class Wanderer:
         self.port, self.chance = port, chance
         self.form = chance.choice((EVENTS, LINES))
         self.filter = chance.choice(["", *FILTERS])
-        self.settle = chance.choice(("", "", "&settle=50", "&settle=400"))
+        self.debounce = chance.choice(("", "", "&debounce=50", "&debounce=400"))
         self.record = StreamRecord(copy.deepcopy(state), cursor, is_filtered=bool(self.filter))
         self.stream, self.resumes, self.opened = None, 0.0, 0
 
@@ -121,7 +121,7 @@ class Wanderer:
         since, last = (self.record.cursor, None) if self.form == LINES else ("now", self.record.cursor)
         self.stream = StreamClient(
             self.port,
-            f"/v1/changes?since={since}{self.filter}{self.settle}",
+            f"/v1/changes?since={since}{self.filter}{self.debounce}",
             last,
             self.form,
             receive_bytes=self.chance.choice((None, 8192)),

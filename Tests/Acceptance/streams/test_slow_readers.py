@@ -108,7 +108,7 @@ def test_a_stream_whose_client_reads_all_the_time_is_never_reset_when_a_burst_me
             start = client.get("/v1/state")
             crowd.join(count - 40)
             # These streams debounce for a while after each heartbeat.
-            debounced = crowd.join(40, "/v1/changes?since=now&settle=900")
+            debounced = crowd.join(40, "/v1/changes?since=now&debounce=900")
             epoch = start.cursor.rpartition(".")[0]
             last = 1 + rounds * size
             client.commit(add(1))
@@ -143,7 +143,7 @@ def debounce_for_long(workspace):
     server = workspace.server(data="none")
     with server.client() as client:
         start = client.get("/v1/state")
-        streams = [open_stream(server, "/v1/changes?since=now&settle=5500") for _ in range(3)]
+        streams = [open_stream(server, "/v1/changes?since=now&debounce=5500") for _ in range(3)]
         resets = []
         readers = [
             threading.Thread(target=lambda stream=stream: resets.append(resets_until(stream, start, 2000)), daemon=True)

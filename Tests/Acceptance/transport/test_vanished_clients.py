@@ -58,8 +58,8 @@ def vanish(server, count):
                 ("/v1/changes?since=now", {"Accept": EVENTS}),
                 ("/v1/state/counter", {"Accept": EVENTS}),
                 ("/v1/state/counter?wait=50&until=-1", {}),
-                ("/v1/changes?since=now&settle=1000", {"Accept": EVENTS}),
-                (f"/v1/changes?since={here}&wait=50&settle=1000", {}),
+                ("/v1/changes?since=now&debounce=1000", {"Accept": EVENTS}),
+                (f"/v1/changes?since={here}&wait=50&debounce=1000", {}),
                 ("/v1/changes?since=now", {"Accept": LINES}),
             ]
             crowd = [begin(server, kinds[index % 8][0], **kinds[index % 8][1]) for index in range(count)]
@@ -108,7 +108,7 @@ def leave_between(server, client):
     """Has streams send a commit, and closes them while they debounce."""
     streams = [
         open_stream(server, target)
-        for target in ["/v1/changes?since=now&settle=1000", "/v1/state/counter?settle=1000"] * 10
+        for target in ["/v1/changes?since=now&debounce=1000", "/v1/state/counter?debounce=1000"] * 10
     ]
     receipt = client.commit(add(1))
     for stream in streams:

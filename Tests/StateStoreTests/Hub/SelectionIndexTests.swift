@@ -19,7 +19,7 @@ struct SelectionIndexTests {
         index.insert(1, at: Self.counter)
         index.insert(2, at: .pointer("/tasks"))
 
-        index.invalidate(changing: [pointer])
+        index.invalidate(changing: [pointer], at: 1)
 
         #expect(index.dirty.contains(Self.counter))
         #expect(index.dirty.contains(.pointer("/tasks")) == pointer.tokens.isEmpty)
@@ -31,9 +31,9 @@ struct SelectionIndexTests {
         index.insert(1, at: .view("open"))
         index.insert(2, at: .view("all"))
 
-        index.invalidate(changing: ["/tasks/ids/0"])
+        index.invalidate(changing: ["/tasks/ids/0"], at: 1)
         #expect(index.beginEncoding() == [.view("open"), .view("all")])
-        index.invalidate(changing: ["/counter"])
+        index.invalidate(changing: ["/counter"], at: 1)
         #expect(index.beginEncoding() == [.view("all")])
     }
 
@@ -41,7 +41,7 @@ struct SelectionIndexTests {
     func order() {
         var index = index()
         index.insert(1, at: Self.counter)
-        index.invalidate(changing: ["/counter"])
+        index.invalidate(changing: ["/counter"], at: 1)
         _ = index.beginEncoding()
 
         #expect(index.endEncoding(Self.counter, Self.new, at: 7) == [1])
@@ -53,11 +53,14 @@ struct SelectionIndexTests {
     func changedMeanwhile() {
         var index = index()
         index.insert(1, at: Self.counter)
-        index.invalidate(changing: ["/counter"])
+        index.invalidate(changing: ["/counter"], at: 1)
         _ = index.beginEncoding()
-        index.invalidate(changing: ["/counter"])
+        index.invalidate(changing: ["/counter"], at: 2)
+        // A pass takes the second change before the first encoding has ended.
+        _ = index.beginEncoding()
 
         let compared = index.endEncoding(Self.counter, Self.old, at: 1)
+        index.endComparing(Self.counter)
 
         #expect(compared == [1])
         #expect(index.encoded(Self.counter) == nil)
@@ -70,7 +73,7 @@ struct SelectionIndexTests {
         index.note(Self.old, for: Self.counter)
 
         #expect(index.encoded(Self.counter)?.tag == Self.old.tag)
-        index.invalidate(changing: ["/counter/value"])
+        index.invalidate(changing: ["/counter/value"], at: 1)
         #expect(index.encoded(Self.counter) == nil)
         #expect(index.dirty.isEmpty)
     }
@@ -96,12 +99,12 @@ struct SelectionIndexTests {
         index.insert(2, at: Self.counter)
 
         index.remove(1, at: Self.counter)
-        index.invalidate(changing: ["/counter"])
+        index.invalidate(changing: ["/counter"], at: 1)
         #expect(index.dirty == [Self.counter])
         index.remove(2, at: Self.counter)
 
         #expect(index.dirty.isEmpty)
-        index.invalidate(changing: [.root])
+        index.invalidate(changing: [.root], at: 1)
         #expect(index.dirty.isEmpty)
     }
 

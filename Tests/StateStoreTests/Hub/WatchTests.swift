@@ -6,8 +6,7 @@ import Testing
 
 /// What can happen to a watch.
 private enum Event: CaseIterable {
-    case published, published2, prepared, decided, rejected, completed, deadline, timer, writable, silent, hungUp,
-        draining
+    case published, published2, prepared, decided, rejected, completed, ends, timer, writable, silent, draining
 
     /// Lets the event happen.
     func happen(to watch: inout Watch, at now: Instant) -> Watch.Action {
@@ -19,13 +18,10 @@ private enum Event: CaseIterable {
             return watch.decided(.committed(Receipt(version: 6, id: "a", isChange: true, isReplay: false)))
         case .rejected: return watch.decided(.nothingCommitted)
         case .completed: return watch.completed()
-        case .deadline: return watch.deadline()
+        case .ends: return watch.ends()
         case .timer: return watch.timer(at: now)
         case .writable: return watch.writable(at: now)
         case .silent: return watch.silent(lookedAt: 6, at: now)
-        case .hungUp:
-            watch.hungUp()
-            return .nothing
         case .draining: return watch.draining()
         }
     }
@@ -59,50 +55,46 @@ struct WatchTests {
         (.preparing, .published, .preparing, .nothing), (.preparing, .published2, .preparing, .nothing),
         (.preparing, .prepared, .done, .answer), (.preparing, .decided, .preparing, .nothing),
         (.preparing, .rejected, .done, .answer), (.preparing, .completed, .done, .answer),
-        (.preparing, .deadline, .done, .answerTimedOut), (.preparing, .timer, .preparing, .nothing),
+        (.preparing, .ends, .done, .answerTimedOut), (.preparing, .timer, .preparing, .nothing),
         (.preparing, .writable, .preparing, .nothing), (.preparing, .silent, .preparing, .nothing),
-        (.preparing, .hungUp, .done, .nothing), (.preparing, .draining, .done, .answerTimedOut),
+        (.preparing, .draining, .done, .answerTimedOut),
 
         (.parked, .published, .done, .answer), (.parked, .published2, .done, .answer),
         (.parked, .prepared, .parked, .nothing), (.parked, .decided, .parked, .nothing),
         (.parked, .rejected, .done, .answer), (.parked, .completed, .done, .answer),
-        (.parked, .deadline, .done, .answerTimedOut), (.parked, .timer, .parked, .nothing),
+        (.parked, .ends, .done, .answerTimedOut), (.parked, .timer, .parked, .nothing),
         (.parked, .writable, .parked, .nothing), (.parked, .silent, .parked, .nothing),
-        (.parked, .hungUp, .done, .nothing), (.parked, .draining, .done, .answerTimedOut),
+        (.parked, .draining, .done, .answerTimedOut),
 
         (.debouncing, .published, .debouncing, .nothing), (.debouncing, .published2, .debouncing, .nothing),
         (.debouncing, .prepared, .debouncing, .nothing), (.debouncing, .decided, .debouncing, .nothing),
         (.debouncing, .rejected, .done, .answer), (.debouncing, .completed, .done, .answer),
-        (.debouncing, .deadline, .done, .answer), (.debouncing, .timer, .done, .answer),
+        (.debouncing, .ends, .done, .answer), (.debouncing, .timer, .done, .answer),
         (.debouncing, .writable, .debouncing, .nothing), (.debouncing, .silent, .debouncing, .nothing),
-        (.debouncing, .hungUp, .done, .nothing), (.debouncing, .draining, .done, .answer),
+        (.debouncing, .draining, .done, .answer),
     ]
 
     /// The same of a stream that has been sent something before.
     private static let stream: [(Watch.State, Event, Watch.State, Watch.Action)] = [
         (.preparing, .published, .preparing, .nothing), (.preparing, .published2, .preparing, .nothing),
-        (.preparing, .prepared, .sending, .send(.next)), (.preparing, .deadline, .done, .end),
+        (.preparing, .prepared, .sending, .send(.next)), (.preparing, .ends, .done, .end),
         (.preparing, .timer, .preparing, .nothing), (.preparing, .writable, .preparing, .nothing),
-        (.preparing, .silent, .preparing, .nothing), (.preparing, .hungUp, .done, .nothing),
-        (.preparing, .draining, .done, .end),
+        (.preparing, .silent, .preparing, .nothing), (.preparing, .draining, .done, .end),
 
         (.parked, .published, .sending, .send(.next)), (.parked, .published2, .sending, .send(.next)),
-        (.parked, .prepared, .parked, .nothing), (.parked, .deadline, .done, .end),
+        (.parked, .prepared, .parked, .nothing), (.parked, .ends, .done, .end),
         (.parked, .timer, .parked, .nothing), (.parked, .writable, .parked, .nothing),
-        (.parked, .silent, .sending, .heartbeat(movedTo: 6)), (.parked, .hungUp, .done, .nothing),
-        (.parked, .draining, .done, .end),
+        (.parked, .silent, .sending, .heartbeat(movedTo: 6)), (.parked, .draining, .done, .end),
 
         (.debouncing, .published, .debouncing, .nothing), (.debouncing, .published2, .debouncing, .nothing),
-        (.debouncing, .prepared, .debouncing, .nothing), (.debouncing, .deadline, .done, .end),
+        (.debouncing, .prepared, .debouncing, .nothing), (.debouncing, .ends, .done, .end),
         (.debouncing, .timer, .sending, .look), (.debouncing, .writable, .debouncing, .nothing),
-        (.debouncing, .silent, .debouncing, .nothing), (.debouncing, .hungUp, .done, .nothing),
-        (.debouncing, .draining, .done, .end),
+        (.debouncing, .silent, .debouncing, .nothing), (.debouncing, .draining, .done, .end),
 
         (.sending, .published, .sending, .nothing), (.sending, .published2, .sending, .nothing),
-        (.sending, .prepared, .sending, .nothing), (.sending, .deadline, .done, .end),
+        (.sending, .prepared, .sending, .nothing), (.sending, .ends, .done, .end),
         (.sending, .timer, .sending, .nothing), (.sending, .writable, .parked, .nothing),
-        (.sending, .silent, .sending, .nothing), (.sending, .hungUp, .done, .nothing),
-        (.sending, .draining, .sending, .nothing),
+        (.sending, .silent, .sending, .nothing), (.sending, .draining, .sending, .nothing),
     ]
 
     @Test(
@@ -244,6 +236,16 @@ struct WatchTests {
         #expect(watch.position == 9)
     }
 
+    @Test("a stream that has looked at commits which its filter leaves out tells their version with its next heartbeat")
+    func lookedAtAndTold() {
+        var watch = Watch.sample(isStream: true, state: .sending)
+        watch.parks(lookedAt: 9)
+
+        #expect(watch.silent(lookedAt: 9, at: Self.now) == .heartbeat(movedTo: 9))
+        _ = watch.writable(at: Self.now)
+        #expect(watch.silent(lookedAt: 9, at: Self.now) == .heartbeat(movedTo: nil))
+    }
+
     @Test(
         "whatever happens in whatever order, an exchange is answered at most once and a stream has one chunk on its way",
         arguments: 0..<200)
@@ -272,11 +274,8 @@ struct WatchTests {
                 isTimerSet = false
                 action = watch.timer(at: now)
             case 90..<96: action = watch.silent(lookedAt: newest, at: now)
-            case 96: action = watch.deadline()
+            case 96: action = watch.ends()
             case 97: action = watch.draining()
-            case 98:
-                watch.hungUp()
-                action = .nothing
             default: action = .nothing
             }
             if action == .look {
