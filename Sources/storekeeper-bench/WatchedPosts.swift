@@ -67,10 +67,11 @@ enum WatchedPosts {
 }
 
 /// Reads a stream on a thread of its own and discards the bytes.
+///
+/// `@unchecked Sendable`: the lock guards the count, and only the reading thread uses the connection after the start.
 private final class StreamReader: @unchecked Sendable {
     private let connection: Connection
     private let lock = NSLock()
-    // Guarded by the lock.
     private var count = 0
 
     init(_ connection: Connection) { self.connection = connection }
