@@ -1,18 +1,18 @@
-/// Where an HTTP/1.1 answer with a `Content-Length` begins and ends among the bytes that have come.
+/// The frame of an HTTP/1.1 answer with a `Content-Length`: its head, and the length of its body.
 package struct AnswerFrame: Equatable, Sendable {
     /// The status, such as 200.
     package var status: Int
-    /// Bytes of the head, the empty line included.
+    /// The bytes of the head, with the empty line.
     package var headCount: Int
-    /// Bytes of the body, as the head promises it; nil where it promises none, as for a stream.
+    /// The bytes of the body by `Content-Length`; nil without one, as for a stream.
     package var bodyCount: Int?
-    /// The fields, with names in lower case.
+    /// The header fields, by their names in lower case.
     package var fields: [String: String]
 
-    /// Bytes of the whole answer; nil for a stream, which ends with its connection.
+    /// The bytes of the whole answer; nil for a stream, which ends with its connection.
     package var count: Int? { bodyCount.map { headCount + $0 } }
 
-    /// Reads the head; nil while it is not complete, or when it is none.
+    /// Reads the head; nil for an incomplete head, and for bytes that are no head.
     package init?(_ bytes: some RandomAccessCollection<UInt8>) {
         guard let headCount = Self.headCount(of: bytes) else { return nil }
         let lines = String(decoding: bytes.prefix(headCount - 4), as: UTF8.self).split(
@@ -30,7 +30,7 @@ package struct AnswerFrame: Equatable, Sendable {
         bodyCount = status == 304 || status == 204 ? 0 : fields["content-length"].flatMap { Int($0) }
     }
 
-    /// Bytes up to the end of the first empty line; nil while there is none.
+    /// The bytes up to the end of the first empty line; nil without one.
     package static func headCount(of bytes: some RandomAccessCollection<UInt8>) -> Int? {
         var lineIsEmpty = false
         var count = 0

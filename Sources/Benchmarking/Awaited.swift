@@ -1,13 +1,13 @@
-/// What a client waits for on a connection.
+/// The unit of bytes that a client waits for on a connection.
 package enum Awaited: Sendable {
     /// A whole answer.
     case answer
     /// The head of an answer whose body is a stream.
     case head
-    /// An event with data in a stream; comments, and events without data, are passed over.
+    /// An event with data in a stream; the client ignores comments and events without data.
     case event
 
-    /// How many bytes there are up to its end; nil while it has not come whole.
+    /// The bytes up to the end of the unit; nil while it is incomplete.
     package func end(in bytes: some RandomAccessCollection<UInt8>) -> Int? {
         switch self {
         case .answer: AnswerFrame(bytes).flatMap { $0.count }.flatMap { $0 <= bytes.count ? $0 : nil }
@@ -16,7 +16,7 @@ package enum Awaited: Sendable {
         }
     }
 
-    /// Chunks of a chunked body may begin anywhere, but servers send an event as one.
+    /// A chunk of a chunked body can begin anywhere, but the servers send each event as one chunk.
     private static func eventEnd(in bytes: some RandomAccessCollection<UInt8>) -> Int? {
         var hasData = false
         var line: [UInt8] = []
@@ -28,7 +28,7 @@ package enum Awaited: Sendable {
                 continue
             }
             if line.elementsEqual("data:".utf8) { hasData = true }
-            // A line that is really empty: what separates chunks ends with CR LF.
+            // An empty line ends with LF only; the lines that separate chunks end with CR LF.
             if line.isEmpty, hasData { return count }
             line = []
         }

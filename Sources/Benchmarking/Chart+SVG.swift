@@ -1,5 +1,5 @@
 extension Chart {
-    /// The chart as a drawing that is legible on light and on dark paper.
+    /// The chart as SVG, legible on a light and on a dark background.
     package var svg: String {
         let width = 720.0
         let height = 400.0
@@ -21,7 +21,7 @@ extension Chart {
     }
 
     private static let coloursCount = 4
-    /// Greys for the paper's lines, and colours of a middle brightness that both papers bear.
+    /// Colours of a medium brightness, for both backgrounds.
     private static let style = """
         <style>
         text { font: 13px system-ui, sans-serif; fill: #808080 } .title { font-size: 15px; font-weight: 600 }
@@ -56,13 +56,13 @@ extension Chart {
             + places.map { "<circle class=\"c\(colour)\" cx=\"\($0.x)\" cy=\"\($0.y)\" r=\"3.5\"/>" }
     }
 
-    /// From the right: a dot and a name for each curve.
+    /// The legend, from the right end: a dot and a name for each curve.
     private func legend(endingAt end: Double) -> [String] {
         var x = end
         var lines: [String] = []
         for (index, curve) in curves.enumerated().reversed() {
             lines.append(text(x, 60, curve.name, "end"))
-            // About the width of the name in this font.
+            // The width of the name in this font, approximately.
             x -= Double(curve.name.count) * 7.5 + 12
             lines.append("<circle class=\"c\(index % Self.coloursCount)\" cx=\"\(x.fixed(1))\" cy=\"56\" r=\"4\"/>")
             x -= 16
@@ -95,7 +95,7 @@ extension Chart {
 }
 
 extension Double {
-    /// A power of ten as an axis has it: `0.01`, `1`, `1,000`.
+    /// A power of ten as the label of a tick: `0.01`, `1`, `1,000`.
     fileprivate var readableTick: String {
         self >= 1
             ? self.rounded() >= 100 ? readable : fixed(0) : self >= 0.1 ? fixed(1) : self >= 0.01 ? fixed(2) : fixed(3)

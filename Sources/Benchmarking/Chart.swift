@@ -1,13 +1,13 @@
-/// How figures grow with a size: curves over one axis of sizes, both axes logarithmic.
+/// A chart of figures by size: curves over one axis of sizes, with two logarithmic axes.
 package struct Chart: Codable, Equatable, Sendable {
-    /// A figure at each size.
+    /// A curve: a figure for each size.
     package struct Curve: Codable, Equatable, Sendable {
-        /// What the figure is, such as `a commit`.
+        /// The name of the figure, such as `a commit`.
         package var name: String
-        /// Sizes and figures, both above 0, by size.
+        /// The points in the order of their sizes; sizes and figures are above 0.
         package var points: [Point]
 
-        /// A curve through these points.
+        /// Makes a curve through points.
         package init(_ name: String, points: [Point] = []) {
             self.name = name
             self.points = points
@@ -16,30 +16,30 @@ package struct Chart: Codable, Equatable, Sendable {
 
     /// A figure at a size.
     package struct Point: Codable, Equatable, Sendable {
-        /// How much there was.
+        /// The size, such as a number of objects.
         package var size: Double
-        /// What it cost.
+        /// The figure at this size.
         package var figure: Double
 
-        /// The point of a size.
+        /// Makes a point.
         package init(_ size: Double, _ figure: Double) {
             self.size = size
             self.figure = figure
         }
     }
 
-    /// The name of the drawing's file, without its ending.
+    /// The name of the SVG file, without its extension.
     package var name: String
-    /// What is drawn, in a line.
+    /// The title, in one line.
     package var title: String
-    /// What the sizes count, such as `objects`.
+    /// The unit of the sizes, such as `objects`.
     package var sizes: String
     /// The unit of the figures, such as `CPU microseconds`.
     package var figures: String
     /// The curves.
     package var curves: [Curve]
 
-    /// A chart of these curves.
+    /// Makes a chart.
     package init(name: String, title: String, sizes: String, figures: String, curves: [Curve] = []) {
         self.name = name
         self.title = title

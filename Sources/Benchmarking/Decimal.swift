@@ -1,7 +1,7 @@
 internal import Glibc
 
 extension Double {
-    /// The number with so many digits after the point, rounded; `-` for what is not finite.
+    /// The number, rounded to a number of digits after the point; `-` for NaN and the infinities.
     package func fixed(_ digits: Int) -> String {
         guard isFinite else { return "-" }
         let scale = pow(10, Double(digits))
@@ -14,9 +14,9 @@ extension Double {
         return "\(sign)\(padded.dropLast(digits)).\(padded.suffix(digits))"
     }
 
-    /// The number as a reader wants it, such as `0.123`, `12.3`, `12,345` and `2`.
+    /// The number for tables, such as `0.123`, `12.3`, `12,345` and `2`.
     ///
-    /// About three digits that mean something, commas at thousands, and whole numbers as such.
+    /// It has about three significant digits and commas at thousands; a whole number has no fraction.
     package var readable: String {
         let size = abs(self)
         if size == size.rounded(), isFinite { return fixed(0).grouped }
@@ -28,7 +28,7 @@ extension Double {
 }
 
 extension String {
-    /// A whole number's digits with a comma at each thousand.
+    /// The digits of a whole number with a comma at each thousand.
     fileprivate var grouped: String {
         let digits = drop { $0 == "-" }
         var result = ""

@@ -1,11 +1,11 @@
-/// Reads what Linux tells of a process and of the machine.
+/// Reads figures from the text files of Linux and from `/metrics`.
 package enum Facts {
-    /// The number after a name in the form of `/proc/<pid>/status` and `/proc/meminfo`, such as `VmRSS:  1234 kB`.
+    /// The number of kibibytes after a name in the form of `/proc/<pid>/status` and `/proc/meminfo`, such as `VmRSS:  1234 kB`.
     package static func kibibytes(_ name: String, in text: String) -> Double? {
         value(name, in: text)?.split(separator: " ").first.flatMap { Double($0) }
     }
 
-    /// What stands behind `name` and a colon or an equals sign, without blanks and quotes around it.
+    /// The text behind `name` and a colon or an equals sign, without the blanks and quotes around it.
     package static func value(_ name: String, in text: String) -> String? {
         for line in text.split(separator: "\n") {
             guard let mark = line.firstIndex(where: { $0 == ":" || $0 == "=" }),

@@ -1,21 +1,21 @@
-/// An aim and what was found.
+/// A comparison of a figure with its aim.
 package struct Judgement: Codable, Equatable, Sendable {
-    /// Which side of the wanted figure is good.
+    /// The side of the aim on which a figure meets it.
     package enum Bound: String, Codable, Sendable {
         case atLeast = "at least"
         case atMost = "at most"
     }
 
-    /// What is judged, such as `CPU per request, C's over ours`.
+    /// The name of the figure, such as `CPU per request, C's over ours`.
     package var subject: String
-    /// What was found.
+    /// The measured figure.
     package var figure: Double
-    /// Which side of `wanted` is good.
+    /// The side of `wanted` on which the figure meets the aim.
     package var bound: Bound
-    /// What was aimed at.
+    /// The aim.
     package var wanted: Double
 
-    /// A judgement of this figure.
+    /// Makes a judgement of a figure.
     package init(_ subject: String, _ figure: Double, _ bound: Bound, _ wanted: Double) {
         self.subject = subject
         self.figure = figure
@@ -23,7 +23,7 @@ package struct Judgement: Codable, Equatable, Sendable {
         self.wanted = wanted
     }
 
-    /// Whether the figure is on the good side.
+    /// Whether the figure meets the aim.
     package var isMet: Bool {
         switch bound {
         case .atLeast: figure >= wanted
@@ -31,7 +31,7 @@ package struct Judgement: Codable, Equatable, Sendable {
         }
     }
 
-    /// `met`, or by how much of what was wanted it was missed.
+    /// `met`, or by how many percent of the aim the figure misses it.
     package var verdict: String {
         isMet ? "met" : "missed by \((100 * abs(figure - wanted) / max(wanted, 1e-9)).fixed(0)) %"
     }

@@ -1,15 +1,15 @@
-/// A request that is sent again and again, for wrk and for raw sockets alike.
+/// A request of a load, for wrk and for raw sockets.
 package struct LoadRequest: Equatable, Sendable {
-    /// Such as `GET`.
+    /// The method, such as `GET`.
     package var method: String
     /// The target, with its query.
     package var path: String
-    /// Fields beside `Host` and `Content-Length`.
+    /// The header fields beside `Host` and `Content-Length`.
     package var fields: [(name: String, value: String)]
-    /// Nothing for a GET.
+    /// The body; empty for a GET.
     package var body: String
 
-    /// A request of this method.
+    /// Makes a request.
     package init(_ method: String, _ path: String, fields: [(name: String, value: String)] = [], body: String = "") {
         self.method = method
         self.path = path
@@ -17,17 +17,17 @@ package struct LoadRequest: Equatable, Sendable {
         self.body = body
     }
 
-    /// A GET with these fields.
+    /// Makes a GET.
     package static func get(_ path: String, fields: [(name: String, value: String)] = []) -> LoadRequest {
         LoadRequest("GET", path, fields: fields)
     }
 
-    /// A POST with a JSON body.
+    /// Makes a POST with a JSON body.
     package static func post(_ path: String, json: String) -> LoadRequest {
         LoadRequest("POST", path, fields: [("Content-Type", "application/json")], body: json)
     }
 
-    /// The request as it goes over the wire.
+    /// The bytes of the request on the wire.
     package var bytes: [UInt8] {
         var text = "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         for field in fields { text += "\(field.name): \(field.value)\r\n" }
@@ -35,12 +35,12 @@ package struct LoadRequest: Equatable, Sendable {
         return Array((text + "\r\n" + body).utf8)
     }
 
-    /// Compares what is sent.
+    /// Whether two requests have the same bytes on the wire.
     package static func == (one: LoadRequest, other: LoadRequest) -> Bool { one.bytes == other.bytes }
 
-    /// A script that makes wrk send these requests in turn.
+    /// A Lua script that makes wrk send requests one after the other.
     ///
-    /// All are written out before the load begins, so that wrk's own work stays the same however many there are.
+    /// The script builds all requests before the load begins, so that wrk's own work does not depend on their number.
     package static func wrkScript(_ requests: [LoadRequest]) -> String {
         let texts = requests.map { request in
             let fields = request.fields.map { "[\(quoted($0.name))] = \(quoted($0.value))" }.joined(separator: ", ")

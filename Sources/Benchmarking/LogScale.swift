@@ -1,13 +1,13 @@
 internal import Glibc
 
-/// Places values on an axis of whole decades.
+/// A logarithmic axis of whole decades.
 struct LogScale {
-    /// The exponents of ten at both ends.
+    /// The exponents of ten at the two ends.
     let decades: ClosedRange<Int>
-    /// The places of both ends.
+    /// The coordinates of the two ends.
     let start, end: Double
 
-    /// The smallest scale of whole decades, at least one, that has room for all of these values above 0.
+    /// Makes the smallest scale of whole decades, at least one, that holds all values; the values are above 0.
     init(_ values: [Double], from start: Double, to end: Double) {
         let exponents = values.filter { $0 > 0 }.map { log10($0) }
         let low = Int((exponents.min() ?? 0).rounded(.down))

@@ -1,5 +1,5 @@
 extension Collection<Double> {
-    /// The middle value, or the mean of the middle two; nil of nothing.
+    /// The middle value, or the mean of the middle two; nil for an empty array.
     package var median: Double? {
         let ordered = sorted()
         guard !ordered.isEmpty else { return nil }
@@ -7,7 +7,7 @@ extension Collection<Double> {
         return ordered.count.isMultiple(of: 2) ? (ordered[middle - 1] + ordered[middle]) / 2 : ordered[middle]
     }
 
-    /// The value that this fraction of all values does not exceed, by the nearest rank; nil of nothing.
+    /// The value that this fraction of all values does not exceed, by the nearest rank; nil for an empty array.
     package func percentile(_ fraction: Double) -> Double? {
         let ordered = sorted()
         guard !ordered.isEmpty else { return nil }

@@ -1,4 +1,4 @@
-/// What one run of one server has shown; what a scenario does not measure is nil.
+/// The figures of one run of one server; a figure that the scenario does not measure is nil.
 package struct Reading: Codable, Equatable, Sendable {
     /// CPU time of the server for one request, user and system, in microseconds.
     package var cpuMicroseconds: Double?
@@ -8,14 +8,14 @@ package struct Reading: Codable, Equatable, Sendable {
     package var p50Milliseconds: Double?
     /// The time that 99 of 100 answers do not exceed, in milliseconds.
     package var p99Milliseconds: Double?
-    /// The time until the last of those who waited has its answer, in milliseconds.
+    /// The time until the last waiter has its answer, in milliseconds.
     package var lastMilliseconds: Double?
     /// Resident memory of the server, in KiB.
     package var residentKiB: Double?
-    /// Resident memory that one more parked connection takes, in KiB.
+    /// Resident memory of the server for each parked connection, in KiB.
     package var residentEachKiB: Double?
 
-    /// A reading of nothing, to be filled.
+    /// Makes a reading without figures.
     package init() {}
 
     private static let fields: [any WritableKeyPath<Reading, Double?> & Sendable] = [
@@ -23,7 +23,7 @@ package struct Reading: Codable, Equatable, Sendable {
         \.residentEachKiB,
     ]
 
-    /// The median of each figure by itself, over the runs that have it.
+    /// The median of each figure, over the runs that have it.
     package static func median(of runs: [Reading]) -> Reading {
         var result = Reading()
         for field in fields { result[keyPath: field] = runs.compactMap { $0[keyPath: field] }.median }
@@ -33,12 +33,12 @@ package struct Reading: Codable, Equatable, Sendable {
 
 /// The runs of one server in one scenario.
 package struct Series: Codable, Equatable, Sendable {
-    /// Whose runs these are, such as `storekeeper` or `C`.
+    /// The name of the server, such as `storekeeper` or `C`.
     package var who: String
-    /// The runs, in the order in which they were made.
+    /// The runs in order.
     package var runs: [Reading]
 
-    /// A series with these runs.
+    /// Makes a series.
     package init(who: String, runs: [Reading] = []) {
         self.who = who
         self.runs = runs
@@ -47,10 +47,10 @@ package struct Series: Codable, Equatable, Sendable {
     /// The median of each figure.
     package var median: Reading { .median(of: runs) }
 
-    /// The median of a figure here divided by the same figure there, run by run.
+    /// The median, over the runs, of a figure of this series divided by the same figure of another.
     ///
-    /// The runs of two servers are made in turn, so that what disturbs the machine meets both; the quotient of runs that
-    /// were neighbours is steadier than the quotient of two medians. Nil where no run has the figure on both sides.
+    /// The servers take turns, so a disturbance of the machine affects both; quotients of neighbouring runs vary less than
+    /// the quotient of two medians. Nil where no run has the figure in both series.
     package func ratio(of figure: KeyPath<Reading, Double?>, to other: Series) -> Double? {
         zip(runs, other.runs).compactMap { here, there -> Double? in
             guard let here = here[keyPath: figure], let there = there[keyPath: figure], there > 0 else { return nil }

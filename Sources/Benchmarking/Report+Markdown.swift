@@ -1,5 +1,5 @@
 extension Report {
-    /// The facts, the medians of every series and the aims, as a page of documentation has them.
+    /// The facts, the medians of every series and the aims as Markdown, for a page of documentation.
     package var markdown: String {
         var servers = Table([
             "scenario", "who", "CPU us", "requests/s", "p50 ms", "p99 ms", "last ms", "resident", "C's CPU / its",
@@ -19,7 +19,7 @@ extension Report {
 }
 
 extension Finding {
-    /// The figures of a series as a row of text, its name left out.
+    /// The figures of a series as the cells of a row, without its name.
     func cells(of series: Series) -> [String?] {
         let median = series.median
         let memory: String? =
@@ -34,7 +34,7 @@ extension Finding {
 }
 
 extension Judgement {
-    /// The judgement as a row of text.
+    /// The judgement as the cells of a row.
     var cells: [String] {
         [subject, figure.readable, "\(bound.rawValue) \(wanted.readable)", verdict]
     }

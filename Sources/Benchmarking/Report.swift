@@ -1,30 +1,30 @@
-/// What a scenario has found.
+/// The result of a scenario.
 package struct Finding: Codable, Equatable, Sendable {
-    /// The scenario's name, as on the command line.
+    /// The name of the scenario, as on the command line.
     package var scenario: String
-    /// What was measured, in a sentence.
+    /// What the scenario measures, in a sentence.
     package var summary: String
-    /// The runs of each server that took part, the yardstick first where there is one.
+    /// The runs of each server, the baseline first where there is one.
     package var series: [Series] = []
     /// The aims and whether they are met.
     package var judgements: [Judgement] = []
-    /// How figures grow with a size, to be drawn.
+    /// The charts of figures by size.
     package var charts: [Chart] = []
-    /// What else there is to say, such as who could not take part.
+    /// Remarks, such as which server could not run.
     package var remarks: [String] = []
 
-    /// A finding with nothing in it yet.
+    /// Makes a finding without results.
     package init(scenario: String, summary: String) {
         self.scenario = scenario
         self.summary = summary
     }
 
-    /// The series of this server, if it took part.
+    /// The series of a server, or nil where it did not run.
     package func series(of who: String) -> Series? {
         series.first { $0.who == who }
     }
 
-    /// The series, judgements, curves and remarks as lines of text.
+    /// The series, judgements, charts and remarks as plain text.
     package var text: String {
         var parts = ["\(scenario): \(summary)"]
         if !series.isEmpty { parts.append(seriesTable.text) }
@@ -49,28 +49,28 @@ package struct Finding: Codable, Equatable, Sendable {
     }
 }
 
-/// All that one call of the benchmarks has found, and on what machine.
+/// The results of one call of the benchmarks, with facts about the machine.
 package struct Report: Codable, Equatable, Sendable {
     /// Facts such as `CPU` and `kernel`, in the order in which they are printed.
     package struct Fact: Codable, Equatable, Sendable {
-        /// What it is about.
+        /// The name of the fact.
         package var name: String
-        /// What is so.
+        /// The value of the fact.
         package var value: String
 
-        /// A fact of this name.
+        /// Makes a fact.
         package init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    /// The machine, the versions, the date.
+    /// The facts: the machine, the versions, the date.
     package var facts: [Fact]
-    /// What was found, in the order of the scenarios.
+    /// The findings, in the order of the scenarios.
     package var findings: [Finding] = []
 
-    /// A report without findings.
+    /// Makes a report without findings.
     package init(facts: [Fact]) {
         self.facts = facts
     }

@@ -1,13 +1,13 @@
-/// A table in plain text, whose columns are as wide as they need to be.
+/// A table for plain text and Markdown; each column is as wide as its widest cell.
 package struct Table: Equatable, Sendable {
     private var rows: [[String]]
 
-    /// A table with these headings.
+    /// Makes a table with the headings of its columns.
     package init(_ headings: [String]) {
         rows = [headings]
     }
 
-    /// Adds a row; a cell without a value is a dash, and columns that are dashes throughout are left out.
+    /// Adds a row; a nil cell is a dash, and a column with dashes only is left out.
     package mutating func add(_ cells: [String?]) {
         precondition(cells.count == rows[0].count, "a row has a cell for each heading")
         rows.append(cells.map { $0 ?? "-" })
@@ -26,7 +26,7 @@ package struct Table: Equatable, Sendable {
         }
     }
 
-    /// The lines: the first column to the left, the others to the right.
+    /// The table as lines of text; the first column is left-aligned, the others are right-aligned.
     package var text: String {
         let columns = columns
         let widths = columns.map { column in rows.map { $0[column].count }.max() ?? 0 }

@@ -1,6 +1,6 @@
-/// What `wrk --latency` prints when it has ended.
+/// The report that `wrk --latency` prints at its end.
 package struct WrkReport: Equatable, Sendable {
-    /// Requests that were answered.
+    /// The number of answered requests.
     package var requestsCount: Int
     /// Requests answered in a second.
     package var perSecond: Double
@@ -8,10 +8,10 @@ package struct WrkReport: Equatable, Sendable {
     package var p50Milliseconds: Double
     /// The time that 99 of 100 answers do not exceed, in milliseconds.
     package var p99Milliseconds: Double
-    /// What was not as it should be: answers other than 2xx and 3xx, and errors of sockets, as wrk says it.
+    /// The lines about answers other than 2xx and 3xx, and about socket errors.
     package var complaints: [String]
 
-    /// Reads the text; nil if a line that is always there is not.
+    /// Reads a report; nil where a required line is missing.
     package init?(_ text: String) {
         let lines = text.split(separator: "\n").map { line in
             line.split(separator: " ").map(String.init)
@@ -29,7 +29,8 @@ package struct WrkReport: Equatable, Sendable {
         complaints = lines.filter { ["Non-2xx", "Socket"].contains($0.first) }.map { $0.joined(separator: " ") }
     }
 
-    /// A time as wrk writes it, such as `850.00us`, `1.11ms`, `2.05s` or `1.50m`, in milliseconds; nil for anything else.
+    /// A time as wrk writes it, such as `850.00us`, `1.11ms`, `2.05s` or `1.50m`, in milliseconds; nil for
+    /// any other text.
     package static func milliseconds(_ text: String) -> Double? {
         for (unit, scale) in [("us", 0.001), ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)] {
             if text.hasSuffix(unit), let number = Double(text.dropLast(unit.count)) { return number * scale }

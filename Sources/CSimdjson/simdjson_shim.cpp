@@ -3,8 +3,10 @@
 #include <new>
 #include <simdjson.h>
 
-// Swift cannot import C++ exceptions or templates: this file turns simdjson's parser into a handle, a status and two pointers.
-// Above this many bytes a parser gives its memory back before the next document, so that one large body is not paid for ever.
+// Swift cannot import C++ templates: this file offers simdjson's parser as a handle, a status and two pointers.
+
+// A parser with a larger capacity, in bytes, frees it before the next small document: one large body does not hold its memory
+// for the life of the parser.
 static const size_t kept_capacity = 1 << 20;
 
 struct storekeeper_json_parser {
@@ -40,7 +42,7 @@ void storekeeper_json_parser_destroy(storekeeper_json_parser *parser) { delete p
 
 storekeeper_json_status storekeeper_json_parse(storekeeper_json_parser *handle, const uint8_t *bytes, size_t count) {
     if (count > handle->parser.capacity() || handle->parser.capacity() > kept_capacity) {
-        // parse() grows a parser but keeps its default depth; allocating ourselves keeps ours.
+        // parse() grows a parser with simdjson's default depth; allocate() takes the depth of this parser.
         size_t capacity = count > 4096 ? count : 4096;
         if (capacity > handle->parser.capacity() || count <= kept_capacity) {
             auto error = handle->parser.allocate(capacity, handle->depth_max);

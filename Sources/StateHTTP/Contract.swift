@@ -3,7 +3,7 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// The limits that clients meet.
+/// The limits that the contract enforces; `GET /v1` states them.
 package struct ContractLimits: Sendable {
     package var bodyBytesMax = 8 << 20
     package var depthMax = 64
@@ -13,7 +13,7 @@ package struct ContractLimits: Sendable {
     package var changesLimitMax = 1000
     package var batchActionsMax = 10_000
     package var bulkLinesMax = 200_000
-    /// Each is looked up inside the store's turn.
+    /// The most expectations in one transaction; each costs a lookup inside the store's turn.
     package var expectationsMax = 1000
     package var idempotencyLifetime = Duration.seconds(86_400)
     package var debounceMax = Duration.seconds(10)
@@ -22,15 +22,15 @@ package struct ContractLimits: Sendable {
     package init() {}
 }
 
-/// The HTTP interface: which request means what, and how every outcome is said.
+/// The HTTP interface: it reads a request into a plan and writes an outcome as a response.
 ///
-/// Pure: it reads values and makes values. What has to be done in between is the rim's.
+/// Every function is pure. The request handler of `StateServer` carries the plans out.
 package struct Contract: Sendable {
     let catalogue: Catalogue
     let limits: ContractLimits
     /// The derived stores by name.
     private let stores: [String: Scope]
-    /// The catalogue and the description of the interface, of each store by its name, never change while the process runs.
+    /// The catalogue and the OpenAPI description of each store, by the store's name; both are constant.
     private let documents: [String: (catalogue: [UInt8], openAPI: [UInt8])]
 
     /// Prepares the interface for a domain's actions and views.
@@ -45,7 +45,7 @@ package struct Contract: Sendable {
             })
     }
 
-    /// Reads a request: what has to be done for it.
+    /// Reads a request into a plan; a request with a fault gives a plan that responds with a problem.
     package func plan(for request: Request, in circumstances: Circumstances) -> Plan {
         do throws(Problem) {
             if let options = request.notes?.left(DispatchOptions.self) { return try dispatch(request.body, options) }
@@ -82,11 +82,13 @@ package struct Contract: Sendable {
             return try route(routed, path.dropFirst(3))
         case ("v1", "stores"): return try fixed(routed) { list(stores.keys.sorted(), of: "stores", in: "/v1") }
         case ("v1", _): return try route(routed, path.dropFirst())
-        default: throw Self.nowhere
+        default: throw Self.noSuchRoute
         }
     }
 
-    /// Reads a request to a store, the whole or a derived one; `path` is what comes after the store's own.
+    /// Reads a request to the whole store or to a derived one.
+    ///
+    /// - Parameter path: the segments behind the path of the store.
     private func route(_ routed: RoutedRequest, _ path: ArraySlice<String>) throws(Problem) -> Plan {
         switch path.first {
         case nil: return try fixed(routed) { identity(routed.circumstances.bounds, routed.scope) }
@@ -99,17 +101,17 @@ package struct Contract: Sendable {
         case "changes" where path.count == 1: return try changes(routed)
         case "openapi.json" where path.count == 1:
             return try fixed(routed) { documents[routed.scope.name]?.openAPI ?? [] }
-        default: throw Self.nowhere
+        default: throw Self.noSuchRoute
         }
     }
 
-    private static var nowhere: Problem {
+    private static var noSuchRoute: Problem {
         Problem(
             .notFound, "no-such-route",
             "there is nothing at this path; GET /v1 tells where state, actions and changes are")
     }
 
-    /// A document that lists what has a name, and where each is.
+    /// A document that lists names, each with its path.
     private func list(_ names: [String], of kind: String, in root: String) -> [UInt8] {
         var writer = JSONWriter()
         writer.byte(UInt8(ascii: "{"))
@@ -127,7 +129,7 @@ package struct Contract: Sendable {
     }
 
     private func tokens(_ segments: ArraySlice<String>) throws(Problem) -> [String] {
-        // `/v1/state/` is a state with an empty key; nobody means that by a slash at the end.
+        // By the letter, `/v1/state/` names an empty key; a client that sends it means the whole state.
         let segments = segments.count == 1 && segments.first == "" ? [] : segments
         var tokens: [String] = []
         for segment in segments {
@@ -146,7 +148,7 @@ package struct Contract: Sendable {
         return plan
     }
 
-    /// A document that needs nothing but itself.
+    /// Responds with a document that needs neither the store nor the journal.
     private func fixed(_ routed: RoutedRequest, _ body: () -> [UInt8]) throws(Problem) -> Plan {
         if let options = try onlyReads(routed.request) { return .respond(options) }
         let parameters = try Parameters(routed.target, known: ["pretty"])
@@ -179,11 +181,11 @@ package struct Contract: Sendable {
         }
         if let options = try onlyReads(routed.request) { return .respond(options) }
         let parameters = try Parameters(routed.target, known: ["pretty"])
-        // An ID of the client's own may hold a slash.
+        // An ID that a client gave may hold a slash.
         return .outcome(id: path.joined(separator: "/"), routed.scope, try parameters.style())
     }
 
-    // MARK: What several routes need
+    // MARK: Shared by several routes
 
     func cursor(_ text: String, _ name: String) throws(Problem) -> Cursor {
         guard let cursor = Cursor(text: text) else {
@@ -194,7 +196,7 @@ package struct Contract: Sendable {
         return cursor
     }
 
-    /// Lets GET and HEAD through and answers OPTIONS.
+    /// Returns nil for GET and HEAD, and the response to OPTIONS; any other method is a problem.
     func onlyReads(_ request: Request) throws(Problem) -> Response? {
         switch request.method {
         case .get, .head: nil
@@ -210,28 +212,28 @@ package struct Contract: Sendable {
     }
 }
 
-/// The circumstances in which a request is read.
+/// What the contract has to know of the server to read a request.
 package struct Circumstances: Sendable {
-    /// Where the history begins and ends.
+    /// The oldest and the latest cursor of the history.
     package var bounds: HistoryBounds
     /// The request's name in problems and logs.
     package var requestID: String
 
-    /// Makes circumstances.
+    /// Joins the bounds of the history and the name of the request.
     package init(bounds: HistoryBounds, requestID: String) {
         self.bounds = bounds
         self.requestID = requestID
     }
 
-    /// The newest instant.
+    /// The latest cursor.
     package var latest: Cursor { bounds.latest }
 }
 
-/// A request whose target has been read: to which store it goes, and in which circumstances.
+/// A request with its parsed target, the store that it addresses and its circumstances.
 struct RoutedRequest {
     let request: Request
     let target: RequestTarget
-    /// The store that the client sees.
+    /// The store that the path names.
     var scope: Scope
     let circumstances: Circumstances
 }

@@ -1,29 +1,29 @@
 package import HTTPTypes
 internal import StateStore
 
-/// The header fields of the contract beyond those that every library knows.
+/// The header fields of the contract that swift-http-types does not name.
 extension HTTPField.Name {
     private static func known(_ name: String) -> HTTPField.Name {
         guard let name = HTTPField.Name(name) else { preconditionFailure("\(name) is not a field name") }
         return name
     }
 
-    /// The instant of an answer.
+    /// The cursor of the instant that an answer describes.
     package static let stateCursor = known("State-Cursor")
-    /// The client's name for a command that it may have to repeat.
+    /// The client's name for a transaction, which makes a retry safe.
     package static let idempotencyKey = known("Idempotency-Key")
-    /// Says that an answer is the one to an earlier request.
+    /// `true` on an answer that repeats the answer to an earlier request.
     package static let idempotencyReplayed = known("Idempotency-Replayed")
-    /// Which preferences the server has followed.
+    /// The preferences that the server has followed (RFC 7240).
     package static let preferenceApplied = known("Preference-Applied")
-    /// Where to go on (RFC 8288).
+    /// Links to other resources (RFC 8288).
     package static let link = known("Link")
-    /// What the client would like.
+    /// The preferences of the client (RFC 7240).
     package static let prefer = known("Prefer")
-    /// Where an EventSource stands that comes back (the HTML standard, section 9.2).
+    /// The ID of the last event that an EventSource received (the HTML standard, section 9.2).
     package static let lastEventID = known("Last-Event-ID")
-    /// Keeps nginx from collecting what a stream sends.
+    /// `no` on streams: nginx then does not buffer the answer.
     package static let accelBuffering = known("X-Accel-Buffering")
-    /// The client's or a proxy's name for a request, found again in problems and logs.
+    /// The name that a client or a proxy gives to a request; problems and logs repeat it.
     package static let requestID = known("X-Request-Id")
 }

@@ -2,64 +2,64 @@ package import HTTPMessages
 package import StateJSON
 package import StateStore
 
-/// What has to be done for a request.
+/// What the request handler has to do for a request.
 package enum Plan: Sendable {
-    /// Nothing has to be done.
+    /// Send this response; nothing else has to be done.
     case respond(Response)
-    /// Hand actions to the store; then ``Contract/response(to:outcomes:cascade:latest:requestID:)``.
+    /// Dispatch transactions to the store; then ``Contract/response(to:outcomes:cascade:latest:requestID:)``.
     case dispatch(DispatchRequest)
     /// Read a selection, now or later; then ``Contract/response(to:_:)``.
     case read(ReadRequest)
-    /// Read the commits after a position, now or later; then ``Contract/response(to:_:)``.
+    /// Read the commits after a cursor, now or later; then ``Contract/response(to:_:)``.
     case changes(ChangesRequest)
-    /// Begin a stream; then ``Contract/piece(of:_:)`` and the others.
+    /// Begin a stream; then ``Contract/chunk(of:_:isFirst:)`` and its siblings.
     case stream(StreamRequest)
-    /// Find what became of an action; then ``Contract/response(toOutcomeOf:_:_:latest:style:requestID:)``.
+    /// Find the commit of an action; then ``Contract/response(toOutcomeOf:_:_:latest:style:requestID:)``.
     case outcome(id: String, Scope, Style)
-    /// Whether the process lives: as long as it answers, it does.
+    /// Answer the probe `/livez`.
     case live
-    /// Whether the process takes actions.
+    /// Answer the probe `/readyz`.
     case ready
-    /// The operator's figures.
+    /// Answer `/metrics`.
     case metrics
 }
 
-/// How a JSON body is laid out.
+/// The layout of a JSON body.
 package enum Style: Sendable {
     /// Without white space.
     case compact
-    /// For people.
+    /// Indented, for people.
     case pretty
 }
 
 /// A POST of actions.
 package final class DispatchRequest: Sendable {
-    /// What the body is to be read as.
+    /// The form of the body: one JSON document, or NDJSON.
     enum Form: Sendable { case one, lines }
 
-    /// What the body holds.
+    /// The transactions that the body holds.
     package enum Content: Sendable {
         /// One action, or a batch as one.
         case one(Transaction)
-        /// Lines that stand each for itself.
+        /// NDJSON: a transaction for each line.
         case lines([Line])
     }
 
-    /// A line of a body.
+    /// A line of an NDJSON body.
     package struct Line: Sendable {
-        /// Counted from 1, empty lines too.
+        /// The number of the line, counted from 1 with the empty lines.
         package var number: Int
-        /// What it asks of the store, or why it cannot ask anything.
+        /// The transaction of the line, or the fault in the line.
         package var content: Result<Transaction, Problem>
 
-        /// Makes a line.
+        /// Joins a line number and the content of the line.
         package init(_ number: Int, _ content: Result<Transaction, Problem>) {
             self.number = number
             self.content = content
         }
     }
 
-    /// What its head says.
+    /// What the head of the request asks for.
     let options: DispatchOptions
     package let content: Content
 
@@ -68,17 +68,19 @@ package final class DispatchRequest: Sendable {
         self.content = content
     }
 
-    /// The store that the client sees.
+    /// The store that the path names.
     var scope: Scope { options.scope }
     var style: Style { options.style }
-    /// How long the client waits for what the action causes to be complete.
+    /// How long the client waits for the cascade to be complete; nil where it does not wait.
     package var wait: Wait? { options.wait }
 }
 
-/// How a POST wants its actions handled, as its head says: the same for all that have the same head.
+/// What the head of a POST asks for.
+///
+/// Requests with equal heads share one object.
 final class DispatchOptions: Sendable {
     let form: DispatchRequest.Form
-    /// The store that the client sees.
+    /// The store that the path names.
     let scope: Scope
     let style: Style
     let returning: Preferences.Return?
@@ -104,98 +106,99 @@ final class DispatchOptions: Sendable {
 
 /// A GET of a selection.
 package struct ReadRequest: Sendable {
-    /// Named as in the whole store.
+    /// The selection, as the whole store names it.
     package var selection: Selection
-    /// The store that the client sees.
+    /// The store that the path names.
     package var scope: Scope
-    /// `If-None-Match`: content that the client has already.
+    /// `If-None-Match`: the tags of the content that the client has.
     package var known: TagSet?
     /// The value that the client waits for.
     package var until: JSONValue?
-    /// How long the client waits for other content, or for that value.
+    /// How long the client waits for other content, or for ``until``; nil where it does not wait.
     package var wait: Wait?
-    /// How long an answer that has been waited for is put off, so that a burst of changes becomes one.
+    /// How long the server debounces the answer to a wait.
     package var debounce: Duration?
-    /// The version that the answer must not be older than.
+    /// The oldest version that the answer may have.
     package var atLeast: Version?
-    /// The version that the answer must be of.
+    /// The past version that the client asks for.
     package var version: Version?
     package var style: Style
     package var requestID: String
 
-    /// What it waits for, if it waits.
+    /// The condition that ends the wait; nil for a request that does not wait.
     package var condition: WatchCondition? {
         guard wait != nil else { return nil }
         return until.map { .equalTo($0) } ?? known.map { .otherThan($0) }
     }
 }
 
-/// A GET of the commits after a position.
+/// A GET of the commits after a cursor.
 package struct ChangesRequest: Sendable {
-    /// Where the follower stands.
+    /// The start of the commits that the client asks for.
     package enum Since: Sendable, Equatable {
         case cursor(Cursor), oldest, now
-        /// It has seen nothing yet.
+        /// Before everything: the client knows nothing. Only a keyed difference without `since` has it.
         case never
     }
-    /// How the changes are told.
+    /// The form of the changes in the answer.
     package enum Form: Sendable, Hashable {
-        /// Commit by commit, each with its patch.
+        /// A list of commits, each with its patch.
         case patches
-        /// Commit by commit, each with the IDs of the entities that it concerns.
+        /// A list of commits, each with the IDs of the entities that it changes.
         case keyed
-        /// All at once, as the IDs of the entities in a place.
+        /// One keyed difference over all commits, of the entities below a pointer.
         case difference(JSONPointer)
     }
-    /// What is answered when its position is gone.
+    /// The answer to a cursor that is lost or expired.
     package enum OnLost: Sendable, Equatable { case problem, snapshot }
 
     package var since: Since
+    /// The most commits in one answer.
     package var limit: Int
     package var filter: ChangesFilter
-    /// The store that the client sees.
+    /// The store that the path names.
     package var scope: Scope
     package var form: Form
     package var wait: Wait?
-    /// How long an answer that has been waited for is put off, so that a burst of changes becomes one.
+    /// How long the server debounces the answer to a wait.
     package var debounce: Duration?
     package var onLost: OnLost
     package var style: Style
     package var requestID: String
 
-    /// The query from a position.
+    /// The query for the commits after a version.
     package func query(since version: Version) -> ChangesQuery {
         ChangesQuery(since: version, limit: limit, filter: filter)
     }
 }
 
-/// A GET that is answered without end.
+/// A GET that asks for a stream.
 ///
-/// An object: it is handed from place to place as long as the stream lives.
+/// It is an object because each delivery to the stream refers to it.
 package final class StreamRequest: Sendable {
-    /// How events are written.
+    /// The format of the stream.
     package enum Format: Sendable, Hashable {
-        /// `text/event-stream`, as the HTML standard has it.
+        /// Server-sent events: `text/event-stream`.
         case events
-        /// `application/x-ndjson`.
+        /// NDJSON: `application/x-ndjson`.
         case lines
     }
 
-    /// What is streamed.
+    /// What the stream shows.
     package enum Source: Sendable {
-        /// The value of a selection, each time that it has changed.
+        /// The value of a selection, and each new value.
         case value(ReadRequest)
-        /// Every commit after a position.
+        /// Every commit after a cursor.
         case changes(ChangesRequest)
     }
 
     package let source: Source
     package let format: Format
-    /// The history that the client says it stands in, where it says so.
+    /// The epoch of `Last-Event-ID`; nil without one.
     package let lastEpoch: Epoch?
-    /// Whether the position that the client names is not even a cursor.
+    /// Whether `Last-Event-ID` is no cursor.
     package let isLost: Bool
-    /// How long changes are collected before they are sent.
+    /// How long the stream waits after a chunk before it looks for the next.
     package let debounce: Duration?
 
     init(source: Source, format: Format, lastEpoch: Epoch?, isLost: Bool, debounce: Duration?) {
@@ -215,9 +218,9 @@ package final class StreamRequest: Sendable {
     }
 }
 
-/// How long a client waits, and whether that is less than it has asked for.
+/// How long a client waits.
 package struct Wait: Sendable, Equatable {
     package var duration: Duration
-    /// What is said in `Preference-Applied`, where the client used `Prefer` or asked for too much.
+    /// The whole seconds for `Preference-Applied`; set where the client used `Prefer` or the server cut the wait.
     package var applied: Int?
 }

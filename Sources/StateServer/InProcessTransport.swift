@@ -3,12 +3,14 @@ internal import HTTPTypes
 package import MicroHTTP
 internal import Synchronization
 
-/// Requests to a server's handlers without a socket: the same answers, in the same process.
+/// The transport without sockets: it hands requests to a server's handlers in the same process.
 ///
-/// For tests of domains and of their clients. Waits, deadlines and streams are as on the wire; limits of the transport,
-/// such as the longest body, are not met.
+/// Tests of domains and of clients use it. Answers, waits, deadlines and streams are those of the sockets; the limits of the
+/// socket transport, such as the longest body, do not apply.
+///
+/// Threads: any thread may call any method.
 package final class InProcessTransport: AnswerSink {
-    /// What a client is sent.
+    /// What the transport gives to a client.
     package enum Event: Sendable {
         /// A whole answer.
         case answer(Response)
@@ -20,18 +22,18 @@ package final class InProcessTransport: AnswerSink {
         case end
     }
 
-    /// An answer, whole or without end.
+    /// The answer to a request: whole, or a stream.
     package enum Answer: Sendable {
         case whole(Response)
-        /// The head, and the body chunk by chunk; it ends when the stream does, and the stream when nobody reads it.
+        /// The head of a stream, and its chunks. The sequence ends with the stream; dropping the sequence hangs up.
         case stream(Response, AsyncStream<[UInt8]>)
     }
 
-    /// How the transport runs work after a time.
+    /// Runs work after a time.
     typealias Timer = @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
 
     private struct State {
-        /// The clients that are owed something, by the numbers of their exchanges.
+        /// The clients of the open exchanges, by the number of the exchange.
         var clients: [UInt64: @Sendable (Event) -> Void] = [:]
         var lastNumber: UInt64
     }
@@ -42,7 +44,9 @@ package final class InProcessTransport: AnswerSink {
 
     /// Makes a transport.
     ///
-    /// - Parameter firstNumber: of the exchanges; no other transport of the same handlers may give out the same.
+    /// - Parameters:
+    ///   - firstNumber: the number of the first exchange. No other transport of the same handlers may use its numbers.
+    ///   - after: runs deadlines and heartbeats.
     init(_ handlers: Handlers, firstNumber: UInt64, after: @escaping Timer) {
         self.handlers = handlers
         self.after = after
@@ -51,8 +55,8 @@ package final class InProcessTransport: AnswerSink {
 
     /// Sends a request.
     ///
-    /// - Parameter client: called with what the request is answered, on any thread, one call after the other.
-    /// - Returns: the exchange, which ``hangUp(_:)`` ends.
+    /// - Parameter client: takes the events of the answer, on any thread, one call after the other.
+    /// - Returns: the exchange, for ``hangUp(_:)``.
     @discardableResult
     package func send(_ request: Request, to client: @escaping @Sendable (Event) -> Void) -> Exchange {
         let number = state.withLock { state in
@@ -76,7 +80,7 @@ package final class InProcessTransport: AnswerSink {
         return exchange
     }
 
-    /// Ends an exchange as a client that leaves does.
+    /// Ends an exchange as the closed connection of a client does.
     package func hangUp(_ exchange: Exchange) {
         guard exchange.fire() else { return }
         _ = handlers.expire(exchange, .hangUp)
@@ -110,14 +114,14 @@ package final class InProcessTransport: AnswerSink {
                 state.withLock { $0.clients[exchange.id] = nil }
                 client(.end)
             }
-            // As a socket does it: later, not inside the call that sends.
+            // A socket reports writable later, and never inside the call that sends.
             if !isLast { after(.zero) { [handlers] in handlers.writable(exchanges) } }
         }
     }
 
-    // MARK: For clients that await
+    // MARK: Asynchronous clients
 
-    /// Sends a request and returns its answer.
+    /// Sends a request and returns its answer; cancelling the task hangs up.
     package func send(_ request: Request) async -> Answer {
         let (events, continuation) = AsyncStream<Event>.makeStream()
         let exchange = send(request) { event in
@@ -134,7 +138,7 @@ package final class InProcessTransport: AnswerSink {
         switch await iterator.next() {
         case .answer(let response): return .whole(response)
         case .head(let response): return .stream(response, chunks(of: events, exchange))
-        // Only a task that was cancelled gets here: its request has been hung up.
+        // Only a cancelled task gets here: its cancellation has hung up.
         case .chunk, .end, nil: return .whole(Response(status: .serviceUnavailable))
         }
     }

@@ -5,26 +5,26 @@ internal import SystemPackage
 
 /// Writes each message as one JSON object on one line of standard error.
 ///
-/// The message is a fixed phrase; what varies is metadata, as members of the object.
+/// The message is a fixed phrase; the metadata are further members of the object.
 public struct JSONLogHandler: LogHandler {
-    /// What is written.
+    /// The lowest level that the handler writes.
     public var logLevel: Logger.Level = .info
-    /// What every line has.
+    /// The metadata of every line.
     public var metadata: Logger.Metadata = [:]
     private let label: String
 
-    /// Makes a handler for a logger.
+    /// Makes a handler for the logger with a label.
     public init(label: String) {
         self.label = label
     }
 
-    /// A member that every line has.
+    /// The metadata of every line under a key.
     public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
-    /// Writes a line.
+    /// Writes an event as one line.
     public func log(event: LogEvent) {
         var writer = JSONWriter()
         writer.raw("{\"time\":")
@@ -41,8 +41,8 @@ public struct JSONLogHandler: LogHandler {
             writer.string(value.description)
         }
         writer.raw("}\n")
-        // One call for the whole line, so that lines of several threads do not mix.
-        // When standard error is gone there is nobody left to tell.
+        // One system call for the line keeps the lines of several threads apart. An error has nowhere to go: standard error
+        // itself has failed.
         _ = try? FileDescriptor.standardError.writeAll(writer.bytes)
     }
 }

@@ -2,30 +2,30 @@ internal import StateJSON
 internal import StateJournal
 public import StateStore
 
-/// What can be done with the journal in a data directory without serving it.
+/// Exports, imports, replays and verifies the journal in a data directory, without a server.
 ///
-/// ``export(since:to:)`` and ``verify(_:)`` only read, also while a server is running. ``load(_:)`` and ``replay(_:_:)``
-/// make a new journal, whole or not at all, in a directory that has none. All of them hold the state and a few megabytes of
-/// commits in memory, whatever the length of the history.
+/// ``export(since:to:)`` and ``verify(_:)`` only read, so a server may run on the same directory. ``load(_:)`` and
+/// ``replay(_:_:)`` make a whole new journal, or none, in a directory without one. Each holds the state and a few megabytes
+/// of commits in memory, for a history of any length.
 public struct JournalTool: Sendable {
-    /// Which commits were looked at.
+    /// The commits that an operation has read or made.
     public struct Span: Sendable {
-        /// The name of the history.
+        /// The epoch of the history.
         public var epoch: String
-        /// The version of the state that it began with.
+        /// The version of the first state, before the first commit.
         public var start: Version
         /// The version of the last commit.
         public var end: Version
 
-        /// How many commits it has.
+        /// The number of commits.
         public var commitsCount: Int { Int(end - start) }
     }
 
     private let directory: String
 
-    /// A tool for the `data` of some settings.
+    /// Makes a tool for the directory in the setting `data`.
     ///
-    /// - Throws: ``SettingsFault`` when they keep the state in memory.
+    /// - Throws: ``SettingsFault`` when `data` is `none`.
     public init(settings: Settings) throws(SettingsFault) {
         directory = settings.text("data")
         guard directory != "none" else {
@@ -33,13 +33,14 @@ public struct JournalTool: Sendable {
         }
     }
 
-    /// Writes the history as JSON Lines: a header with a state, then the commits after it, each in one call.
+    /// Writes the history as JSON Lines: a header with a state, then one line for each commit after it.
     ///
-    /// It ends at the version that was the newest at the beginning.
+    /// The last line is the commit that is the latest when the export begins.
     ///
     /// - Parameters:
-    ///   - since: the version of the state to begin with; by default the oldest that is kept with all commits after it.
-    ///   - write: takes one or more lines, UTF-8, each with its end.
+    ///   - since: the version of the state to begin with; by default the oldest one that the journal keeps with all
+    ///     commits after it.
+    ///   - write: takes one or more whole lines, UTF-8, with their line feeds.
     /// - Throws: `JournalError`, or what `write` throws.
     @discardableResult
     public func export(since: Version? = nil, to write: ([UInt8]) throws -> Void) throws -> Span {
@@ -53,30 +54,31 @@ public struct JournalTool: Sendable {
         return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.head)
     }
 
-    /// Makes a journal of an exported one: the commits as they were recorded, under a new epoch.
+    /// Makes a journal from a recording: the commits as recorded, under a new epoch.
     ///
-    /// No reducer runs, and no domain is asked. The IDs that clients have given are kept; IDs that are cursors, which name
-    /// the epoch, are those of the new one.
+    /// No reducer runs. The commits keep the IDs that clients gave; an ID that is a cursor becomes the cursor of the new
+    /// epoch.
     ///
-    /// - Parameter nextLine: the next line without its end, or nil after the last.
-    /// - Throws: `JournalError`, or a sentence that names the line; then there is no journal.
+    /// - Parameter nextLine: returns the next line without its line feed, or nil after the last.
+    /// - Throws: `JournalError`, or an error whose sentence names the line. No journal is made then.
     public func load(_ nextLine: () throws -> [UInt8]?) throws -> Span {
         try build(from: nextLine) { header in
             PatchedState(try JSONValue(parsing: header.state, depthMax: 1000), version: header.version)
         }
     }
 
-    /// Makes a journal of the actions of an exported one: today's reducers make the patches, under a new epoch.
+    /// Makes a journal from the actions of a recording: the domain's reducers compute the patches, under a new epoch.
     ///
-    /// No middleware and no effect runs: what is recorded is what has reached the reducers. Times and IDs are kept.
+    /// No middleware and no effect runs, because a recording holds the actions that have reached the reducers. The commits
+    /// keep their times and IDs.
     ///
-    /// - Parameter nextLine: the next line without its end, or nil after the last.
-    /// - Throws: `JournalError`, or a sentence that names the line, also where the domain does not know or rejects an action;
-    ///   then there is no journal.
+    /// - Parameter nextLine: returns the next line without its line feed, or nil after the last.
+    /// - Throws: `JournalError`, or an error whose sentence names the line, also where the domain does not know an action or
+    ///   rejects it. No journal is made then.
     public func replay(_ domain: some Domain, _ nextLine: () throws -> [UInt8]?) throws -> Span {
-        let model = try CompiledDomain(domain)
+        let compiled = try CompiledDomain(domain)
         return try build(from: nextLine) { header in
-            try Replay(model, from: header.state, version: header.version)
+            try Replay(compiled, from: header.state, version: header.version)
         }
     }
 
@@ -108,19 +110,19 @@ public struct JournalTool: Sendable {
         return Span(epoch: draft.epoch.text, start: header.version, end: follower.version)
     }
 
-    /// Reduces every commit that is kept again, and compares what comes out with what is recorded.
+    /// Reduces every kept commit again and compares the result with the recorded patch.
     ///
-    /// Where patches differ, the states decide. Snapshots on the way are compared, too.
+    /// Where two patches differ, the states decide. Saved snapshots are compared, too.
     ///
-    /// - Throws: `JournalError`, or a sentence that names the first version and the place that differ, or the action that
-    ///   today's domain does not know or rejects.
+    /// - Throws: `JournalError`, or an error whose sentence names the first version and the pointer that differ, or the
+    ///   action that the domain does not know or rejects.
     public func verify<D: Domain>(_ domain: D) throws -> Span {
-        let model = try CompiledDomain(domain)
+        let compiled = try CompiledDomain(domain)
         let reader = try JournalReader(directory: directory)
         let beginning = try reader.beginning()
         var verification: Verification<D.State>
         do {
-            verification = try Verification(model, from: beginning.state, version: beginning.version)
+            verification = try Verification(compiled, from: beginning.state, version: beginning.version)
         } catch let fault as JSONFault {
             throw SettingsFault(
                 description:
@@ -132,7 +134,7 @@ public struct JournalTool: Sendable {
             try verification.take(commit)
             guard snapshots.first == commit.version else { return }
             snapshots.removeFirst()
-            // A damaged one is passed over by a start, too; a server may have dropped it meanwhile.
+            // A start skips a damaged snapshot, too. A running server may have dropped this one since the list was read.
             if let saved = try reader.snapshot(commit.version) { try verification.compare(saved: saved, after: commit) }
         }
         return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.head)

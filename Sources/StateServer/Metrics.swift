@@ -2,16 +2,16 @@ internal import MicroHTTP
 internal import StateStore
 internal import Synchronization
 
-/// What is counted as it happens.
+/// The counters that the request handler raises.
 final class Counters: Sendable {
     let commits = Atomic(0)
     let refusals = Atomic(0)
 }
 
-/// The operator's figures in Prometheus' text format.
+/// The text of `/metrics`, in the text format of Prometheus.
 enum Metrics {
     static func text(
-        _ counters: Counters, _ statistics: Statistics?, head: Version, waiters: Int, streams: Int, mailbox: Int,
+        _ counters: Counters, _ statistics: Statistics?, latest: Version, waiters: Int, streams: Int, mailbox: Int,
         isDurable: Bool
     ) -> String {
         var text = ""
@@ -19,7 +19,7 @@ enum Metrics {
             text +=
                 "# HELP storekeeper_\(name) \(help)\n# TYPE storekeeper_\(name) \(kind)\nstorekeeper_\(name) \(value)\n"
         }
-        figure("version", "gauge", "Version of the state.", head)
+        figure("version", "gauge", "Version of the state.", latest)
         figure(
             "commits_total", "counter", "Commits answered since the start.", counters.commits.load(ordering: .relaxed))
         figure(

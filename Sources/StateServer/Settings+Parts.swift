@@ -3,7 +3,7 @@ internal import StateHTTP
 internal import StateJournal
 internal import StateStore
 
-/// The settings as each part of the server wants them.
+/// The settings in the types of the parts of the server.
 extension Settings {
     var storeLimits: StoreLimits {
         var limits = StoreLimits(
@@ -36,22 +36,22 @@ extension Settings {
             commitsMax: integer("journal_commits_max"), snapshotsMax: integer("journal_snapshots_max"))
     }
 
-    /// `connections_max`, or as many as the system allows.
+    /// `connections_max`, or for 0 as many as the limit of open files allows, up to 20000.
     var connectionsMax: Int {
         let most = integer("connections_max")
         return most > 0 ? most : min(20_000, ServerConfiguration.connectionsAllowed)
     }
 
     var watchLimits: WatchLimits {
-        // A waiting request holds its connection: some have to be left for actions and probes.
+        // A waiting request holds its connection, so a part of the connections stays free for actions and probes.
         let room = connectionsMax - max(8, connectionsMax / 32)
         return WatchLimits(
             watchesMax: min(integer("waiters_max"), room), watchesPerClientMax: integer("waiters_per_client_max"))
     }
 
-    /// `listen` taken apart: `host:port`, with brackets around an IPv6 address.
+    /// The host and the port in `listen`.
     ///
-    /// - Throws: ``SettingsFault`` when it is spelled otherwise.
+    /// - Throws: ``SettingsFault`` unless `listen` is `host:port`, with brackets around an IPv6 address.
     func listenAddress() throws(SettingsFault) -> (host: String, port: UInt16) {
         let text = text("listen")
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
@@ -67,7 +67,7 @@ extension Settings {
         return (String(host), port)
     }
 
-    /// Where a client on this machine reaches a server that listens as configured.
+    /// The address at which a client on this machine reaches a server with these settings.
     ///
     /// - Throws: ``SettingsFault`` when `listen` is not an address and a port.
     public func reachableAddress() throws(SettingsFault) -> (host: String, port: UInt16) {

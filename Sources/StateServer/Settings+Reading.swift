@@ -4,28 +4,29 @@ internal import StateJSON
 internal import StateStore
 internal import SystemPackage
 
-/// A fault in the configuration, as a sentence for the operator.
+/// A fault in the configuration, with a sentence for the operator.
 public struct SettingsFault: Error, Sendable, CustomStringConvertible {
-    /// What is wrong, where, and what was expected.
+    /// What is wrong, in which source, and what was expected.
     public var description: String
 
-    /// Makes a fault.
+    /// Makes a fault with its sentence.
     public init(description: String) { self.description = description }
 }
 
-/// Settings with where each came from.
+/// Settings with the source of each value.
 public struct SettingsReading: Sendable {
     /// The effective values.
     public var settings = Settings()
-    /// By key: `default`, the file, the environment or the command line.
+    /// The source of each value, by key: `default`, the path of the file, the name of the variable, or `flag`.
     public var origins: [String: String] = [:]
 
-    /// Reads a file, then the environment, then flags; the later wins.
+    /// Reads a file, then the environment, then flags; a later source beats an earlier one.
     ///
     /// - Parameters:
     ///   - file: the path of a JSON file, or nil for none.
-    ///   - environment: variables, nil for the process's own; those that begin with `STOREKEEPER_` must be settings.
-    ///   - flags: by key, what the command line says.
+    ///   - environment: the variables, or nil for those of the process; each name that begins with `STOREKEEPER_` must be a
+    ///     setting.
+    ///   - flags: the values of the command line, by key.
     /// - Throws: ``SettingsFault`` for a file that cannot be read, an unknown key, or a value out of its range.
     public init(
         file: String? = nil, environment: [String: String]? = nil, flags: [String: String] = [:]
@@ -90,7 +91,8 @@ public struct SettingsReading: Sendable {
             }
             return .text(string)
         case .integer:
-            // Flags and variables are texts; a file has numbers. A provider throws when it has the other kind.
+            // Flags and variables hold strings, a file holds numbers. A provider throws where it has the other kind, so the
+            // error only leads to the next attempt.
             let number: Int? =
                 switch (try? provider.value(forKey: key, type: .int).value)?.content {
                 case .int(let number)?: number
@@ -128,7 +130,7 @@ public struct SettingsReading: Sendable {
         try checkNames(object.members.map(\.key), known: Setting.all.map(\.key), place: file)
     }
 
-    /// Refuses a name that is no setting and suggests the one that was meant.
+    /// Throws for a name that is no setting, and suggests the most similar setting.
     private static func checkNames(_ names: [String], known: [String], place: String) throws {
         for name in names.sorted() where !known.contains(name) {
             let hint = NearestNames.of(name, among: known).first.map { "; did you mean \($0)?" } ?? ""

@@ -1,20 +1,20 @@
 internal import Configuration
 
-/// Everything about a server that can be set, with its defaults.
+/// The settings of a server, each with a default.
 ///
-/// A setting's key, unit, default and range stand in ``Setting/all``; `config/storekeeper.json` lists every one.
+/// ``Setting/all`` holds the key, unit, default and range of each setting; `config/storekeeper.json` lists the keys.
 public struct Settings: Sendable, Equatable {
-    /// The values by key; each key of ``Setting/all`` is there.
+    /// The values by key, with every key of ``Setting/all``.
     private var values: [String: Setting.Value]
 
-    /// The defaults.
+    /// Makes settings with the default values.
     public init() {
         values = Dictionary(uniqueKeysWithValues: Setting.all.map { ($0.key, $0.initial) })
     }
 
     /// The value of a setting.
     ///
-    /// - Precondition: there is a setting with this key.
+    /// - Precondition: ``Setting/all`` has a setting with this key.
     public subscript(key: String) -> Setting.Value {
         get {
             guard let value = values[key] else { preconditionFailure("there is no setting \(key)") }
@@ -23,13 +23,13 @@ public struct Settings: Sendable, Equatable {
         set { values[key] = newValue }
     }
 
-    /// The value of a whole-number setting.
+    /// The value of a setting that is a whole number.
     public func integer(_ key: String) -> Int {
         guard case .integer(let value) = self[key] else { preconditionFailure("\(key) is not a number") }
         return value
     }
 
-    /// The value of a text setting.
+    /// The value of a setting that is a string.
     public func text(_ key: String) -> String {
         guard case .text(let value) = self[key] else { preconditionFailure("\(key) is not a text") }
         return value
@@ -38,16 +38,16 @@ public struct Settings: Sendable, Equatable {
     func seconds(_ key: String) -> Duration { .seconds(integer(key)) }
 }
 
-/// One thing that can be set.
+/// The declaration of a setting.
 public struct Setting: Sendable {
-    /// What a setting can be.
+    /// The value of a setting.
     public enum Value: Sendable, Equatable, CustomStringConvertible {
         /// A whole number in the unit that the key ends with.
         case integer(Int)
-        /// A text.
+        /// A string.
         case text(String)
 
-        /// As it stands in the file.
+        /// The value as JSON, as the configuration file has it.
         public var description: String {
             switch self {
             case .integer(let value): String(value)
@@ -58,11 +58,11 @@ public struct Setting: Sendable {
 
     /// The key in the file; in the environment it is upper case behind `STOREKEEPER_`.
     public let key: String
-    /// What it is when nobody sets it.
+    /// The default value.
     public let initial: Value
-    /// What a number may be.
+    /// The range of a number; without meaning for a string.
     public let range: ClosedRange<Int>
-    /// What it does.
+    /// What the setting is for, in a phrase.
     public let summary: String
 
     private init(_ key: String, _ initial: String, _ summary: String) {
@@ -83,7 +83,7 @@ public struct Setting: Sendable {
     public static let all: [Setting] = [
         Setting("listen", "127.0.0.1:8080", "address and port; port 0 picks a free one"),
         Setting("data", "./data", "directory of the journal; none keeps the state in memory"),
-        Setting("domain", "showcase", "which domain is served"),
+        Setting("domain", "showcase", "the domain to serve"),
         Setting("log_level", "info", "trace, debug, info, notice, warning, error or critical"),
         Setting("body_bytes_max", 8 << 20, 1024...(1 << 30), "longest request body"),
         Setting("depth_max", 64, 4...512, "deepest nesting of a JSON body"),
@@ -92,10 +92,10 @@ public struct Setting: Sendable {
         Setting("expectations_max", 1000, 1...1_000_000, "most tests of expect in one commit"),
         Setting("wait_seconds_default", 25, 1...3600, "how long a wait without a number lasts"),
         Setting("wait_seconds_max", 55, 1...3600, "longest wait; proxies often end idle requests at 60"),
-        Setting("heartbeat_seconds", 15, 1...3600, "longest silence of a stream before it shows that it lives"),
+        Setting("heartbeat_seconds", 15, 1...3600, "longest silence of a stream before its heartbeat"),
         Setting(
             "stream_seconds_max", 900, 1...86_400,
-            "how long a stream lives, less up to a quarter; its client then comes back where it was"),
+            "longest life of a stream, less up to a quarter; its client then goes on from its last event"),
         Setting("changes_limit_default", 100, 1...100_000, "commits in an answer of /v1/changes"),
         Setting("changes_limit_max", 1000, 1...100_000, "most commits in an answer of /v1/changes"),
         Setting(
@@ -103,7 +103,7 @@ public struct Setting: Sendable {
             "most connections; more are answered 503; 0: as many as the limit of open files allows, up to 20000"),
         Setting(
             "loops", 1, 1...64,
-            "threads that serve clients, each with its share of them; more than one is for machines with more cores"),
+            "threads that serve clients, each with its share of them; more than one needs more cores"),
         Setting("waiters_max", 19_000, 1...1_000_000, "most waiting requests; more are answered 503"),
         Setting(
             "waiters_per_client_max", 16_000, 1...1_000_000,
@@ -113,7 +113,7 @@ public struct Setting: Sendable {
             "mailbox_actions_max", 65_536, 1...10_000_000, "most actions waiting for a turn; more are answered 503"),
         Setting(
             "cascade_depth_max", 100_000, 1...10_000_000,
-            "most commits from an action to what it causes through others; what goes deeper is refused"),
+            "most commits in depth that an action causes through follow-ups; deeper ones are refused"),
         Setting(
             "cascade_actions_max", 1_000_000, 1...1_000_000_000,
             "most actions that one action causes in all; more are refused"),
@@ -126,12 +126,12 @@ public struct Setting: Sendable {
         Setting(
             "idempotency_keys_max", 1_000_000, 1...100_000_000,
             "most keys remembered; new ones above it are answered 503"),
-        Setting("grace_seconds", 10, 0...3600, "longest time to finish what is in hand when stopping"),
-        Setting("films_base_url", "none", "where the films domain fetches /films from; none fetches nothing"),
-        Setting("films_timeout_seconds", 5, 1...600, "how long one try to fetch the films may take"),
-        Setting("films_retries", 2, 0...10, "how often fetching is tried again without an answer or after a 5xx"),
+        Setting("grace_seconds", 10, 0...3600, "longest time to finish the actions in hand when stopping"),
+        Setting("films_base_url", "none", "base URL of /films for the films domain; none fetches nothing"),
+        Setting("films_timeout_seconds", 5, 1...600, "how long one fetch of the films may take"),
+        Setting("films_retries", 2, 0...10, "how often a fetch is repeated without an answer or after a 5xx"),
     ]
 
-    /// The name in the environment.
+    /// The name of the environment variable.
     public var environmentName: String { "STOREKEEPER_" + key.uppercased() }
 }

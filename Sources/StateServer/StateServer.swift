@@ -8,16 +8,16 @@ public import StateStore
 internal import Synchronization
 internal import UnixSignals
 
-/// A store behind HTTP: the parts built and connected, started and stopped.
+/// A store behind HTTP: it builds and connects the parts, runs them and stops them.
 ///
 /// ```swift
 /// let server = try StateServer(MyDomain(), settings: Settings(), logger: logger)
 /// try await server.run()
 /// ```
 public struct StateServer: Service, Sendable {
-    /// Where a running server listens.
+    /// The address that a running server listens on.
     public struct Address: Sendable {
-        /// The address.
+        /// The IP address, as text.
         public var host: String
         /// The TCP port.
         public var port: UInt16
@@ -29,9 +29,16 @@ public struct StateServer: Service, Sendable {
     private let server: HTTPServer
     private let onReady: @Sendable (Address) throws -> Void
 
-    /// Builds a server: reads the domain's declarations, opens the journal and recovers the state.
+    /// Builds a server: compiles the domain, opens the journal and recovers the state.
     ///
-    /// - Parameter onReady: called with the bound address once requests are taken.
+    /// The time is proportional to the size of the state and the number of patches after the newest snapshot.
+    ///
+    /// - Parameters:
+    ///   - domain: the state, actions and reducers to serve.
+    ///   - settings: the limits, addresses and directories; see ``Setting/all``.
+    ///   - logger: takes the server's log lines.
+    ///   - middleware: runs after the server's own validation, in array order.
+    ///   - onReady: takes the bound address, once the server takes requests.
     /// - Throws: `DeclarationFault`, `JournalError`, or ``SettingsFault``; each describes itself in a sentence.
     public init<D: Domain>(
         _ domain: D, settings: Settings, logger: Logger, middleware: [Middleware<D.State>] = [],
@@ -40,7 +47,7 @@ public struct StateServer: Service, Sendable {
         self.settings = settings
         self.logger = logger
         self.onReady = onReady
-        let model = try CompiledDomain(domain)
+        let compiled = try CompiledDomain(domain)
         let limits = settings.storeLimits
         let data = settings.text("data")
         let journal =
@@ -48,23 +55,22 @@ public struct StateServer: Service, Sendable {
             ? nil
             : try SQLiteJournal(
                 directory: data, retention: settings.retention, report: { logger.log($0) },
-                initial: { try model.bytes(of: model.initial) })
-        let (origin, oldest) = try Self.origin(model, journal, logger, .now())
+                initial: { try compiled.bytes(of: compiled.initial) })
+        let (origin, oldest) = try Self.origin(compiled, journal, logger, .now())
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let schedule = Schedule.live()
         let store = Store(
-            domain: model, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
-            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
-            queues: Schedule.hubQueues(),
+            domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
+            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now, queues: Schedule.hubQueues(),
             report: { logger.log($0) })
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops)
         handler = RequestHandler(
-            contract: Contract(catalogue: model.catalogue, limits: settings.contractLimits), store: store,
+            contract: Contract(catalogue: compiled.catalogue, limits: settings.contractLimits), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, logger: logger)
-        if origin.cursor.version > 0 { Self.resume(store, model, logger) }
+        if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         let (host, port) = try settings.listenAddress()
         server = HTTPServer(
             configuration: ServerConfiguration(
@@ -74,7 +80,7 @@ public struct StateServer: Service, Sendable {
             handlers: handler.handlers, gauges: gauges)
     }
 
-    /// Serves until the task is cancelled or the service group shuts down gracefully; then stops as the contract says.
+    /// Serves until the task is cancelled or the service group shuts down; then drains and closes the journal.
     ///
     /// - Throws: `ServerError` when the address cannot be listened on.
     public func run() async throws {
@@ -86,14 +92,14 @@ public struct StateServer: Service, Sendable {
                 "cursor": .string(handler.latest.description), "data": .string(settings.text("data")),
             ])
         try onReady(Address(host: address.host, port: address.port))
-        // It ends by cancellation; that it says so by throwing is of no interest.
+        // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()
     }
 
-    /// A way for requests to this server without a socket, whether or not it listens.
+    /// A new in-process transport to this server, which need not run.
     package var inProcessTransport: InProcessTransport {
-        // The numbers of no two transports of a process meet, and none meets those of the sockets.
+        // Exchange numbers must be unique: each transport gets a range of its own, above those of the sockets.
         let part = Self.transportsCount.add(1, ordering: .relaxed).newValue
         return InProcessTransport(
             handler.handlers, firstNumber: UInt64(part) << 40 | 1 << 63, after: handler.schedule.after)
@@ -101,9 +107,9 @@ public struct StateServer: Service, Sendable {
 
     private static let transportsCount = Atomic(0)
 
-    /// Serves until SIGTERM or SIGINT, and then stops as the contract says.
+    /// Serves until SIGTERM or SIGINT; then drains and closes the journal.
     ///
-    /// For a program that runs nothing else; beside other services, run this one in their `ServiceGroup`.
+    /// A program with further services runs this one in their `ServiceGroup` with ``run()``.
     ///
     /// - Throws: `ServerError` when the address cannot be listened on.
     public func runUntilSignal() async throws {
@@ -121,7 +127,7 @@ public struct StateServer: Service, Sendable {
         do {
             try handler.journal?.close(handler.hub.latest)
         } catch {
-            // Every acknowledged commit is on the disk already; only the tidying up has failed.
+            // Every acknowledged commit is on the disk already; the next start only takes longer.
             logger.warning("journal not closed", metadata: ["reason": .string("\(error)")])
         }
         logger.info("stopped", metadata: ["cursor": .string(handler.latest.description)])
@@ -129,15 +135,15 @@ public struct StateServer: Service, Sendable {
 }
 
 extension StateServer {
-    /// Lets the domain take note that what the process before was about to do is not done any more.
+    /// Dispatches `StoreResume`, so that the domain notes that the effects of the process before have ended.
     ///
-    /// A restart that changes nothing leaves no commit.
-    private static func resume<State>(_ store: Store<State>, _ model: CompiledDomain<State>, _ logger: Logger) {
-        guard model.handles(StoreResume.type) else { return }
+    /// A restart that changes nothing makes no commit.
+    private static func resume<State>(_ store: Store<State>, _ compiled: CompiledDomain<State>, _ logger: Logger) {
+        guard compiled.handles(StoreResume.type) else { return }
         var rehearsal = Transaction([.init(StoreResume())])
         rehearsal.purpose = .dryRun
         if case .wouldCommit(isChange: false, _) = store.submitNow(rehearsal),
-            !model.startsEffects(StoreResume.type)
+            !compiled.startsEffects(StoreResume.type)
         {
             return
         }
@@ -148,16 +154,16 @@ extension StateServer {
         }
     }
 
-    /// Where the store begins, and the oldest version that the journal can be followed from.
+    /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
     private static func origin<State>(
-        _ model: CompiledDomain<State>, _ journal: SQLiteJournal?, _ logger: Logger, _ now: Timestamp
+        _ compiled: CompiledDomain<State>, _ journal: SQLiteJournal?, _ logger: Logger, _ now: Timestamp
     ) throws -> (Store<State>.Origin, Version?) {
-        guard let journal else { return (.init(state: model.initial), nil) }
+        guard let journal else { return (.init(state: compiled.initial), nil) }
         let recovery = try journal.recover(at: now)
         for warning in recovery.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
         let state: State
         do {
-            state = try model.state(from: recovery.state)
+            state = try compiled.state(from: recovery.state)
         } catch {
             throw SettingsFault(
                 description:
@@ -165,8 +171,8 @@ extension StateServer {
             )
         }
         var version = recovery.version
-        // A build that declares more than the one before changes what clients see: that is a commit like any other.
-        if let upgrade = try model.upgrade(
+        // A build that declares more of the state changes what clients read, so the change is a commit.
+        if let upgrade = try compiled.upgrade(
             from: recovery.state, to: state, version: version + 1, epoch: journal.epoch, at: now)
         {
             try journal.record([upgrade])
@@ -184,7 +190,7 @@ extension StateServer {
 }
 
 extension Logger {
-    /// Logs what the logging middleware tells.
+    /// Logs an action, for the logging middleware.
     fileprivate func log(_ record: LogRecord) {
         var metadata: Logger.Metadata = [
             "action.type": .string(record.actionType), "version": .stringConvertible(record.version),
@@ -194,7 +200,7 @@ extension Logger {
         debug(record.rejection == nil ? "action" : "action rejected", metadata: metadata)
     }
 
-    /// Logs what nobody waits for.
+    /// Logs an event of the store that belongs to no request.
     fileprivate func log(_ event: StoreEvent) {
         switch event {
         case .followUpRefused(let refused, let root):
@@ -212,7 +218,7 @@ extension Logger {
         }
     }
 
-    /// Logs what a journal reports.
+    /// Logs an event of the journal.
     fileprivate func log(_ event: JournalEvent) {
         switch event {
         case .appendFailed(let reason): error("journal failed", metadata: ["reason": .string(reason)])

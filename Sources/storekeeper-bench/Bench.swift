@@ -1,6 +1,6 @@
 internal import Benchmarking
 
-/// How much is measured.
+/// The numbers of runs, seconds and objects to measure.
 struct Effort {
     var runs: Int
     var seconds: Int
@@ -8,17 +8,17 @@ struct Effort {
     var isQuick: Bool
     var hasPeers: Bool
 
-    /// A number of connections, objects or commits: as asked for, or few when it is only to be seen that it works.
+    /// A number of connections, objects or commits: the full number, or at most 200 with `--quick`.
     func count(_ full: Int) -> Int { isQuick ? min(full, 200) : full }
 }
 
-/// What a scenario works with.
+/// The environment of a scenario.
 struct Bench {
     let workplace: Workplace
     let effort: Effort
 }
 
-/// Something to be measured, by name.
+/// A named measurement.
 struct Scenario: Sendable {
     let name: String
     let summary: String
@@ -30,7 +30,7 @@ struct Scenario: Sendable {
         self.measure = measure
     }
 
-    /// Measures it; what went wrong is among the remarks, with all that was found until then.
+    /// Runs the measurement; after an error the finding has the results so far, and the error as a remark.
     func run(_ bench: Bench) -> (finding: Finding, isComplete: Bool) {
         var finding = Finding(scenario: name, summary: summary)
         var isComplete = true
@@ -52,7 +52,7 @@ struct Scenario: Sendable {
     }
 }
 
-/// Ends the benchmarks with a sentence.
+/// An error with a sentence for the user.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 

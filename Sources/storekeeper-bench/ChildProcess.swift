@@ -2,7 +2,7 @@ internal import Benchmarking
 internal import Foundation
 internal import Glibc
 
-/// A process that this program has started, and what the system knows of it.
+/// A process that this program has started, with the system's figures about it.
 struct ChildProcess {
     let name: String
     private let process: Process
@@ -10,17 +10,17 @@ struct ChildProcess {
     private let workplace: Workplace
     private let ending: Ending
 
-    /// How a process has to end when it is asked to.
+    /// How a process has to end after SIGTERM.
     enum Ending {
         /// With exit code 0.
         case inOrder
-        /// As it likes: not ours, and some die of the signal.
+        /// In any way: some servers of others die of the signal.
         case anyhow
     }
 
     var id: pid_t { process.processIdentifier }
 
-    /// Starts a program; what it prints goes to a file.
+    /// Starts a program; its output goes to a file.
     init(
         _ program: URL, _ arguments: [String], in workplace: Workplace, environment: [String: String] = [:],
         ending: Ending = .inOrder
@@ -34,7 +34,7 @@ struct ChildProcess {
         process = Process()
         process.executableURL = program
         process.arguments = arguments
-        // Settings of the caller's shell would change what is measured.
+        // Settings in the caller's environment would change the measurement.
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("STOREKEEPER_") }
             .merging(environment) { $1 }
         process.standardInput = FileHandle.nullDevice
@@ -44,10 +44,10 @@ struct ChildProcess {
         workplace.started(process.processIdentifier)
     }
 
-    /// What it has printed so far; nothing if its file has gone, as the whole directory does at an interrupt.
+    /// The output so far; empty where an interrupt has removed the file with its directory.
     var text: String { (try? String(contentsOf: output, encoding: .utf8)) ?? "" }
 
-    /// Waits until this has a value.
+    /// Waits until a closure returns a value.
     func awaiting<Value>(_ what: String, seconds: Double = 60, _ value: () -> Value?) throws -> Value {
         let end = ContinuousClock.now + .seconds(seconds)
         while true {
@@ -60,7 +60,7 @@ struct ChildProcess {
 
     /// CPU time so far, user and system, of all of its threads, in microseconds.
     ///
-    /// The process's own clock, which counts nanoseconds where `/proc/<pid>/stat` counts hundredths of a second.
+    /// It reads the CPU clock of the process, in nanoseconds; `/proc/<pid>/stat` counts hundredths of a second.
     var cpuMicroseconds: Double {
         var clock = clockid_t()
         var time = timespec()
@@ -69,12 +69,12 @@ struct ChildProcess {
     }
 
     var residentKiB: Double {
-        // A process that has gone has no memory; whoever asked will see that it does not answer.
+        // A process that has ended uses no memory; the caller notices its end by the missing answers.
         let status = (try? String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)) ?? ""
         return Facts.kibibytes("VmRSS", in: status) ?? .nan
     }
 
-    /// Asks it to end and waits until it has.
+    /// Sends SIGTERM and waits for the end of the process.
     func stop() throws {
         process.terminate()
         let end = ContinuousClock.now + .seconds(30)
@@ -92,14 +92,14 @@ struct ChildProcess {
         }
     }
 
-    /// Ends it as a power cut would.
+    /// Ends the process by SIGKILL.
     func kill() {
         Glibc.kill(id, SIGKILL)
         process.waitUntilExit()
         workplace.ended(id)
     }
 
-    /// Waits until it has ended by itself and returns what it has printed.
+    /// Waits for the end of the process and returns its output.
     func finish() throws -> String {
         process.waitUntilExit()
         workplace.ended(id)

@@ -1,12 +1,12 @@
 internal import Benchmarking
 internal import Glibc
 
-/// One blocking connection, for what has to be asked once.
+/// One blocking connection, for single requests.
 final class Connection {
     private let descriptor: Int32
 
     init(_ port: UInt16) throws {
-        guard let descriptor = Loopback.connect(port) else { throw Failure("nobody listens on port \(port)") }
+        guard let descriptor = Loopback.connect(port) else { throw Failure("no process listens on port \(port)") }
         self.descriptor = descriptor
         var patience = timeval(tv_sec: 120, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
@@ -33,7 +33,7 @@ final class Connection {
         }
     }
 
-    /// Waits for an answer: its head, and its body unless it is a stream.
+    /// Waits for an answer: the head, and the body unless the answer is a stream.
     func receive() throws -> (frame: AnswerFrame, body: String) {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 1 << 16)
@@ -47,14 +47,16 @@ final class Connection {
         }
     }
 
-    /// Reads what has come and throws it away; nil when the connection has ended.
+    /// Reads and discards the received bytes; returns their number, or nil when the connection has ended.
     func skip() -> Int? {
         var bytes = [UInt8](repeating: 0, count: 1 << 18)
         let count = recv(descriptor, &bytes, bytes.count, 0)
         return count > 0 ? count : nil
     }
 
-    /// Sends a request that has to be answered 200, and returns the answer.
+    /// Sends a request and returns its answer.
+    ///
+    /// - Throws: `Failure` for an answer other than 200.
     @discardableResult
     func ask(_ request: LoadRequest) throws -> (frame: AnswerFrame, body: String) {
         try send(request)
@@ -69,9 +71,9 @@ final class Connection {
 
 /// Sockets to and from this machine.
 enum Loopback {
-    /// A connected socket; nil if nobody listens.
+    /// A connected socket; nil where no process listens.
     ///
-    /// The source is a number of addresses, as so many clients would have.
+    /// - Parameter source: the last byte of the client's address, so that many connections come from several addresses.
     static func connect(_ port: UInt16, from source: UInt8 = 1) -> Int32? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
@@ -102,9 +104,9 @@ enum Loopback {
     }
 }
 
-/// Ports for servers that cannot pick one and say which.
+/// Ports for servers that cannot choose a free port and report it.
 enum FreePort {
-    /// A port that was free a moment ago.
+    /// A port that is free at the moment of the call.
     static func find() throws -> UInt16 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(descriptor) }

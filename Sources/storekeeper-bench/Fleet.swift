@@ -2,17 +2,17 @@ internal import Benchmarking
 internal import CEpoll
 internal import Glibc
 
-/// Thousands of connections driven by one thread: parked together, woken together, each answer with its time.
+/// Thousands of connections on one thread, which notes the time of each answer.
 ///
-/// wrk cannot do this: it sends the next request when it has an answer, and knows no time at which all began to wait.
+/// wrk cannot measure long-polls: it sends the next request after each answer, and does not know when all clients wait.
 final class Fleet {
     private let poller: Int32
     private let sockets: [Int32]
-    /// What has come on each connection and was not yet whole.
-    private var pieces: [[UInt8]]
+    /// The bytes of the incomplete answer on each connection.
+    private var partials: [[UInt8]]
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
 
-    /// An answer or event, and when it was there.
+    /// An answer or event, with the time of its arrival.
     struct Arrival {
         var index: Int
         var instant: ContinuousClock.Instant
@@ -25,7 +25,7 @@ final class Fleet {
         var sockets: [Int32] = []
         defer { if sockets.count < count { for socket in sockets { close(socket) } } }
         for index in 0..<count {
-            // Servers limit what one address may have; and an address has about 28,000 ports.
+            // Servers limit the waiters of one address, and an address has about 28,000 ports.
             guard let socket = Loopback.connect(port, from: UInt8(2 + index / 9000)) else {
                 throw Failure("connection \(index) of \(count) failed: \(String(cString: strerror(errno)))")
             }
@@ -35,11 +35,11 @@ final class Fleet {
             guard epoll_ctl(poller, EPOLL_CTL_ADD, socket, &event) == 0 else { throw Failure("epoll_ctl failed") }
         }
         self.sockets = sockets
-        pieces = Array(repeating: [], count: count)
+        partials = Array(repeating: [], count: count)
     }
 
     deinit {
-        // Reset rather than closed, so that ten thousand ports are free again at once.
+        // A reset, unlike a close, frees ten thousand ports at once.
         var linger = linger(l_onoff: 1, l_linger: 0)
         for socket in sockets {
             setsockopt(socket, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
@@ -48,7 +48,7 @@ final class Fleet {
         close(poller)
     }
 
-    /// Lets this process and those that it starts have as many files as the system allows.
+    /// Raises the limit of open files, for this process and its children, to the most that the system allows.
     static func raiseDescriptorLimit() -> Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
@@ -66,8 +66,9 @@ final class Fleet {
         }
     }
 
-    /// Waits until so many have come, at most one on each connection and for so many seconds, and returns those that
-    /// have, in the order of their coming.
+    /// Waits for a number of answers or events, at most one on each connection, and returns them in the order of arrival.
+    ///
+    /// - Parameter seconds: the longest wait; after it fewer are returned.
     func receive(_ awaited: Awaited, count: Int, seconds: Double = 60) throws -> [Arrival] {
         var arrivals: [Arrival] = []
         arrivals.reserveCapacity(min(count, sockets.count))
@@ -81,25 +82,25 @@ final class Fleet {
             for event in events.prefix(max(0, Int(ready))) {
                 let index = Int(event.data.u64)
                 try read(index)
-                guard !hasArrived[index], let end = awaited.end(in: pieces[index]) else { continue }
+                guard !hasArrived[index], let end = awaited.end(in: partials[index]) else { continue }
                 hasArrived[index] = true
-                pieces[index].removeFirst(end)
+                partials[index].removeFirst(end)
                 arrivals.append(Arrival(index: index, instant: .now))
             }
         }
         return arrivals
     }
 
-    /// Throws away what has come and what comes within this time.
+    /// Discards the received bytes, and those that come within a time.
     func drain(seconds: Double) throws {
         _ = try receive(.event, count: .max, seconds: seconds)
-        for index in pieces.indices { pieces[index] = [] }
+        for index in partials.indices { partials[index] = [] }
     }
 
     private func read(_ index: Int) throws {
         let count = recv(sockets[index], &buffer, buffer.count, 0)
         if count < 0, errno == EAGAIN || errno == EINTR { return }
         guard count > 0 else { throw Failure("the server has closed connection \(index) of \(sockets.count)") }
-        pieces[index] += buffer[..<count]
+        partials[index] += buffer[..<count]
     }
 }

@@ -2,7 +2,7 @@ internal import Benchmarking
 internal import Foundation
 internal import Glibc
 
-/// What a reader has to know of where figures come from.
+/// The facts about the machine for a report.
 enum Machine {
     static func facts(_ workplace: Workplace) -> [Report.Fact] {
         var facts = [
@@ -17,7 +17,7 @@ enum Machine {
         if let commit = output(workplace, "git", ["-C", workplace.binaries.path, "describe", "--always", "--dirty"]) {
             facts.append(Report.Fact("commit", commit))
         }
-        // Should it not be built, the first scenario says so.
+        // Where the program is not built, the first scenario fails with a sentence.
         if let limit = try? workplace.binary("microhttpd-limit"),
             let versions = output(workplace, limit, ["--version"])
         {
@@ -35,7 +35,7 @@ enum Machine {
         "\(((Facts.kibibytes("MemTotal", in: text("/proc/meminfo")) ?? 0) / 1_048_576).fixed(0)) GiB"
     }
 
-    /// How long the disk takes to keep a page: what a durable action cannot be faster than.
+    /// The time to write and sync one page, the lower bound of a durable action.
     private static func syncMicroseconds(_ workplace: Workplace) -> Double? {
         let descriptor = open(workplace.path("sync").path, O_CREAT | O_RDWR, 0o600)
         guard descriptor >= 0 else { return nil }
@@ -50,7 +50,7 @@ enum Machine {
         return times.median
     }
 
-    /// Files below /proc and /etc; one that is not there has nothing to tell.
+    /// The text of a file below /proc or /etc; empty where the file is missing.
     private static func text(_ path: String) -> String {
         ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "").trimmingCharacters(in: .newlines)
     }
@@ -59,9 +59,9 @@ enum Machine {
         workplace.installed(program).flatMap { output(workplace, $0, arguments) }
     }
 
-    /// The first line that a program prints; nil if it does not start, for a version is all that is lost.
+    /// The first line that a program prints; nil where the program does not start, and the report then lacks a version.
     ///
-    /// Some end with an error after notification their version.
+    /// Some programs end with an error after they have printed their version.
     private static func output(_ workplace: Workplace, _ program: URL, _ arguments: [String]) -> String? {
         guard let process = try? ChildProcess(program, arguments, in: workplace) else { return nil }
         _ = try? process.finish()

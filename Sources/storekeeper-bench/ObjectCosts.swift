@@ -1,13 +1,13 @@
 internal import Benchmarking
 
-/// What moving an object costs among few and among many.
+/// The scenario `move-object`: the cost of a move among few and among many objects.
 enum MoveObject {
     static let scenario = Scenario(
         "move-object", "a commit that moves one of 100,000 objects, beside one of 100"
     ) { bench, finding in
-        let few = try Contestant.startStorekeeper(bench.workplace, data: "none")
+        let few = try ServerKind.startStorekeeper(bench.workplace, data: "none")
         defer { stop(few, &finding) }
-        let many = try Contestant.startStorekeeper(bench.workplace, data: "none")
+        let many = try ServerKind.startStorekeeper(bench.workplace, data: "none")
         defer { stop(many, &finding) }
         let manyCount = bench.effort.isQuick ? 1000 : 100_000
         try Objects.fill(few, 100)
@@ -21,12 +21,12 @@ enum MoveObject {
     }
 }
 
-/// What reading an object among many costs, beside reading a small state.
+/// The scenario `get-object`: the cost of a read of one of many objects, beside a read of a small state.
 enum GetObject {
     static let scenario = Scenario(
         "get-object", "GET of one of 100,000 objects by pointer, beside GET of a small state"
     ) { bench, finding in
-        let server = try Contestant.startStorekeeper(bench.workplace, data: "none")
+        let server = try ServerKind.startStorekeeper(bench.workplace, data: "none")
         defer { stop(server, &finding) }
         let count = bench.effort.isQuick ? 1000 : 100_000
         try Objects.fill(server, count)
@@ -39,7 +39,7 @@ enum GetObject {
     }
 }
 
-/// Measures two loads in turn and judges the CPU time of the second by that of the first.
+/// Measures two loads in turn and judges the quotient of their CPU times.
 private func compare(
     _ loads: [(who: String, server: Server, requests: [LoadRequest])], wanted: Double, _ bench: Bench,
     _ finding: inout Finding

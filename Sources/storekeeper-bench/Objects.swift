@@ -1,16 +1,16 @@
 internal import Benchmarking
 internal import Glibc
 
-/// A canvas with many objects, as the showcase has it.
+/// Requests for a canvas with many objects, of the domain `showcase`.
 enum Objects {
     static let frame = #"{"x":0,"y":0,"width":1,"height":1}"#
 
-    /// Puts objects 0 to `count - 1` on one block: without a label they all look alike, and share one entity tag.
+    /// Creates the objects 0 to `count - 1` in one place: without labels they have equal JSON, and one entity tag.
     static func fill(_ server: Server, _ count: Int) throws {
         let connection = try Connection(server.port)
         try connection.ask(
             .post("/v1/actions", json: #"{"type":"canvas/addBlock","payload":{"id":0,"frame":\#(frame)}}"#))
-        // In batches, one commit each: a patch of many objects costs less than as many patches.
+        // Each batch is one commit: one patch of many objects costs less than many patches.
         for start in stride(from: 0, to: count, by: 5000) {
             let actions = (start..<min(count, start + 5000)).map {
                 #"{"type":"canvas/addObject","payload":{"id":\#($0),"block":0,"frame":\#(frame)}}"#
@@ -19,10 +19,10 @@ enum Objects {
         }
     }
 
-    /// A thousand moves, each to another place than the object's last.
+    /// A thousand moves, each to another place than the last move of the object.
     static func moves(among ids: Range<Int>) -> [LoadRequest] {
         (0..<1000).map { turn in
-            // Spread over all, by a step that shares no divisor with the usual counts.
+            // The step shares no divisor with the usual counts, so the moves spread over all objects.
             let id = ids.lowerBound + turn * 7919 % ids.count
             return .post(
                 "/v1/actions",
@@ -37,7 +37,7 @@ enum Objects {
 }
 
 extension Connection {
-    /// Dispatches these actions, each as a commit of its own.
+    /// Dispatches actions, each as a commit of its own.
     func load(_ lines: [String]) throws {
         let answer = try ask(
             LoadRequest(

@@ -1,7 +1,7 @@
 internal import Benchmarking
 internal import FoundationEssentials
 
-/// How costs grow with the size of the state, the number of waiters and the length of the journal.
+/// The scenario `scaling`: costs by the size of the state, the number of waiters and the length of the journal.
 enum Scaling {
     static let scenario = Scenario(
         "scaling", "costs over 100 to 1,000,000 objects, 1 to 19,000 waiters, and 1,000 to 1,000,000 commits"
@@ -20,7 +20,7 @@ enum Scaling {
         var commit = Chart.Curve("a commit that moves one")
         var get = Chart.Curve("a GET of one")
         for count in sizes([100, 1000, 10_000, 100_000, 1_000_000], bench) {
-            let server = try Contestant.startStorekeeper(bench.workplace, data: "none")
+            let server = try ServerKind.startStorekeeper(bench.workplace, data: "none")
             defer { stop(server, &finding) }
             try Objects.fill(server, count)
             if let cost = try cost(server, Objects.moves(among: 0..<count), bench) {
@@ -35,7 +35,7 @@ enum Scaling {
             figures: "CPU us", curves: [commit, get])
     }
 
-    /// The time until the last of those who wait has its answer; and the cost of a commit that concerns none of them.
+    /// The time until the last waiter has its answer, and the cost of a commit that wakes no waiter.
     private static func waiters(_ bench: Bench, _ finding: inout Finding) throws -> [Chart] {
         var last = Chart.Curve("storekeeper")
         var commit = Chart.Curve("a commit elsewhere")
@@ -45,7 +45,7 @@ enum Scaling {
                 if let time { last.points.append(.init(Double(count), time)) }
                 if let cost { commit.points.append(.init(Double(count), cost)) }
             } catch {
-                // The curves go on without this point; that it is missing has to be said.
+                // The curves lack this point, and a remark says so.
                 finding.remarks.append("\(count) waiters: \(error)")
             }
         }
@@ -54,7 +54,7 @@ enum Scaling {
                 name: "scaling-waiters", title: "Time until the last of all waiters has its answer", sizes: "waiters",
                 figures: "ms", curves: [last]),
             Chart(
-                name: "scaling-elsewhere", title: "Cost of a commit that concerns none of those who wait",
+                name: "scaling-elsewhere", title: "Cost of a commit that wakes no waiter",
                 sizes: "waiters", figures: "CPU us", curves: [commit]),
         ]
     }
@@ -63,13 +63,13 @@ enum Scaling {
     private static func waiters(
         _ count: Int, _ bench: Bench, _ finding: inout Finding
     ) throws -> (last: Double?, commit: Double?) {
-        let server = try Contestant.startStorekeeper(bench.workplace, data: "none")
+        let server = try ServerKind.startStorekeeper(bench.workplace, data: "none")
         defer { stop(server, &finding) }
         try Objects.fill(server, 100)
-        let party = try Party(server, .longPoll, count)
-        // The first is to be warm.
-        let times = try (0..<bench.effort.runs + 1).map { _ in try party.round().lastMilliseconds }.dropFirst()
-        let fleet = try party.assemble()
+        let waiterLoad = try WaiterLoad(server, .longPoll, count)
+        // The first round warms up.
+        let times = try (0..<bench.effort.runs + 1).map { _ in try waiterLoad.round().lastMilliseconds }.dropFirst()
+        let fleet = try waiterLoad.assemble()
         let commit = try withExtendedLifetime(fleet) { try cost(server, Objects.moves(among: 0..<100), bench) }
         return (times.compactMap { $0 }.median, commit)
     }
@@ -94,7 +94,7 @@ enum Scaling {
         let costs = try (0..<min(3, bench.effort.runs) + 1).map { _ in
             try Wrk.load(server, requests, connections: 16, seconds: 1, in: bench.workplace).cpuMicroseconds
         }
-        // The first warms up.
+        // The first start warms up.
         return costs.dropFirst().compactMap { $0 }.median
     }
 }

@@ -1,6 +1,6 @@
 internal import Benchmarking
 
-/// A server that runs: its processes, its port, and how one talks with it.
+/// A running server: its processes, its port and its requests.
 struct Server {
     let who: String
     let processes: [ChildProcess]
@@ -15,7 +15,7 @@ struct Server {
     }
 }
 
-/// The same things said to different servers; nil for what one does not know.
+/// The requests of the scenarios, in the form of one server; nil for those that it does not offer.
 struct Conversation: Sendable {
     /// Reads the small state.
     var get: LoadRequest
@@ -25,30 +25,30 @@ struct Conversation: Sendable {
     var wait: (@Sendable (_ tag: String) -> LoadRequest)?
     /// Asks for a stream of events, one for each change.
     var stream: LoadRequest?
-    /// The name of the gauge in `/metrics` that counts who waits.
+    /// The name of the gauge in `/metrics` that counts waiters.
     var waitersMetric: String?
 
-    /// An action of 99 bytes, as they usually are.
+    /// An action of 99 bytes, a usual length.
     static let action =
         #"{"type":"counter/add","payload":{"amount":1},"meta":{"note":"as long as an action usually is, is"}}"#
 }
 
 /// A kind of server, and how to start one.
-struct Contestant: Sendable {
-    /// Where a server keeps what it is told.
+struct ServerKind: Sendable {
+    /// Where a server keeps its state.
     enum Storage {
         case memory
         case disk
     }
 
     let who: String
-    /// Starts one; nil if it is not installed or does not keep its state in this way.
+    /// Starts a server; returns nil where it is not installed or does not offer the storage.
     let start: @Sendable (Workplace, Storage) throws -> Server?
 }
 
-extension Contestant {
-    /// Those that take part, the yardstick first.
-    static func all(_ effort: Effort) -> [Contestant] {
+extension ServerKind {
+    /// The kinds to measure, the baseline first.
+    static func all(_ effort: Effort) -> [ServerKind] {
         [limit, storekeeper] + (effort.hasPeers ? [nginx, webdis, node] : [])
     }
 }

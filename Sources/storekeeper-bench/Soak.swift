@@ -1,12 +1,12 @@
 internal import Benchmarking
 internal import FoundationEssentials
 
-/// Whether memory stays flat under actions that go on and on.
+/// The scenario `soak`: resident memory under a long load of actions.
 enum Soak {
     static let scenario = Scenario(
         "soak", "resident memory under durable actions on a state of fixed size, for as long as --soak-seconds says"
     ) { bench, finding in
-        let server = try Contestant.startStorekeeper(bench.workplace, data: bench.workplace.path("data").path)
+        let server = try ServerKind.startStorekeeper(bench.workplace, data: bench.workplace.path("data").path)
         defer { stop(server, &finding) }
         var curve = Chart.Curve("resident")
         let slice = max(1, bench.effort.soakSeconds / 40)
@@ -25,7 +25,7 @@ enum Soak {
                 name: "soak", title: "Resident memory under actions", sizes: "seconds", figures: "MiB", curves: [curve])
         )
         finding.remarks.append("\(commitsCount.readable) commits")
-        // History and caches fill during the first half; what grows after that grows for ever.
+        // The history and the caches fill during the first half; growth after that has no bound.
         let halves = curve.points.count / 2
         if let middle = curve.points.prefix(halves).map(\.figure).max(),
             let end = curve.points.dropFirst(halves).map(\.figure).max()

@@ -1,7 +1,7 @@
 internal import Benchmarking
 internal import Foundation
 
-/// How long a start takes when the journal is long.
+/// The scenario `start`: the time of a start on a long journal.
 enum Start {
     static let scenario = Scenario(
         "start", "start with a journal of 1,000,000 commits: after an orderly stop, and after the process was killed"
@@ -13,7 +13,7 @@ enum Start {
         for _ in 0..<min(3, bench.effort.runs) {
             finding.series[0].runs.append(
                 try start(data, bench) { server in
-                    // So much after the newest snapshot, as a crash leaves it.
+                    // A crash leaves this many commits after the newest snapshot.
                     let lines = Array(repeating: Conversation.action, count: bench.effort.count(5000))
                     try Connection(server.port).load(lines)
                     for process in server.processes { process.kill() }
@@ -26,9 +26,9 @@ enum Start {
         }
     }
 
-    /// Makes a journal of so many commits, as a server has written it that was stopped in good order.
+    /// Makes a journal with a number of commits, of a server that has stopped in order.
     static func fill(_ data: String, to count: Int, _ bench: Bench) throws {
-        let server = try Contestant.startStorekeeper(bench.workplace, data: data)
+        let server = try ServerKind.startStorekeeper(bench.workplace, data: data)
         let connection = try Connection(server.port)
         let version = try Int(connection.version())
         for start in stride(from: version, to: count, by: 50_000) {
@@ -37,10 +37,10 @@ enum Start {
         try server.stop()
     }
 
-    /// Starts on a journal, measures, and ends it in this way.
+    /// Starts a server on a journal, measures the start, and ends the server.
     static func start(_ data: String, _ bench: Bench, ending: (Server) throws -> Void) throws -> Reading {
         let begun = ContinuousClock.now
-        let server = try Contestant.startStorekeeper(bench.workplace, data: data)
+        let server = try ServerKind.startStorekeeper(bench.workplace, data: data)
         var reading = Reading()
         reading.lastMilliseconds = begun.duration(to: .now) / .milliseconds(1)
         reading.residentKiB = server.residentKiB
@@ -50,7 +50,7 @@ enum Start {
 }
 
 extension Connection {
-    /// How many commits the state has behind it.
+    /// The version of the server's state.
     func version() throws -> UInt64 {
         let cursor = try ask(.get("/v1")).frame.fields["state-cursor"] ?? ""
         guard let version = cursor.split(separator: ".").last.flatMap({ UInt64($0) }) else {

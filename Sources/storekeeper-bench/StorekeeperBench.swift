@@ -3,7 +3,7 @@ internal import Benchmarking
 internal import Foundation
 internal import Glibc
 
-/// `storekeeper-bench`: measures the server against what the machine can do, and prints what it finds.
+/// The command `storekeeper-bench`: it measures the server and its peers, and prints a report.
 @main
 struct StorekeeperBench: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -77,10 +77,10 @@ struct StorekeeperBench: ParsableCommand {
             let result = scenario.run(bench)
             print(result.finding.text)
             isComplete = isComplete && result.isComplete
-            // A pipe or a file is to have it now, too.
+            // Without a flush, a pipe or a file would get the text only at the end.
             fflush(nil)
             report.findings.append(result.finding)
-            // After each, so that what was found is kept if a later one fails.
+            // The report is written after each scenario, so that a later failure does not lose it.
             try keep(report)
         }
         return isComplete

@@ -1,15 +1,15 @@
 internal import Benchmarking
 
-/// The same request from many connections at once, to all servers in turn.
+/// A scenario with one request on many connections, for all servers in turn.
 struct Throughput {
     let name: String
     let summary: String
     let request: any KeyPath<Conversation, LoadRequest?> & Sendable
-    let storage: Contestant.Storage
+    let storage: ServerKind.Storage
     let connections: Int
-    /// What the C program's CPU time divided by ours is to be at least.
+    /// The aim: the least quotient of the C program's CPU time and that of storekeeper.
     let wanted: Double?
-    /// Whom to be ahead of.
+    /// The name of the peer that storekeeper has to beat.
     var rival: String?
 
     static let table: [Throughput] = [
@@ -37,19 +37,19 @@ struct Throughput {
     private func measure(_ bench: Bench, _ finding: inout Finding) throws {
         var servers: [(server: Server, request: LoadRequest)] = []
         defer { for entry in servers { stop(entry.server, &finding) } }
-        for contestant in Contestant.all(bench.effort) {
-            guard let server = try contestant.start(bench.workplace, storage) else { continue }
+        for kind in ServerKind.all(bench.effort) {
+            guard let server = try kind.start(bench.workplace, storage) else { continue }
             guard let request = server.conversation[keyPath: request], server.who != "nginx + nchan" || name == "get"
             else {
                 try server.stop()
                 continue
             }
             servers.append((server, request))
-            // Once for nothing: caches, allocators and branch predictors are warm when it counts.
+            // The first load warms up caches, allocators and branch predictors.
             _ = try load(server, request, 1, bench)
             finding.series.append(Series(who: server.who))
         }
-        // In turn, so that what disturbs the machine disturbs all alike.
+        // The servers take turns, so that a disturbance of the machine affects all of them.
         for _ in 0..<bench.effort.runs {
             for (index, entry) in servers.enumerated() {
                 finding.series[index].runs.append(try load(entry.server, entry.request, bench.effort.seconds, bench))
@@ -85,7 +85,7 @@ extension Conversation {
     fileprivate var getAsOptional: LoadRequest? { self.get }
 }
 
-/// Ends a server whose figures are already there: what goes wrong is told beside them.
+/// Stops a server after its measurement; an error becomes a remark.
 func stop(_ server: Server, _ finding: inout Finding) {
     do {
         try server.stop()

@@ -1,7 +1,7 @@
 internal import Benchmarking
 internal import Glibc
 
-/// Thousands wait for objects of their own, and one object moves.
+/// The scenario `wake-one-of-many`: each of thousands of clients waits for another object, and one object moves.
 enum WakeOneOfMany {
     static let scenario = Scenario(
         "wake-one-of-many",
@@ -10,9 +10,9 @@ enum WakeOneOfMany {
         let watchersCount = bench.effort.count(10_000)
         let objectsCount = bench.effort.isQuick ? 1000 : 100_000
         let unwatched = Objects.moves(among: watchersCount..<objectsCount)
-        let free = try Contestant.startStorekeeper(bench.workplace, data: "none")
+        let free = try ServerKind.startStorekeeper(bench.workplace, data: "none")
         defer { stop(free, &finding) }
-        let busy = try Contestant.startStorekeeper(bench.workplace, data: "none")
+        let busy = try ServerKind.startStorekeeper(bench.workplace, data: "none")
         defer { stop(busy, &finding) }
         for server in [free, busy] {
             try Objects.fill(server, objectsCount)
@@ -22,7 +22,7 @@ enum WakeOneOfMany {
         let tag = try control.ask(.get("/v1/state/canvas/objects/0")).frame.fields["etag"] ?? ""
         finding.series = [Series(who: "none parked"), Series(who: "\(watchersCount) parked")]
         for _ in 0..<bench.effort.runs {
-            // A wait ends by itself after 50 seconds: it begins anew for each run.
+            // A wait ends after 50 seconds, so each run begins its own.
             let fleet = try Fleet(watchersCount, busy.port)
             try fleet.send { index in
                 LoadRequest.get("/v1/state/canvas/objects/\(index)?wait=50", fields: [("If-None-Match", tag)]).bytes
@@ -42,7 +42,7 @@ enum WakeOneOfMany {
         }
     }
 
-    /// Moves watched objects, one after the other: each time only its own watcher may have an answer.
+    /// Moves watched objects one after the other; each time, only the waiter of this object may get an answer.
     private static func wakeEach(
         of ids: [Int], _ fleet: Fleet, _ control: Connection
     ) throws {
@@ -51,7 +51,7 @@ enum WakeOneOfMany {
             let woken = try fleet.receive(.answer, count: 2, seconds: 0.2).map(\.index)
             guard woken == [id] else { throw Failure("a move of object \(id) has woken \(woken)") }
         }
-        // Back to where all are alike.
+        // The objects move back, so that all have equal JSON again.
         for id in ids { try control.ask(move(id, to: 0)) }
     }
 

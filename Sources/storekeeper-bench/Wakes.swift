@@ -1,28 +1,28 @@
 internal import Benchmarking
 
-/// Thousands wait for the same thing, and one action wakes them all.
+/// A scenario in which thousands of clients wait for one value, and one action wakes them all.
 struct Wakes {
     let name: String
     let summary: String
-    let occasion: Party.Occasion
+    let waitKind: WaiterLoad.WaitKind
 
     static var scenarios: [Scenario] {
         [
             Wakes(
                 name: "wake-one-selection", summary: "10,000 long-polls on one selection, all woken by one action",
-                occasion: .longPoll),
+                waitKind: .longPoll),
             Wakes(
-                name: "sse", summary: "10,000 event streams, one event to each from one action", occasion: .stream),
+                name: "sse", summary: "10,000 event streams, one event to each from one action", waitKind: .stream),
         ].map { row in Scenario(row.name, row.summary) { try row.measure($0, &$1) } }
     }
 
     private func measure(_ bench: Bench, _ finding: inout Finding) throws {
-        let parties = try Party.gather(bench, occasion, bench.effort.count(10_000), &finding)
-        defer { for party in parties { stop(party.server, &finding) } }
+        let waiterLoads = try WaiterLoad.gather(bench, waitKind, bench.effort.count(10_000), &finding)
+        defer { for waiterLoad in waiterLoads { stop(waiterLoad.server, &finding) } }
         for run in 0..<bench.effort.runs + 1 {
-            for (index, party) in parties.enumerated() {
-                let reading = try party.round()
-                // The first is to be warm.
+            for (index, waiterLoad) in waiterLoads.enumerated() {
+                let reading = try waiterLoad.round()
+                // The first run warms up.
                 if run > 0 { finding.series[index].runs.append(reading) }
             }
         }
@@ -37,7 +37,7 @@ struct Wakes {
         if let nchan = finding.series(of: "nginx + nchan"), let ratio = ours.ratio(of: \.lastMilliseconds, to: nchan) {
             finding.judgements.append(Judgement("last answer, of storekeeper / of nchan", ratio, .atMost, 1))
         }
-        if case .longPoll = occasion, let each = ours.median.residentEachKiB {
+        if case .longPoll = waitKind, let each = ours.median.residentEachKiB {
             finding.judgements.append(Judgement("KiB resident for each parked", each, .atMost, 6))
         }
     }

@@ -1,7 +1,7 @@
 internal import Benchmarking
 internal import Foundation
 
-/// One client posts one action after the other, while others watch: a watcher must not slow a writer.
+/// The scenario `watched-posts`: one client posts one action after the other, with and without watches.
 enum WatchedPosts {
     static let scenario = Scenario(
         "watched-posts",
@@ -11,7 +11,7 @@ enum WatchedPosts {
         var servers: [Server] = []
         defer { for server in servers { stop(server, &finding) } }
         for name in ["unwatched", "one stream of the state", "\(followersCount) followers of one filter"] {
-            let server = try Contestant.startStorekeeper(bench.workplace, data: "none")
+            let server = try ServerKind.startStorekeeper(bench.workplace, data: "none")
             servers.append(server)
             try fill(server, bench.effort.isQuick ? 1000 : 40_000)
             finding.series.append(Series(who: name))
@@ -20,7 +20,7 @@ enum WatchedPosts {
         try reader.start(LoadRequest.get("/v1/state", fields: [("Accept", "text/event-stream")]))
         let add = LoadRequest.post("/v1/actions", json: #"{"type":"counter/add","payload":{"amount":1}}"#)
         for _ in 0..<bench.effort.runs {
-            // A wait ends by itself after 50 seconds: the followers begin anew for each run.
+            // A wait ends after 50 seconds, so the followers of each run begin their own.
             let fleet = try park(followersCount, servers[2])
             for (index, server) in servers.enumerated() {
                 finding.series[index].runs.append(
@@ -66,11 +66,12 @@ enum WatchedPosts {
     }
 }
 
-/// Reads a stream on a thread of its own and throws away what comes.
+/// Reads a stream on a thread of its own and discards the bytes.
+///
+/// `@unchecked Sendable`: the lock guards the count, and only the reading thread uses the connection after the start.
 private final class StreamReader: @unchecked Sendable {
     private let connection: Connection
     private let lock = NSLock()
-    // Guarded by the lock.
     private var count = 0
 
     init(_ connection: Connection) { self.connection = connection }

@@ -2,12 +2,12 @@ internal import Foundation
 internal import Glibc
 internal import Synchronization
 
-/// A temporary directory and the processes that are started for the benchmarks; both end with it.
+/// The temporary directory and the processes of the benchmarks; it removes and ends them at its end.
 ///
-/// Servers are started and stopped on the main thread; the signal's queue only ends them.
+/// Threads: the main thread starts and stops servers; the queue of the interrupt only kills them.
 final class Workplace: Sendable {
     let directory: URL
-    /// Where this program and the two that it measures lie.
+    /// The directory of this program and of the two programs of this package that it measures.
     let binaries: URL
     private let processes = Mutex<[pid_t]>([])
     private let lastNumber = Atomic(0)
@@ -20,19 +20,19 @@ final class Workplace: Sendable {
         endProcessesOnInterrupt()
     }
 
-    /// A path that nobody has used.
+    /// A new path in the directory.
     func path(_ name: String) -> URL {
         directory.appending(path: "\(lastNumber.add(1, ordering: .relaxed).newValue)-\(name)")
     }
 
-    /// A path that holds this text.
+    /// Writes a file and returns its path.
     func file(_ name: String, _ text: String) throws -> URL {
         let file = path(name)
         try Data(text.utf8).write(to: file)
         return file
     }
 
-    /// One of our own programs, built beside this one.
+    /// The path of a program of this package, built beside this one.
     func binary(_ name: String) throws -> URL {
         let file = binaries.appending(path: name)
         guard FileManager.default.isExecutableFile(atPath: file.path) else {
@@ -41,7 +41,7 @@ final class Workplace: Sendable {
         return file
     }
 
-    /// A program of the system; nil if it is not installed.
+    /// The path of a program of the system; nil where it is not installed.
     func installed(_ name: String) -> URL? {
         let places = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
         return (places + ["/usr/sbin", "/usr/bin"]).map { URL(fileURLWithPath: $0).appending(path: name) }
@@ -54,11 +54,11 @@ final class Workplace: Sendable {
 
     func close() {
         for process in processes.withLock({ $0 }) { kill(process, SIGKILL) }
-        // Losing the error is right: it is a temporary directory.
+        // The system removes temporary directories, so a failure here may be ignored.
         try? FileManager.default.removeItem(at: directory)
     }
 
-    /// Servers have process groups of their own, so the terminal's interrupt does not reach them.
+    /// Kills the servers at an interrupt: they have process groups of their own, so the terminal's signal does not reach them.
     private func endProcessesOnInterrupt() {
         for number in [SIGINT, SIGTERM] {
             signal(number, SIG_IGN)
@@ -68,7 +68,7 @@ final class Workplace: Sendable {
                 _exit(130)
             }
             source.activate()
-            // It is to live as long as the program.
+            // The source has to live as long as the program.
             _ = Unmanaged.passRetained(source as AnyObject)
         }
     }

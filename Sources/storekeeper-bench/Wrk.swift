@@ -1,16 +1,16 @@
 internal import Benchmarking
 internal import Foundation
 
-/// Loads a server with wrk and reads what that costs the server.
+/// Loads a server with wrk and reads the server's CPU time.
 enum Wrk {
-    /// One load: this many connections, each with its next request as soon as it has its answer.
+    /// Runs one load: each connection sends its next request as soon as it has an answer.
     ///
     /// - Throws: `Failure` when wrk is not installed, or when an answer was an error.
     static func load(
         _ server: Server, _ requests: [LoadRequest], connections: Int, seconds: Int, in workplace: Workplace
     ) throws -> Reading {
         guard let wrk = workplace.installed("wrk") else { throw Failure("wrk is not installed: apt-get install wrk") }
-        // An answer that is slow is a slow answer, not an error after two seconds.
+        // By default wrk counts an answer after two seconds as an error.
         var arguments = ["-t1", "-c\(connections)", "-d\(seconds)s", "--latency", "--timeout", "20s"]
         if requests.count == 1, requests[0].method == "GET", requests[0].fields.isEmpty {
             arguments.append("http://127.0.0.1:\(server.port)\(requests[0].path)")

@@ -1,7 +1,7 @@
 import Benchmarking
 import Testing
 
-@Suite("What is printed and drawn")
+@Suite("Tables and charts")
 struct PrintingTests {
     @Test("columns are as wide as they need to be, and those without values are left out")
     func table() {
@@ -17,7 +17,7 @@ struct PrintingTests {
                 """)
     }
 
-    @Test("a finding shows each server beside the yardstick, then the aims, then the notes")
+    @Test("a finding shows each server beside the baseline, then the aims, then the remarks")
     func finding() {
         var reading = Reading()
         reading.cpuMicroseconds = 8
@@ -26,7 +26,7 @@ struct PrintingTests {
         reading.cpuMicroseconds = 10
         finding.series.append(Series(who: "storekeeper", runs: [reading]))
         finding.judgements = [Judgement("CPU of C / of storekeeper", 0.8, .atLeast, 0.95)]
-        finding.remarks = ["nobody else took part"]
+        finding.remarks = ["no other server ran"]
 
         #expect(
             finding.text == """
@@ -36,7 +36,7 @@ struct PrintingTests {
                   storekeeper              10           0.80
                   aim                        found          wanted
                   CPU of C / of storekeeper  0.800  at least 0.950  missed by 16 %
-                note: nobody else took part
+                note: no other server ran
 
                 """)
     }
@@ -89,7 +89,7 @@ struct PrintingTests {
         #expect(!chart.svg.contains("nan"))
     }
 
-    @Test("facts are found in what Linux tells")
+    @Test("facts are read from the files of /proc and /etc")
     func facts() {
         #expect(Facts.kibibytes("VmRSS", in: "VmHWM:\t  9000 kB\nVmRSS:\t   1234 kB\n") == 1234)
         #expect(Facts.value("PRETTY_NAME", in: "ID=debian\nPRETTY_NAME=\"Debian 12\"\n") == "Debian 12")

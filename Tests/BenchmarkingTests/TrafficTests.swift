@@ -1,7 +1,7 @@
 import Benchmarking
 import Testing
 
-@Suite("What goes over the wire")
+@Suite("Requests and answers on the wire")
 struct TrafficTests {
     @Test("a request has the length of its body in bytes")
     func request() {

@@ -1,7 +1,7 @@
 import Benchmarking
 import Testing
 
-@Suite("What wrk prints")
+@Suite("Reports of wrk")
 struct WrkReportTests {
     static let text = """
         Running 3s test @ http://127.0.0.1:43671/v1/state/counter

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The source tree as it lies on the disk.
+/// The source tree on the disk.
 enum Tree {
     static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
@@ -38,7 +38,7 @@ struct ImportTests {
         "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting", "Showcase", "Benchmarking",
     ]
 
-    /// Which of our own targets a target may import, and what else it may not.
+    /// The targets of this package that a target may import, and the other modules that it may not.
     static let table: [(target: String, may: Set<String>, mayNot: Set<String>)] = [
         ("StateJSON", ["CSimdjson", "CXXHash"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("HTTPMessages", [], ["Foundation", "Dispatch", "Logging", "Glibc"]),
@@ -59,17 +59,17 @@ struct ImportTests {
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("storekeeper", ["CCurl", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
         ("Benchmarking", [], ["Foundation", "FoundationEssentials", "Dispatch", "Logging", "HTTPTypes"]),
-        // From outside, as clients do: it knows nothing of the server but what it answers.
+        // The benchmarks are clients: they import nothing of the server.
         ("storekeeper-bench", ["Benchmarking", "CEpoll"], ["Logging", "HTTPTypes", "GRDB"]),
     ]
 
-    /// What a single file may import beside that, and why.
+    /// Further modules that a single file may import, with the reason.
     static let exceptions: [String: Set<String>] = [
-        // A value of the thread: neither Dispatch nor Synchronization has one.
+        // Thread-specific data: neither Dispatch nor Synchronization offers it.
         "Sources/StateStore/Turn/TurnMark.swift": ["Glibc"]
     ]
 
-    @Test("a target imports only what the house allows", arguments: table.map(\.target))
+    @Test("a target imports only the modules that the table allows", arguments: table.map(\.target))
     func holds(target: String) throws {
         let row = try #require(Self.table.first { $0.target == target })
         let files = Tree.swiftFiles(below: "Sources/\(target)")
@@ -82,7 +82,7 @@ struct ImportTests {
         }
     }
 
-    @Test("every target of ours stands in the table")
+    @Test("every target is in the table")
     func complete() throws {
         let folders = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: "Sources").path)
 
@@ -111,14 +111,14 @@ struct TreeTests {
     @Test("nothing but the agreed names is visible at the top")
     func top() throws {
         let visible = try FileManager.default.contentsOfDirectory(atPath: Tree.root.path).filter {
-            // What building and serving here leave behind is not in the repository.
+            // Building and serving leave these behind; they are not in the repository.
             !$0.hasPrefix(".") && !["Package.resolved", "data"].contains($0)
         }
 
         #expect(Set(visible) == ["Package.swift", "Sources", "Tests", "config", "Dockerfile", "README.md"])
     }
 
-    @Test("a test kept for later is not a test")
+    @Test("no test is disabled")
     func disabled() throws {
         for file in Tree.swiftFiles(below: "Tests") where !file.hasSuffix("PackageTests.swift") {
             #expect(try !Tree.text(file).contains(".disabled("), "\(file)")

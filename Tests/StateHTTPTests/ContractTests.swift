@@ -24,7 +24,7 @@ struct ContractTests {
 
     private func json(_ response: Response) throws -> JSONValue { try JSONValue(parsing: response.body) }
 
-    @Test("the description of the interface is OpenAPI 3.1, and each reference in it leads somewhere")
+    @Test("the description of the interface is OpenAPI 3.1, and each reference in it has a target")
     func openAPI() throws {
         let answer = try answer(Request(target: "/v1/openapi.json"))
 
@@ -42,7 +42,7 @@ struct ContractTests {
         }
     }
 
-    @Test("every parameter that a route takes is described, and every one described is taken")
+    @Test("the description of a route has exactly the parameters that the route takes")
     func parameters() throws {
         let answer = try answer(Request(target: "/v1/openapi.json"))
 
@@ -92,7 +92,7 @@ struct ContractTests {
     }
 
     @Test(
-        "what the rim refuses is said with its status, and with a time to come back where that helps",
+        "a problem of the request handler has its status, and Retry-After where a retry helps",
         arguments: [
             (Problem.tooManyWaiters(.all), 503, "5"), (.tooManyWaiters(.client), 429, "5"), (.draining, 503, "1"),
             (.notDurable, 503, "1"), (.versionGone(oldest: 3), 410, nil), (.ourFault, 500, nil),
@@ -125,7 +125,7 @@ struct ContractTests {
     }
 
     @Test(
-        "a time is told to the millisecond",
+        "a time has milliseconds",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (1, "1970-01-01T00:00:00.001Z"), (-1, "1969-12-31T23:59:59.999Z"),
             (1_767_323_045_678, "2026-01-02T03:04:05.678Z"), (1_767_323_045_999, "2026-01-02T03:04:05.999Z"),
@@ -144,7 +144,7 @@ struct ContractTests {
     }
 
     @Test(
-        "a wait is what was asked for, up to the most, and what was applied is told where it was preferred or cut",
+        "a wait lasts as asked, up to the limit, and the answer has the applied wait where it was preferred or cut",
         arguments: [
             ("?wait=25", nil, .seconds(25), nil), ("?wait=0.5", nil, .milliseconds(500), nil),
             ("?wait=55", nil, .seconds(55), nil), ("?wait=56", nil, .seconds(55), 55),
@@ -165,7 +165,9 @@ struct ContractTests {
         #expect(read.wait?.applied == applied)
     }
 
-    @Test("a limit of changes is cut at the most", arguments: [(nil, 100), ("1", 1), ("1000", 1000), ("1001", 1000)])
+    @Test(
+        "a limit of changes is cut at its maximum",
+        arguments: [(nil, 100), ("1", 1), ("1000", 1000), ("1001", 1000)])
     func limit(asked: String?, given: Int) throws {
         let answer = try answer(Request(target: "/v1/changes?since=now\(asked.map { "&limit=\($0)" } ?? "")"))
 

@@ -49,7 +49,7 @@ struct EncodingTests {
         #expect(object.members.map(\.key) == object.members.map(\.key).sorted())
     }
 
-    @Test("what JSON cannot say is refused", arguments: [Double.nan, .infinity, -.infinity])
+    @Test("a number that JSON cannot spell is refused", arguments: [Double.nan, .infinity, -.infinity])
     func notANumber(value: Double) {
         #expect(throws: EncodingError.self) { try JSON.encode([value]) }
     }
@@ -71,7 +71,7 @@ struct EncodingTests {
         #expect(try json([Nothing(), Nothing()]) == "[{},{}]")
     }
 
-    @Test("an enum with values encodes as the compiler has it")
+    @Test("an enum with associated values encodes as the compiler defines it")
     func enumeration() throws {
         enum Films: Codable, Equatable { case loading, finished(titles: [String]) }
 
@@ -167,7 +167,7 @@ struct DecodingTests {
         #expect(fault?.detail == "byte 6 is not valid UTF-8")
     }
 
-    @Test("a key that stands twice is refused, in small objects and in large ones")
+    @Test("a key that occurs twice is refused, in small objects and in large ones")
     func duplicates() {
         let many = (0..<40).map { "\"k\($0)\":1" }.joined(separator: ",")
         for source in [#"{"b":{"a":1,"a":2}}"#, "{\"b\":{\(many),\"a\":1,\"a\":2}}", #"{"b":{"a":1,"\u0061":2}}"#] {
@@ -207,12 +207,12 @@ struct PointerTests {
         #expect(JSONPointer(text: text)?.description == text)
     }
 
-    @Test("what is not a pointer is refused", arguments: ["a", "/~", "/~2", "#/a"])
+    @Test("text that is no pointer is refused", arguments: ["a", "/~", "/~2", "#/a"])
     func refused(text: String) {
         #expect(JSONPointer(text: text) == nil)
     }
 
-    @Test("two spellings of one letter are two places")
+    @Test("two spellings of one letter are two pointers")
     func bytes() {
         #expect(JSONPointer(["e\u{301}"]) != JSONPointer(["\u{e9}"]))
     }
@@ -252,7 +252,7 @@ struct PatchTests {
         #expect(text(patch(old, new).text) == expected)
     }
 
-    @Test("a change that shifts elements touches the array, one that does not touches the element")
+    @Test("a change that shifts elements changes the array, one that does not changes the element")
     func changedPointers() {
         #expect(patch(#"{"a":[1,2,3]}"#, #"{"a":[1,3]}"#).changedPointers == ["/a"])
         #expect(patch(#"{"a":[1,2,3]}"#, #"{"a":[1,9,3]}"#).changedPointers == ["/a/1"])
@@ -308,7 +308,7 @@ struct PatchTests {
         }
     }
 
-    @Test("a patch that does not fit says where")
+    @Test("a patch that does not fit names the pointer")
     func misfit() throws {
         var value = try JSONValue(parsing: Array(#"{"a":[]}"#.utf8))
         let patch = try JSONValue(parsing: Array(#"[{"op":"replace","path":"/a/3","value":1}]"#.utf8))

@@ -6,9 +6,9 @@ import Testing
 
 @testable import StateServer
 
-@Suite("The journal's tool")
+@Suite("The journal tool")
 struct JournalToolTests {
-    /// A domain whose adding can be another one.
+    /// A domain whose reducer can be replaced by another one.
     struct Sums: Domain {
         struct State: StateType {
             var value = 0
@@ -29,7 +29,7 @@ struct JournalToolTests {
         }
     }
 
-    /// A directory of its own for each test, gone afterwards.
+    /// A new directory for a test, which is removed afterwards.
     final class Scratch {
         let path = FileManager.default.temporaryDirectory.appending(path: "tool-\(UUID().uuidString)").path
         deinit { try? FileManager.default.removeItem(atPath: path) }
@@ -46,7 +46,7 @@ struct JournalToolTests {
 
     }
 
-    /// The state that a server on this journal would begin with.
+    /// The state that a server on this journal begins with.
     func state(_ journal: SQLiteJournal) throws -> String {
         let model = try CompiledDomain(Sums())
         let recovered = try journal.recover(at: Timestamp(milliseconds: 0)).state
@@ -55,7 +55,7 @@ struct JournalToolTests {
 
     let scratch = Scratch()
 
-    /// Records what a store makes of random actions; returns the journal, still open.
+    /// Records the commits of random actions; returns the journal, still open.
     func record(count: Int, seed: UInt64 = 1) throws -> SQLiteJournal {
         var generator = Numbers(state: seed)
         let journal = try scratch.journal("recorded")
@@ -94,7 +94,7 @@ struct JournalToolTests {
         return { rest.popFirst() }
     }
 
-    @Test("what was exported makes the same state by its patches and by its actions", arguments: 1...5)
+    @Test("an export leads to the same state by its patches and by its actions", arguments: 1...5)
     func same(seed: UInt64) throws {
         let journal = try record(count: 200, seed: seed)
         let lines = try exported()
@@ -125,7 +125,7 @@ struct JournalToolTests {
         }
     }
 
-    @Test("an export from a version on leads to the same state")
+    @Test("an export since a version leads to the same state")
     func since() throws {
         let journal = try record(count: 50)
         let lines = try exported(since: 30)
@@ -195,7 +195,7 @@ struct JournalToolTests {
             other.map { "\($0)" } == "line 3: version 2 (sums/gone): today's domain has no action of this type")
     }
 
-    @Test("a running journal agrees with its domain, and one with another reducer is told where it does not")
+    @Test("a running journal agrees with its domain, and a domain with another reducer gets the first difference")
     func verify() throws {
         let journal = try record(count: 100)
         let recovery = try journal.recover(at: Timestamp(milliseconds: 0))
@@ -214,7 +214,7 @@ struct JournalToolTests {
         #expect(error.map { "\($0)" }?.hasSuffix("today's reducers make another state at /value") == true)
     }
 
-    @Test("a snapshot that the commits do not make is told")
+    @Test("a snapshot that differs from the commits is reported")
     func snapshot() throws {
         let journal = try record(count: 10)
         _ = try journal.saveSnapshot(Array(#"{"value":12345,"notes":{},"order":[]}"#.utf8), version: 6)
@@ -225,7 +225,7 @@ struct JournalToolTests {
         #expect(error.map { "\($0)" }?.contains("the snapshot differs from what the commits make at /") == true)
     }
 
-    @Test("without a data directory there is nothing to do")
+    @Test("the tool refuses settings without a data directory")
     func none() {
         var settings = Settings()
         settings["data"] = .text("none")

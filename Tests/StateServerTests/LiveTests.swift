@@ -7,7 +7,7 @@ import Testing
 
 @testable import StateServer
 
-/// A domain for the tests: a number.
+/// A domain for the tests, with one number.
 struct Number: Domain {
     struct State: StateType, Codable { var value = 0 }
     struct Add: Action { static let type = "number/add"; var amount: Int }
@@ -18,7 +18,7 @@ struct Number: Domain {
     }
 }
 
-/// The same with one part more, as a later build might have it.
+/// The same domain with one more part, as a later build can have it.
 struct NumberAndName: Domain {
     struct State: StateType {
         var value = 0
@@ -32,7 +32,7 @@ struct NumberAndName: Domain {
     }
 }
 
-/// Runs a server on a free port while `body` runs, and stops it then.
+/// Runs a server on a free port for as long as `body` runs.
 func withServer<D: Domain>(
     _ domain: D, data: String = "none", settings change: (inout Settings) -> Void = { _ in },
     _ body: @Sendable @escaping (Client) async throws -> Void
@@ -57,7 +57,7 @@ func withServer<D: Domain>(
     }
 }
 
-/// Speaks to a server over a real socket.
+/// A client over a real socket.
 struct Client: Sendable {
     let port: UInt16
     var session = URLSession.shared
@@ -91,7 +91,7 @@ struct Client: Sendable {
         try await send("GET", path, nil, fields)
     }
 
-    /// Expects something of a GET's body.
+    /// Expects a body as the answer to a GET.
     func expect(_ path: String, sourceLocation: SourceLocation = #_sourceLocation, _ holds: (String) -> Bool)
         async throws
     {
@@ -105,12 +105,12 @@ struct Client: Sendable {
     }
 }
 
-/// GETs that are under way.
+/// Several GETs at the same time.
 final class WaitingGets: Sendable {
     private let tasks = Mutex<[Task<Int?, Never>]>([])
 
     func start(_ client: Client, _ path: String, _ fields: [String: String]) {
-        // A session opens few connections to a host: each of these has one of its own.
+        // A session opens few connections to a host, so each GET has a session of its own.
         var client = client
         client.session = URLSession(configuration: .ephemeral)
         let task = Task { [client] in try? await client.get(path, fields).status }
@@ -130,7 +130,7 @@ final class WaitingGets: Sendable {
 struct LiveTests {
     let directory = FileManager.default.temporaryDirectory.appending(path: "server-\(UUID().uuidString)").path
 
-    @Test("an action changes what a GET and a view say, in memory and with a journal", arguments: [false, true])
+    @Test("an action changes the value of a GET and of a view, in memory and with a journal", arguments: [false, true])
     func path(isDurable: Bool) async throws {
         try await withServer(Number(), data: isDurable ? directory : "none") { client in
             let receipt = try await client.add(21)
@@ -164,7 +164,7 @@ struct LiveTests {
         }
     }
 
-    @Test("those who wait get their ordinary answer when the server stops")
+    @Test("a waiting request gets its ordinary answer when the server stops")
     func stops() async throws {
         let waiting = WaitingGets()
         try await withServer(Number()) { client in
@@ -209,7 +209,7 @@ struct LiveTests {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    @Test("a past version is told from memory and from the journal", arguments: [false, true])
+    @Test("a past version is read from memory and from the journal", arguments: [false, true])
     func past(isDurable: Bool) async throws {
         try await withServer(Number(), data: isDurable ? directory : "none") { client in
             for amount in 1...5 { try await client.add(amount) }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Settings")
 struct SettingsTests {
-    /// Reads a file with this content, if any.
+    /// Reads settings from a file with this content; nil for no file.
     func read(
         _ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]
     ) async throws -> SettingsReading {
@@ -25,7 +25,7 @@ struct SettingsTests {
         } catch { return "\(error)" }
     }
 
-    @Test("flags stand above the environment, the environment above the file, the file above the defaults")
+    @Test("flags beat the environment, the environment beats the file, the file beats the defaults")
     func order() async throws {
         let json = #"{"listen":"file:1","data":"file","grace_seconds":3,"depth_max":7}"#
 
@@ -64,7 +64,7 @@ struct SettingsTests {
         for setting in Setting.all { #expect(text.contains("`\(setting.key)`"), "\(setting.key)") }
     }
 
-    @Test("an unknown key is refused with the one that was meant")
+    @Test("an unknown key is refused with the most similar key")
     func unknown() async {
         #expect(
             await fault(#"{"grace_second":1}"#)?.hasSuffix(
@@ -75,7 +75,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "a number out of its range or of another kind is refused, wherever it stands",
+        "a number out of its range or of another kind is refused, in each source",
         arguments: [
             ("3", true), ("4", false), ("512", false), ("513", true), ("\"64\"", false), ("true", true), ("4.5", true),
         ])
@@ -86,7 +86,7 @@ struct SettingsTests {
         if let fault { #expect(fault.hasSuffix("must be a whole number from 4 to 512")) }
     }
 
-    @Test("a number in the environment that is none is refused")
+    @Test("a variable that must be a number and is none is refused")
     func environmentNumber() async {
         #expect(
             await fault(environment: ["STOREKEEPER_DEPTH_MAX": "many"])

@@ -9,7 +9,7 @@ extern "C" {
 // A parser and the one document it holds. Not thread-safe: one owner at a time.
 typedef struct storekeeper_json_parser storekeeper_json_parser;
 
-// What the Swift side has to tell apart; everything else that simdjson reports is "malformed".
+// The errors that Swift tells apart; every other error of simdjson is MALFORMED.
 typedef enum {
     STOREKEEPER_JSON_OK = 0,
     STOREKEEPER_JSON_MALFORMED = 1,

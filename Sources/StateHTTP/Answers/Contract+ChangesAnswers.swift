@@ -5,7 +5,7 @@ internal import StateJSON
 package import StateStore
 
 extension Contract {
-    /// Says which commits there are, and where to go on.
+    /// The answer to a GET of commits: the commits of a page, and the cursor to ask from next.
     package func response(to request: ChangesRequest, _ page: ChangesPage) -> Response {
         if case .difference(let pointer) = request.form { return difference(request, at: pointer, page) }
         var writer = JSONWriter(capacity: 256 + page.commits.reduce(0) { $0 + $1.action.count + $1.patch.count + 160 })
@@ -26,12 +26,14 @@ extension Contract {
         return applied(.json(.ok, writer.bytes, style: request.style, latest: page.latest), request.wait)
     }
 
-    /// Says that a position is gone: a problem, or where the client has asked for it the state to begin again with.
+    /// The answer to a lost or expired cursor: a problem, or with `on-lost=snapshot` the state.
     ///
-    /// - Parameter snapshot: the head's whole state.
+    /// - Parameter state: encodes the state of the addressed store at the latest version; where it throws, the answer is the
+    ///   problem.
     package func response(
         to request: ChangesRequest, lost code: LostCursor, bounds: HistoryBounds, state: () throws -> [UInt8]
     ) -> Response {
+        // A state that cannot be encoded leaves the problem, which tells the client to read the state.
         guard request.onLost == .snapshot, let state = try? state() else {
             return response(
                 to: lost(code.rawValue, bounds, request.scope), latest: bounds.latest, requestID: request.requestID,
@@ -48,7 +50,7 @@ extension Contract {
         return applied(.json(.ok, writer.bytes, style: request.style, latest: bounds.latest), request.wait)
     }
 
-    /// Says what has become of an action.
+    /// The answer to a GET of the outcome of an action: the commit, or 404.
     package func response(
         toOutcomeOf id: String, _ commit: Commit?, _ scope: Scope, latest: Cursor, style: Style, requestID: String
     ) -> Response {
@@ -74,10 +76,10 @@ extension Contract {
         return response
     }
 
-    /// Says what has become of the entities in a place since the client looked.
+    /// The keyed difference over a page, of the entities below a pointer.
     private func difference(_ request: ChangesRequest, at pointer: JSONPointer, _ page: ChangesPage) -> Response {
         var difference = KeyedDifference(catalogue.collections)
-        // A recorded patch is JSON that this program has written.
+        // The store has encoded every recorded patch, so the patch parses.
         for commit in page.commits { try? difference.add(patch: commit.patch) }
         var writer = JSONWriter()
         writer.raw("{\"collections\":")
@@ -85,7 +87,8 @@ extension Contract {
         return differed(request, writer, next: Cursor(page.latest.epoch, page.next), isMore: page.isMore, page.latest)
     }
 
-    /// Says which entities there are in a place, to a client that has seen nothing or whose position is gone.
+    /// The keyed difference that lists all entities below a pointer as `initial`: for a client without a cursor, or with
+    /// a lost or expired one.
     ///
     /// - Throws: `EncodingError`, never for a committed state.
     package func initialDifference(to request: ChangesRequest, in snapshot: any AnySnapshot) throws -> Response {
@@ -101,14 +104,14 @@ extension Contract {
         writer.raw("{\"collections\":{")
         var isFirst = true
         for collection in catalogue.collections where collection.entities.overlaps(pointer) {
-            guard let place = request.scope.inner(collection.entities),
+            guard let inner = request.scope.inner(collection.entities),
                 var ids = try snapshot.encoded(.pointer(collection.ids))?.bytes
             else { continue }
             if let token = pointer.tokens.dropFirst(collection.entities.tokens.count).first {
                 ids = [UInt8(ascii: "[")] + collection.id(token) + [UInt8(ascii: "]")]
             }
             writer.separator(&isFirst)
-            writer.string(place.description)
+            writer.string(inner.description)
             writer.raw(":{\"initial\":")
             writer.raw(ids)
             writer.byte(UInt8(ascii: "}"))
@@ -148,7 +151,7 @@ extension Contract {
             writer.raw(scope.isWhole ? commit.patch : scope.patch(commit.patch))
         } else {
             var difference = KeyedDifference(catalogue.collections)
-            // A recorded patch is JSON that this program has written.
+            // The store has encoded every recorded patch, so the patch parses.
             try? difference.add(patch: commit.patch)
             writer.key("keyed", &isFirst)
             difference.write(at: scope.pointer, of: scope, to: &writer)
@@ -158,7 +161,7 @@ extension Contract {
 
     /// RFC 3339 with milliseconds.
     private static func text(_ time: Timestamp) -> String {
-        // The formatter would cut a fraction that no Double holds: it sees whole seconds only.
+        // A Double cannot hold every fraction, so the formatter gets whole seconds only.
         let (seconds, rest) = time.milliseconds.quotientAndRemainder(dividingBy: 1000)
         let whole = rest < 0 ? seconds - 1 : seconds
         let fraction = String(time.milliseconds - whole * 1000 + 1000).dropFirst()
@@ -166,10 +169,10 @@ extension Contract {
     }
 }
 
-/// Why a position cannot be followed from.
+/// Why the server cannot answer from a cursor.
 package enum LostCursor: String, Sendable {
-    /// It belongs to another history.
+    /// The cursor has another epoch, or is above the latest version.
     case lost = "cursor-lost"
-    /// What comes after it is no longer kept.
+    /// The server no longer keeps the commits after the cursor.
     case expired = "cursor-expired"
 }

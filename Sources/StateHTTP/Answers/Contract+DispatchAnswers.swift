@@ -4,11 +4,11 @@ internal import StateJSON
 package import StateStore
 
 extension Contract {
-    /// Says what has become of a POST.
+    /// The answer to a POST of actions.
     ///
     /// - Parameters:
-    ///   - outcomes: of the request's transactions, in their order.
-    ///   - cascade: what the commit has caused, where the client waits for that.
+    ///   - outcomes: the outcomes of the request's transactions, in the order of the transactions.
+    ///   - cascade: the report of the cascade, for a client that waits for it.
     package func response(
         to request: DispatchRequest, outcomes: [Outcome], cascade: CascadeReport? = nil, latest: Cursor,
         requestID: String
@@ -29,7 +29,7 @@ extension Contract {
                 switch answer {
                 case .success(let receipt): body += receipt
                 case .failure(var problem):
-                    // Empty lines get no answer: the number tells which line this one belongs to.
+                    // An empty line gets no answer, so the client needs the number of the line.
                     problem.members.append(.init("line", Array(String(line.number).utf8)))
                     body += Self.document(problem, latest: nil, requestID: nil)
                 }
@@ -64,7 +64,7 @@ extension Contract {
             response.body = []
             response.fields[.contentType] = nil
             response.fields[.preferenceApplied] = "return=minimal"
-        // A replay and a dry run have no new state to show.
+        // A replay and a dry run have no representation.
         case .representation?: if isRepresented { response.fields[.preferenceApplied] = "return=representation" }
         case nil: break
         }
@@ -77,7 +77,7 @@ extension Contract {
         return response
     }
 
-    /// Says that the time is up before the turn of an action has come.
+    /// The answer where the time is up before the turn of the action: 202 without a receipt.
     package func response(toUndecided request: DispatchRequest, latest: Cursor) -> Response {
         let body = Array(#"{"settled":false,"detail":"the action still waits for its turn"}"#.utf8)
         return .json(.accepted, body, style: request.style, latest: latest)
@@ -137,9 +137,9 @@ extension Contract {
             writer.byte(UInt8(ascii: "{"))
             var isFirstPart = true
             for (pointer, value) in representation {
-                guard let place = scope.inner(pointer) else { continue }
+                guard let inner = scope.inner(pointer) else { continue }
                 writer.separator(&isFirstPart)
-                writer.string(place.description)
+                writer.string(inner.description)
                 writer.byte(UInt8(ascii: ":"))
                 writer.raw(value ?? Array("null".utf8))
             }
@@ -150,7 +150,7 @@ extension Contract {
         return writer.bytes
     }
 
-    /// Appends the members that tell what a commit has caused.
+    /// Appends the members of a receipt that describe the cascade.
     private static func write(
         _ cascade: CascadeReport, _ scope: Scope, epoch: Epoch, to writer: inout JSONWriter, _ isFirst: inout Bool
     ) {
@@ -190,12 +190,12 @@ extension Contract {
         }
     }
 
-    /// - Parameter index: which action of a batch it was.
+    /// - Parameter index: the index of the action in its batch; nil for a single action.
     private static func problem(_ rejection: Rejection, index: Int?) -> Problem {
-        let place = (index.map { "/\($0)" } ?? "") + "/payload"
+        let payload = (index.map { "/\($0)" } ?? "") + "/payload"
         return Problem(
             rejection.kind == .conflict ? .conflict : .unprocessableContent, rejection.code, rejection.detail,
-            parts: rejection.pointer.map { [.init("\(place)\($0)", rejection.detail)] } ?? [],
+            parts: rejection.pointer.map { [.init("\(payload)\($0)", rejection.detail)] } ?? [],
             members: index.map { [.init("index", Array(String($0).utf8))] } ?? [])
     }
 
@@ -204,8 +204,8 @@ extension Contract {
         var members: [Problem.Member] = [
             .string("pointer", pointer.description), .init("expected", failure.expected),
         ]
-        // Where there is nothing, there is no actual value either: null would be a value.
-        // A large one is named by its size and tag: the lines of a bulk load would each bring it.
+        // Without a value there is no `actual`: null would be a value. Of a large value the problem has the size and the
+        // tag only: each line of a bulk load would carry the value.
         let found: String
         switch (failure.actual, failure.actualBytes) {
         case (let actual?, _):

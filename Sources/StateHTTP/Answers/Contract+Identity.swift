@@ -2,7 +2,7 @@ internal import StateJSON
 internal import StateStore
 
 extension Contract {
-    /// Who this server is, and where everything stands.
+    /// The document of `GET {base}`: epoch, version, cursors, limits and links.
     func identity(_ bounds: HistoryBounds, _ scope: Scope) -> [UInt8] {
         var writer = JSONWriter()
         var isFirst = true
@@ -45,6 +45,6 @@ extension Contract {
 }
 
 extension Scope {
-    /// Where the store is.
+    /// The path of the store, without a slash at the end.
     var path: String { isWhole ? "/v1" : "/v1/stores/\(name)" }
 }

@@ -12,11 +12,13 @@ extension Problem.Member {
 }
 
 extension Contract {
-    /// A cursor that cannot be followed from: `cursor-lost` or `cursor-expired`.
+    /// The problem for a lost or an expired cursor.
+    ///
+    /// - Parameter code: `cursor-lost` or `cursor-expired`.
     func lost(_ code: String, _ bounds: HistoryBounds, _ scope: Scope) -> Problem {
         let reason =
             code == "cursor-lost"
-            ? "the cursor is not of this store's history: it has another epoch or is above the head"
+            ? "the cursor is not of this store's history: it has another epoch or is above the latest version"
             : "the changes after the cursor are no longer kept"
         return Problem(
             .gone, code, "\(reason); read \(scope.path)/state and go on from its State-Cursor",
@@ -30,7 +32,7 @@ extension Contract {
     static func aheadOfLatest(_ latest: Cursor, hint: String = "") -> Problem {
         Problem(
             .conflict, "ahead-of-head",
-            "the store has not come so far: its head is version \(latest.version)\(hint)",
+            "the store has not reached this version: the latest is \(latest.version)\(hint)",
             members: [.string("head", latest.description)])
     }
 
@@ -49,9 +51,9 @@ extension Contract {
     }
 }
 
-/// What the rim has to refuse by itself, in the contract's words.
+/// The problems that the request handler raises.
 extension Problem {
-    /// Too many wait already, in all or for this client.
+    /// The watch hub has no room for another watch, in all or for this client.
     package static func tooManyWaiters(_ share: WatchRefusal) -> Problem {
         switch share {
         case .all:
@@ -74,7 +76,7 @@ extension Problem {
             fields: [.retryAfter: "1"])
     }
 
-    /// Too many requests are being answered that take long.
+    /// Too many slow reads are under way.
     package static var tooManyReads: Problem {
         Problem(
             .serviceUnavailable, "too-many-reads",
@@ -82,7 +84,7 @@ extension Problem {
             fields: [.retryAfter: "1"])
     }
 
-    /// The journal does not take commits.
+    /// The journal does not record.
     package static var notDurable: Problem {
         Problem(
             .serviceUnavailable, "not-durable",
@@ -90,16 +92,18 @@ extension Problem {
             fields: [.retryAfter: "1"])
     }
 
-    /// A version that is no longer kept.
+    /// The server no longer keeps the state of a version.
+    ///
+    /// - Parameter oldest: the oldest version that a client can read.
     package static func versionGone(oldest: Version) -> Problem {
         Problem(
             .gone, "version-expired", "the state of that version is no longer kept; the oldest is \(oldest)",
             members: [.init("oldest", Array(String(oldest).utf8))])
     }
 
-    /// Our own fault.
+    /// The server failed.
     ///
-    /// What went wrong is for the log.
+    /// The caller logs the reason; the problem does not tell it.
     package static var ourFault: Problem {
         Problem(.internalServerError, "internal", "the server failed on this request; nothing was committed")
     }

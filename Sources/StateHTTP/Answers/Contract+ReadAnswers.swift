@@ -4,7 +4,7 @@ internal import StateJSON
 package import StateStore
 
 extension Contract {
-    /// Says what a selection is: 200, 304 when the client has it, 404 when there is nothing.
+    /// The answer to a GET of a selection: 200, 304 for content that the client has, 404 where the selection has no value.
     package func response(to request: ReadRequest, _ reading: Reading) -> Response {
         guard let encoded = reading.encoded else {
             return response(
@@ -12,15 +12,15 @@ extension Contract {
                 requestID: request.requestID,
                 style: request.style)
         }
-        // Indented bytes are other bytes: their tag is weak.
+        // The tag hashes the compact bytes, so for indented bytes it is weak.
         let tag = request.style == .pretty ? "W/\"\(encoded.tag)\"" : "\"\(encoded.tag)\""
         var fields: HTTPFields = [
             .eTag: tag, .stateCursor: reading.cursor.description,
             .cacheControl: request.wait == nil ? "private, no-cache" : "no-store",
         ]
         if let seconds = request.wait?.applied { fields[.preferenceApplied] = "wait=\(seconds)" }
-        let isAwaited = request.until.map { !WatchCondition.equalTo($0).isMet(by: encoded) }
-        if isAwaited ?? request.known?.contains(encoded.tag) ?? false {
+        let isStillAwaited = request.until.map { !WatchCondition.equalTo($0).isMet(by: encoded) }
+        if isStillAwaited ?? request.known?.contains(encoded.tag) ?? false {
             return Response(status: .notModified, fields: fields)
         }
         fields[.contentType] = "application/json"
@@ -30,7 +30,7 @@ extension Contract {
             body: request.style == .pretty ? JSONText.indented(encoded.bytes) : encoded.bytes)
     }
 
-    /// Says that the version that was waited for has not come.
+    /// The answer to `at-least` with a version that the store has not reached.
     package func aheadOfLatest(_ request: ReadRequest, latest: Cursor) -> Response {
         response(to: Self.aheadOfLatest(latest), latest: latest, requestID: request.requestID)
     }

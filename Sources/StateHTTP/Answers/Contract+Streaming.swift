@@ -3,14 +3,13 @@ internal import HTTPTypes
 internal import StateJSON
 package import StateStore
 
-/// The same URLs, without end: `text/event-stream` (the HTML standard, section 9.2) and NDJSON.
+/// Streams: `text/event-stream` (the HTML standard, section 9.2) and NDJSON.
 ///
-/// Each chunk that is made here can be sent to everybody who streams the same from the same position.
+/// Streams of the same source, format and cursor share each chunk.
 extension Contract {
     // MARK: Requests
 
-    /// The form of stream that a client asks for by `Accept`, or nil where it asks for none of those offered, or would
-    /// rather have JSON.
+    /// The stream format that `Accept` asks for; nil where it names none of those offered or gives JSON more weight.
     func streamFormat(_ request: Request, offered: [StreamRequest.Format]) -> StreamRequest.Format? {
         guard request.method == .get, request.fields.contains(.accept) else { return nil }
         var best: (format: StreamRequest.Format, weight: Double)?
@@ -37,7 +36,7 @@ extension Contract {
         for name in ["version", "at-least", "until"] where parameters.has(name) {
             throw Problem(.badRequest, "bad-parameter", "a stream takes no \(name)")
         }
-        // The value comes first in any case: a position only says whether it is of the same history.
+        // The stream begins with the value in any case: the cursor only decides whether a reset comes before it.
         let lastID = Self.lastEventID(request)
         var read = read
         let cursor = lastID.flatMap { Cursor(text: $0) }
@@ -47,19 +46,19 @@ extension Contract {
             debounce: try debounce(parameters))
     }
 
-    /// Where a client that comes back says that it stands; an empty field says nothing.
+    /// The value of `Last-Event-ID`; nil where the field is missing or empty.
     static func lastEventID(_ request: Request) -> String? {
         request.fields[.lastEventID].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// A stream of commits.
     ///
-    /// - Parameter lastID: the position of a client that comes back.
+    /// - Parameter lastID: the value of `Last-Event-ID`; a cursor in it beats `since`.
     func stream(_ follow: ChangesRequest, _ format: StreamRequest.Format, _ lastID: String?) -> StreamRequest {
         var follow = follow
         let cursor = lastID.flatMap { Cursor(text: $0) }
         if let cursor { follow.since = .cursor(cursor) }
-        // So little that a client which does not read keeps little, and so much that the work around it is small.
+        // A small chunk bounds what the server keeps for a client that does not read; a large one costs less for each commit.
         follow.limit = min(limits.changesLimitMax, 1000)
         return StreamRequest(
             source: .changes(follow), format: format, lastEpoch: cursor?.epoch, isLost: lastID != nil && cursor == nil,
@@ -70,12 +69,12 @@ extension Contract {
 
     /// The head of a stream, and its first bytes.
     ///
-    /// An event without data tells an EventSource nothing but its ID (the HTML standard, section 9.2.6): with that, a
-    /// client that is cut off before the first commit comes back to where it began.
+    /// The bytes hold `retry:` and `id:` lines and no data. An EventSource keeps the ID of an event without data (the HTML
+    /// standard, section 9.2.6), so a client that loses its connection before the first commit comes back to its start.
     ///
     /// - Parameters:
-    ///   - start: the cursor after which commits are streamed; nil where the state comes first, with a cursor of its own.
-    ///   - retry: after how many milliseconds an EventSource may come back.
+    ///   - start: the cursor after which the stream sends commits; nil where a value comes first, which has its own ID.
+    ///   - retry: how many milliseconds an EventSource waits before it connects again.
     package func response(to request: StreamRequest, latest: Cursor, start: Cursor?, retry: Int) -> Response {
         let isEvents = request.format == .events
         return Response(
@@ -87,7 +86,7 @@ extension Contract {
             body: isEvents ? Array("retry: \(retry)\n\(start.map { "id: \($0)\n" } ?? "")\n".utf8) : [])
     }
 
-    /// The value of a selection: as a snapshot for a client that has nothing, or as a change.
+    /// The chunk with the value of a selection: a `snapshot` first, then a `change`, or `removed` without a value.
     package func chunk(of request: StreamRequest, _ reading: Reading, isFirst: Bool) -> [UInt8] {
         var writer = JSONWriter(capacity: (reading.encoded?.bytes.count ?? 0) + 128)
         guard let encoded = reading.encoded else {
@@ -98,7 +97,7 @@ extension Contract {
         return writer.bytes
     }
 
-    /// Commits in their order.
+    /// The chunk with the commits of a page, in order.
     package func chunk(of request: StreamRequest, _ page: ChangesPage) -> [UInt8] {
         guard case .changes(let follow) = request.source else { return [] }
         var writer = JSONWriter(capacity: page.commits.reduce(0) { $0 + $1.action.count + $1.patch.count + 220 })
@@ -114,20 +113,20 @@ extension Contract {
                 writer.byte(UInt8(ascii: "\n"))
             }
         }
-        // What was looked at and left out moves the client on, too.
+        // The filter has left out the newest examined commits: the client's cursor advances all the same.
         if page.commits.last?.version != page.next { progress(request, Cursor(epoch, page.next), to: &writer) }
         return writer.bytes
     }
 
-    /// The end of a client's history, and the state that it goes on from.
+    /// The chunk that tells a client that what it knows counts no more, with the state that it goes on from.
     ///
-    /// - Parameter state: the value of the selection, or of the store whose changes are streamed.
+    /// - Parameter state: the value of the selection, or the state of the addressed store for a stream of changes.
     package func chunk(of request: StreamRequest, reset reason: ResetReason, _ state: Reading) -> [UInt8] {
         let bytes = state.encoded?.bytes ?? Array("null".utf8)
         var writer = JSONWriter(capacity: bytes.count + 256)
         switch request.format {
         case .events:
-            // Without an id: a client that is cut off between the two is to hear both again.
+            // The reset has no ID: a client that loses its connection between the two events gets both again.
             writer.raw("event: reset\ndata: {\"reason\":\"\(reason.code)\"}\n\n".utf8)
             event("snapshot", state.cursor, bytes, to: &writer)
         case .lines:
@@ -142,13 +141,13 @@ extension Contract {
         return writer.bytes
     }
 
-    /// Shows that a silent stream lives, and how far it has come where that is news.
+    /// The chunk for a stream whose heartbeat is due: `progress` with the cursor, or without one a comment or an empty line.
     package func heartbeat(of request: StreamRequest, movedTo cursor: Cursor?) -> [UInt8] {
         var writer = JSONWriter()
         switch (cursor, request.format) {
         case (let cursor?, _): progress(request, cursor, to: &writer)
         case (nil, .events): writer.raw(":\n\n")
-        // Readers of NDJSON pass over empty lines.
+        // Readers of NDJSON ignore empty lines.
         case (nil, .lines): writer.raw("\n")
         }
         return writer.bytes
@@ -166,7 +165,7 @@ extension Contract {
 
     private func event(_ name: String, _ cursor: Cursor, _ data: [UInt8], to writer: inout JSONWriter) {
         begin(name, cursor, to: &writer)
-        // Compact JSON has no line break: it is one line of data.
+        // Compact JSON has no line break, so one `data:` line holds it.
         writer.raw(data)
         writer.raw("\n\n")
     }
@@ -177,7 +176,7 @@ extension Contract {
 }
 
 extension ResetReason {
-    /// The name in events and lines.
+    /// The `reason` in events and lines.
     var code: String {
         switch self {
         case .lost: "cursor-lost"

@@ -8,7 +8,9 @@ extension Response {
         .contentType: "application/json", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
     ]
 
-    /// A JSON answer that is the state of an instant and must not be kept.
+    /// A JSON answer with `Cache-Control: no-store`.
+    ///
+    /// - Parameter latest: the cursor for `State-Cursor`; nil leaves the field out.
     static func json(
         _ status: HTTPResponse.Status, _ body: [UInt8], style: Style = .compact, latest: Cursor? = nil
     ) -> Response {
@@ -19,7 +21,7 @@ extension Response {
 }
 
 extension Contract {
-    /// A problem document (RFC 9457).
+    /// The answer with a problem document (RFC 9457).
     package func response(
         to problem: Problem, latest: Cursor?, requestID: String, style: Style = .compact
     ) -> Response {
@@ -35,7 +37,7 @@ extension Contract {
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
         writer.key("type", &isFirst)
-        // RFC 9457: about:blank where the status and the code say what kind of problem it is.
+        // RFC 9457, section 4.2.1: `about:blank` where the status tells the kind of problem; `code` tells the rest.
         writer.string("about:blank")
         writer.member("title", problem.status.reasonPhrase, &isFirst)
         writer.key("status", &isFirst)

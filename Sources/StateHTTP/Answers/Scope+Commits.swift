@@ -1,13 +1,13 @@
 internal import StateJSON
 internal import StateStore
 
-/// What a derived store's client sees of what has happened in the whole store.
+/// The commits of the whole store, as a client of a derived store sees them.
 extension Scope {
-    /// The JSON of a commit's actions that are this store's own: one, or an array of those in a batch, or `null` where what
-    /// changed this part was no action of this store.
+    /// The actions of a commit that belong to this store, as UTF-8 JSON: an action, an array for a batch, or `null` where
+    /// none belongs to this store.
     func action(of commit: Commit) -> [UInt8] {
         guard commit.types.contains(where: { actions[$0] == nil }) else { return commit.action }
-        // What is recorded is JSON that this program has written.
+        // The store has encoded every recorded action, so the action parses.
         guard case .array(let all)? = try? JSONValue(parsing: commit.action, depthMax: 1000) else {
             return Array("null".utf8)
         }
@@ -18,9 +18,9 @@ extension Scope {
         return own.isEmpty ? Array("null".utf8) : JSONValue.array(own).text
     }
 
-    /// The operations of a patch that concern this store, with its own places.
+    /// The operations of a patch that concern this store, with pointers that begin at this store.
     func patch(_ patch: [UInt8]) -> [UInt8] {
-        // What is recorded is JSON that this program has written.
+        // The store has encoded every recorded patch, so the patch parses.
         guard case .array(let operations)? = try? JSONValue(parsing: patch, depthMax: 1000) else { return patch }
         return JSONValue.array(operations.compactMap(own)).text
     }
@@ -33,7 +33,7 @@ extension Scope {
             members["path"] = .string(inner.description)
             return .object(members)
         }
-        // Something around this store was set as a whole: what it brings for this store is what counts.
+        // The operation replaces a value around this store: only the part for this store concerns the client.
         let rest = JSONPointer(Array(self.pointer.tokens.dropFirst(pointer.tokens.count)))
         guard let value = members["value"]?[pointer: rest] else { return nil }
         var replacing = JSONObject()

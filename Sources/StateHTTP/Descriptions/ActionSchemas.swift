@@ -1,12 +1,12 @@
 internal import StateJSON
 internal import StateStore
 
-/// The catalogue of actions and the description of the interface, made from the domain's own types.
+/// The catalogue of actions and the OpenAPI description of a store, derived from the domain's types.
 struct ActionSchemas {
     private let actions: [(type: String, payload: JSONValue)]
     private let views: [String]
 
-    /// Where the store is.
+    /// The path of the store.
     private let root: String
 
     init(_ scope: Scope) {
@@ -17,12 +17,12 @@ struct ActionSchemas {
         root = scope.path
     }
 
-    /// `{"actions":[{"type","payload":<JSON Schema>}]}`, sorted by type.
+    /// `{"actions":[{"type","payload":<JSON Schema>}]}`, UTF-8, sorted by type.
     var catalogue: [UInt8] {
         JSONValue.of(("actions", .array(actions.map { .of(("type", .string($0.type)), ("payload", $0.payload)) }))).text
     }
 
-    /// OpenAPI 3.1.
+    /// The OpenAPI 3.1 document, UTF-8 JSON.
     var openAPI: [UInt8] {
         JSONValue.of(
             ("openapi", .string("3.1.0")),
@@ -82,12 +82,12 @@ struct ActionSchemas {
         var paths = JSONObject()
         let version = Self.query("version", "A past version, while it is kept", "integer")
         let keyed = Self.query("as", "keyed: IDs of the entities that came, went or changed", "string")
-        let known = Self.query("since", "With as=keyed, the cursor that the client stands at", "string")
+        let known = Self.query("since", "With as=keyed, the cursor that the client has", "string")
         let until = Self.query("until", "With wait: the JSON that the value is waited to become", "string")
         let debounce = Self.query("debounce", "Milliseconds to collect a burst of changes", "integer")
         let viewing = [wait, until, debounce, atLeast, version, pretty]
         let reading = viewing + [keyed, known]
-        paths["\(root)"] = Self.get("Who this server is", [pretty])
+        paths["\(root)"] = Self.get("Epoch, version, limits and links", [pretty])
         paths["\(root)/state"] = Self.get("The whole state", reading, streams: ["text/event-stream"])
         paths["\(root)/state/{pointer}"] = Self.get(
             "A part of the state by JSON Pointer",
@@ -106,7 +106,8 @@ struct ActionSchemas {
                 Self.query("types", "Only commits with these action types, comma-separated", "string"),
                 Self.query("on-lost", "snapshot: answer a lost cursor with the state", "string"), keyed, pretty,
                 Self.parameter(
-                    "Last-Event-ID", "header", "Where an EventSource stands; beats since", "string", isRequired: false),
+                    "Last-Event-ID", "header", "The ID of the last event received; beats since", "string",
+                    isRequired: false),
             ], schema: "Changes", streams: ["text/event-stream", "application/x-ndjson"])
         var actions = JSONObject()
         if case .object(let get) = Self.get("The action types", [pretty]) { actions["get"] = get["get"] }

@@ -1,9 +1,9 @@
 internal import StateJSON
 
-/// Finds the JSON Schema of a type by letting it decode from nothing and noting what it asks for.
+/// Derives the JSON Schema of a type: the type decodes from the probe, and the probe notes what the type asks for.
 ///
-/// It sees what the compiler's own `init(from:)` asks: fields, their types, which of them may be left out. A type that
-/// checks what it reads may stop early; then the schema says what was seen, and no more.
+/// The probe sees the calls of `init(from:)`: fields, their types, and which of them are optional. A type that validates
+/// its values can throw early; the schema then holds what the type has asked for until then.
 struct SchemaProbe: Decoder, SingleValueDecodingContainer {
     final class Note {
         var schema: [(String, JSONValue)] = []
@@ -29,20 +29,20 @@ struct SchemaProbe: Decoder, SingleValueDecodingContainer {
     /// The schema of a type.
     static func schema(of type: any Decodable.Type) -> JSONValue {
         let probe = SchemaProbe(depth: 0)
-        // A type that checks its values throws on the probe's; what it has asked for until then is noted.
+        // A type that validates its values throws on those of the probe; the note then holds the calls before.
         _ = try? probe.sample(type)
         if probe.note.schema.isEmpty { probe.note.set("object") }
         return probe.note.value
     }
 
-    /// A value of the type made of nothing, its schema noted.
+    /// Decodes a sample value and notes the schema of its type.
     private func sample<Value: Decodable>(_ type: Value.Type) throws -> Value {
         guard depth < 16 else { throw Unsure() }
         if let cases = type as? any CaseIterable.Type, let first = Self.note(cases, in: note) as? Value { return first }
         return try Value(from: self)
     }
 
-    /// An enum that lists its cases: their raw values are all that is taken.
+    /// Notes the raw values of an enum that is `CaseIterable`, and returns its first case.
     private static func note<Cases: CaseIterable>(_ type: Cases.Type, in note: Note) -> Any? {
         let names = type.allCases.compactMap { ($0 as? any RawRepresentable)?.rawValue as? String }
         guard names.count == type.allCases.count, !names.isEmpty else { return nil }
@@ -166,7 +166,7 @@ struct SchemaProbe: Decoder, SingleValueDecodingContainer {
         func superDecoder(forKey key: Key) throws -> any Decoder { probe.child() }
     }
 
-    /// The elements of an array: there is one, to see what it is.
+    /// The elements of an array: the probe offers one, to note its schema.
     private struct Elements: UnkeyedDecodingContainer {
         let probe: SchemaProbe
         var codingPath: [any CodingKey] { [] }

@@ -3,16 +3,16 @@ internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
 
-/// What a GET of commits asks for.
+/// Requests for commits.
 extension Contract {
-    /// Reads a GET of commits.
+    /// Reads a GET of commits, or of a stream of commits.
     func changes(_ routed: RoutedRequest) throws(Problem) -> Plan {
         let (request, scope) = (routed.request, routed.scope)
         if let options = try onlyReads(request) { return .respond(options) }
         let known: Set = ["since", "wait", "debounce", "limit", "path", "types", "on-lost", "as", "pretty"]
         let parameters = try Parameters(routed.target, known: known)
         let format = streamFormat(request, offered: [.events, .lines])
-        // What an EventSource says of itself when it comes back beats what its address said at first.
+        // An EventSource that comes back repeats its URL with the first `since`; `Last-Event-ID` is newer.
         let lastID = format == .events ? Self.lastEventID(request) : nil
         guard let since = try parameters.text("since") ?? lastID else {
             throw Problem(
@@ -27,7 +27,7 @@ extension Contract {
             debounce: try debounce(parameters), onLost: .problem, style: try parameters.style(),
             requestID: routed.circumstances.requestID)
         if let text = try parameters.text("limit") {
-            // However many digits: what is above the most is cut.
+            // A number of any length is valid; the server cuts what is above the limit.
             let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
             guard let limit = digits ? Int(text) ?? .max : nil, limit > 0 else {
                 throw Problem(.badRequest, "bad-parameter", "limit must be a whole number above 0")

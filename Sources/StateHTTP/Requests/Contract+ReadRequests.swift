@@ -3,12 +3,12 @@ internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
 
-/// What a GET of a selection asks for.
+/// Requests for the value of a selection.
 extension Contract {
     private static let parametersOfViews: Set = ["wait", "until", "debounce", "at-least", "version", "pretty"]
     private static let parametersOfState = parametersOfViews.union(["as", "since"])
 
-    /// Reads a GET of a selection.
+    /// Reads a GET of a selection: a read, a stream, or a keyed difference.
     func read(_ selection: Selection, _ routed: RoutedRequest) throws(Problem) -> Plan {
         let (request, target, scope) = (routed.request, routed.target, routed.scope)
         if let options = try onlyReads(request) { return .respond(options) }
@@ -62,14 +62,14 @@ extension Contract {
                     "version takes no wait, no until and no at-least: the past never changes")
             }
             guard version <= latest.version else { throw Self.aheadOfLatest(latest) }
-            // A wait that is only preferred may be left out.
+            // A preference may be ignored: the past never changes.
             read.wait = nil
             read.version = version
         }
         return .read(read)
     }
 
-    /// Whether differences are asked for as lists of IDs.
+    /// Whether the client asks for keyed differences.
     func isKeyed(_ parameters: Parameters) throws(Problem) -> Bool {
         switch try parameters.text("as") {
         case nil: return false
@@ -78,7 +78,7 @@ extension Contract {
         }
     }
 
-    /// A GET of what has become of the entities in a place since the client looked.
+    /// Reads a GET of the keyed difference of the entities below a pointer.
     private func difference(
         at pointer: JSONPointer, _ routed: RoutedRequest, _ parameters: Parameters
     ) throws(Problem) -> ChangesRequest {

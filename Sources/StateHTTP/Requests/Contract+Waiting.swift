@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
 
-/// How long a client waits, and for what.
+/// The parameters of a wait.
 extension Contract {
     func wait(_ parameters: Parameters, _ request: Request) throws(Problem) -> Wait? {
         let longest = limits.waitMax
@@ -20,9 +20,9 @@ extension Contract {
         return preferredWait(request)
     }
 
-    /// The wait that a client has only a preference for.
+    /// The wait that `Prefer` asks for; nil without one.
     func preferredWait(_ request: Request) -> Wait? {
-        // Nearly nobody has one: reading what is not there would cost more than the rest of the request.
+        // Few requests have the field, and a look into the list of fields is cheaper than a parse of no values.
         guard request.fields.contains(.prefer) else { return nil }
         switch Preferences(request.fields[values: .prefer]).wait {
         case .usual?: return Wait(duration: limits.waitDefault, applied: Int(limits.waitDefault.components.seconds))
@@ -33,7 +33,7 @@ extension Contract {
         }
     }
 
-    /// The value that is waited for.
+    /// The value of `until`; nil without one.
     func until(_ parameters: Parameters) throws(Problem) -> JSONValue? {
         guard let text = try parameters.text("until") else { return nil }
         do throws(JSONFault) {
@@ -44,7 +44,7 @@ extension Contract {
         }
     }
 
-    /// How long news is held back, so that a burst of changes becomes one answer.
+    /// The time of `debounce`; nil without one, or with 0.
     func debounce(_ parameters: Parameters) throws(Problem) -> Duration? {
         guard let text = try parameters.text("debounce") else { return nil }
         let longest = Int(limits.debounceMax / .milliseconds(1))

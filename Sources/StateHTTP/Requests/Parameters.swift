@@ -1,11 +1,14 @@
 internal import HTTPMessages
 internal import HTTPTypes
 
-/// The query of a request whose parameters are all known to its route.
+/// The query parameters of a request, all of them known to its route.
 struct Parameters {
     private var values: [String: String?] = [:]
 
-    /// Checks the names: a mistyped `since` that was silently ignored would lose data.
+    /// Reads the parameters of a target.
+    ///
+    /// - Throws: a problem for an unknown name, because a mistyped `since` that the server ignores would lose data, and for
+    ///   a name that occurs twice.
     init(_ target: RequestTarget, known: Set<String>) throws(Problem) {
         for parameter in target.parameters {
             // `settle` is the former name of `debounce`.
@@ -18,7 +21,7 @@ struct Parameters {
                     "there is no query parameter \(parameter.name.prefix(64)); \(names)")
             }
             guard values.updateValue(parameter.value, forKey: name) == nil else {
-                throw Problem(.badRequest, "bad-parameter", "\(parameter.name) stands twice in the query")
+                throw Problem(.badRequest, "bad-parameter", "\(parameter.name) occurs twice in the query")
             }
         }
     }
@@ -27,14 +30,14 @@ struct Parameters {
 
     func value(_ name: String) -> String? { values[name] ?? nil }
 
-    /// A parameter that needs a value.
+    /// The value of a parameter that needs one; nil where the parameter is missing.
     func text(_ name: String) throws(Problem) -> String? {
         guard let value = values[name] else { return nil }
         guard let value else { throw Problem(.badRequest, "bad-parameter", "\(name) needs a value") }
         return value
     }
 
-    /// A parameter that is on when it is there: `?pretty`, `?pretty=true`.
+    /// The value of a flag: `?pretty` and `?pretty=true` are on.
     func flag(_ name: String) throws(Problem) -> Bool {
         guard let value = values[name] else { return false }
         switch value {

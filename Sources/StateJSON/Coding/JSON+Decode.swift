@@ -1,12 +1,12 @@
-/// JSON text to typed values and back.
+/// Typed values from JSON, and JSON from typed values.
 public enum JSON {}
 
 extension JSON {
-    /// Decodes a value from a whole text.
+    /// Decodes a value from a whole JSON text.
     ///
-    /// Stricter than Foundation's decoder where silence would lose data: a field that the type does not know is a fault.
+    /// A field that the type does not know is a fault, unlike in Foundation's decoder: to ignore it would lose data.
     ///
-    /// - Throws: ``JSONFault`` with the place of the fault and what was expected there.
+    /// - Throws: ``JSONFault`` with the pointer of the fault and what was expected there.
     package static func decode<Value: Decodable>(
         _ type: Value.Type = Value.self, from bytes: [UInt8], depthMax: Int = 64
     ) throws(JSONFault) -> Value {
@@ -14,12 +14,12 @@ extension JSON {
     }
 }
 
-/// A value inside a document.
+/// A value inside a parsed document.
 package struct JSONNode {
     let document: JSONDocument
     let index: Int
 
-    /// A document's outermost value.
+    /// The outermost value of a document.
     package init(_ document: JSONDocument) {
         self.init(document, document.root)
     }
@@ -29,18 +29,18 @@ package struct JSONNode {
         self.index = index
     }
 
-    /// Where this value stands.
+    /// The pointer to this value; O(n) in the document.
     package var pointer: JSONPointer { document.pointer(to: index) }
 
     /// This value as a tree.
     package var value: JSONValue { JSONValue(document, index) }
 
-    /// The content, when this is a string.
+    /// The content of a string; nil for another value.
     package var string: String? {
         document.kind(index) == UInt8(ascii: "\"") ? document.string(index) : nil
     }
 
-    /// The elements, when this is an array.
+    /// The elements of an array; nil for another value.
     package var elements: [JSONNode]? {
         guard document.kind(index) == UInt8(ascii: "[") else { return nil }
         var found: [JSONNode] = []
@@ -52,12 +52,12 @@ package struct JSONNode {
         return found
     }
 
-    /// The members in the order of the text, when this is an object.
+    /// The members of an object in the order of the text; nil for another value.
     package var members: JSONMembers? {
         document.kind(index) == UInt8(ascii: "{") ? JSONMembers(document, index) : nil
     }
 
-    /// The compact text.
+    /// This value as compact UTF-8 JSON.
     package var text: [UInt8] {
         var writer = JSONWriter()
         document.write(index, to: &writer)
@@ -66,7 +66,7 @@ package struct JSONNode {
 
     /// Decodes this value.
     ///
-    /// - Throws: ``JSONFault`` with the place, in the whole document, and what was expected there.
+    /// - Throws: ``JSONFault`` with the pointer in the whole document and what was expected there.
     package func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws(JSONFault) -> Value {
         let session = JSONDecodingSession(document)
         let decoder = JSONValueDecoder(session: session, index: index)
@@ -92,19 +92,19 @@ package struct JSONNode {
         return value
     }
 
-    /// The fields that a type asks an object for: decoding once more, with notes.
+    /// The fields that a type asks an object for.
     ///
-    /// For faults only.
+    /// It decodes the value once more; only faults need it.
     private func fieldNames<Value: Decodable>(of object: Int, in type: Value.Type) -> [String] {
         let session = JSONDecodingSession(document)
         session.asked = (object, [])
-        // It has decoded before; only the notes are of interest.
+        // The value has decoded before, so an error cannot come; only the notes matter.
         _ = try? JSONValueDecoder(session: session, index: index).decode(type)
         return session.asked?.fields ?? []
     }
 }
 
-/// The members of an object in the order of its text, read as they are asked for.
+/// The members of an object in the order of the text; the iterator reads one at a time.
 package struct JSONMembers: Sequence {
     private let document: JSONDocument
     private let object: Int
@@ -114,10 +114,10 @@ package struct JSONMembers: Sequence {
         self.object = object
     }
 
-    /// Reads the members from the first one on.
+    /// Returns an iterator at the first member.
     package func makeIterator() -> Iterator { Iterator(document: document, key: document.firstChild(object)) }
 
-    /// Where the reading stands.
+    /// An iterator over the members.
     package struct Iterator: IteratorProtocol {
         fileprivate let document: JSONDocument
         fileprivate var key: Int
@@ -132,7 +132,7 @@ package struct JSONMembers: Sequence {
 }
 
 extension JSONFault {
-    /// What a type's own `init(from:)` has thrown.
+    /// The fault for an error that a type's own `init(from:)` has thrown.
     init(_ error: DecodingError) {
         let (context, detail): (DecodingError.Context, String) =
             switch error {
@@ -142,7 +142,7 @@ extension JSONFault {
             case .dataCorrupted(let context):
                 (
                     context,
-                    // The standard library repeats the value that does not fit an enum; a type's own sentence is kept.
+                    // The standard library's sentence about an enum quotes the value; a type's own sentence stays.
                     context.debugDescription.hasPrefix("Cannot initialize")
                         ? "is not one of the values that are taken here" : context.debugDescription
                 )
@@ -153,7 +153,7 @@ extension JSONFault {
     }
 }
 
-/// What a type looks like in JSON, for a sentence that begins with "expected".
+/// The JSON form of a type, as the object of a sentence that begins with "expected".
 func expectation(of type: Any.Type) -> String {
     switch type {
     case is String.Type: "a string"
@@ -178,23 +178,23 @@ private protocol JSONArrayShaped {}
 extension Array: JSONArrayShaped {}
 extension Set: JSONArrayShaped {}
 
-/// What one call to decode notes down besides the value.
+/// The notes of one call to decode: which fields the type asks for, and which keys it does not know.
 final class JSONDecodingSession {
     let document: JSONDocument
-    /// By object, the keys that no container so far has asked for.
+    /// For each object, the keys that no container so far knows.
     ///
-    /// An object may be read through several containers.
+    /// A type can read one object through several containers.
     var unknownFields: [Int: Set<Int>] = [:]
-    /// Whether anything was read at all: a type without fields asks for nothing.
+    /// Whether the type has asked for anything; a type without fields does not.
     var isRead = false
-    /// While noting: an object, and the fields that it was asked for.
+    /// The object whose fields are noted, and the fields that the type has asked it for; nil outside a fault.
     var asked: (object: Int, fields: [String])?
 
     init(_ document: JSONDocument) {
         self.document = document
     }
 
-    /// Notes which of an object's keys a set of coding keys does not know.
+    /// Notes the keys of an object that a type of coding keys does not know.
     func note<Key: CodingKey>(_ object: Int, _ keys: Key.Type) {
         isRead = true
         var unknown: Set<Int> = []

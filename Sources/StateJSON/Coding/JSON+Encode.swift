@@ -1,16 +1,16 @@
 extension JSON {
-    /// Encodes a value as compact UTF-8 text with a stable order: fields as the type encodes them, dictionaries and sets sorted.
+    /// Encodes a value as compact UTF-8 JSON in a stable order: fields as the type encodes them, dictionaries and sets sorted.
     ///
-    /// Equal values give equal bytes, in every process.
+    /// Equal values have equal bytes, in every process.
     ///
-    /// - Throws: `EncodingError` for NaN and the infinities, and for a type that writes two of its containers in turns.
+    /// - Throws: `EncodingError` for NaN and the infinities, and for a type that writes to two of its containers alternately.
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
         var writer = JSONWriter()
         try write(value, to: &writer)
         return writer.bytes
     }
 
-    /// Appends a value's encoding, as ``encode(_:)`` has it.
+    /// Appends the encoding of a value; the bytes and errors are those of ``encode(_:)``.
     package static func write(_ value: some Encodable, to writer: inout JSONWriter) throws {
         let session = JSONEncodingSession(taking: &writer)
         defer { session.giveBack(&writer) }
@@ -19,14 +19,14 @@ extension JSON {
     }
 }
 
-/// One call to encode: the text so far and the containers that are open in it.
+/// One call to encode: the bytes so far and the open containers.
 ///
-/// Containers write straight into one buffer. A nested container is closed when its parent is written to again.
+/// All containers write into one buffer. The session closes a nested container when its parent is written to again.
 final class JSONEncodingSession {
     private var writer: JSONWriter
     private var open: [OpenContainer] = []
     private var nextID = 0
-    /// A key was written and its value not yet.
+    /// Whether a key has been written whose value has not.
     ///
     /// A value that encodes nothing becomes `{}`.
     private var isValueDue = true
@@ -36,7 +36,7 @@ final class JSONEncodingSession {
         let id: Int
         let isObject: Bool
         var count = 0
-        /// For a dictionary, where each member begins, and one more at the end: they are sorted when it closes.
+        /// The offsets at which the members of a dictionary begin; the session sorts the members when it closes the container.
         var memberStarts: [Int]?
     }
 
@@ -59,7 +59,7 @@ final class JSONEncodingSession {
     }
 
     func encode<Value: Encodable>(_ value: Value) throws {
-        // Sets and dictionaries are one pointer wide: nothing else has to be asked whether it is one.
+        // A set or a dictionary has the size of a pointer: the size spares other types the slower cast.
         if MemoryLayout<Value>.size == MemoryLayout<Int>.size, let unordered = value as? any UnorderedEncodable {
             guard try unordered.encodeSorted(in: self) else { return try value.encode(to: JSONValueEncoder(self)) }
             return
@@ -80,7 +80,7 @@ final class JSONEncodingSession {
         }
     }
 
-    /// Opens a container for the value that is due, or finds the one that the value has already opened at this depth.
+    /// Opens a container for the next value, or returns the one that the value has already opened at this depth.
     func container(atDepth depth: Int, isObject: Bool, isSorted: Bool) -> Int {
         if open.count > depth {
             close(to: depth + 1)
@@ -94,7 +94,7 @@ final class JSONEncodingSession {
         return nextID
     }
 
-    /// Makes ready for the next member or element of a container, closing what is open inside it.
+    /// Begins the next member or element of a container, after closing the containers inside it.
     func beginElement(_ id: Int, depth: Int, key: String? = nil) {
         close(to: depth + 1)
         guard open.count == depth + 1, open[depth].id == id else {
@@ -116,7 +116,7 @@ final class JSONEncodingSession {
         open.count > depth && open[depth].id == id ? open[depth].count : 0
     }
 
-    /// Closes what is open beyond a depth.
+    /// Closes the containers beyond a depth.
     func close(to depth: Int) {
         while open.count > depth {
             fillDueValue()
@@ -132,7 +132,7 @@ final class JSONEncodingSession {
         writer.raw("{}")
     }
 
-    /// Sorts the members of the dictionary that ends here by their text.
+    /// Sorts the members of the dictionary at the end of the buffer by their bytes.
     private func sort(_ starts: [Int]) {
         guard starts.count > 1, let first = starts.first else { return }
         let ends = starts.dropFirst().map { $0 - 1 } + [writer.bytes.count]
@@ -142,11 +142,11 @@ final class JSONEncodingSession {
     }
 }
 
-/// A collection whose own order differs from process to process.
+/// A collection whose order differs from process to process.
 private protocol UnorderedEncodable {
-    /// Encodes the elements as an array sorted by their text.
+    /// Encodes the elements as an array, sorted by their bytes.
     ///
-    /// - Returns: false when the collection becomes an object, whose members are sorted when it closes.
+    /// - Returns: false when the collection becomes an object; the session sorts its members when it closes the object.
     func encodeSorted(in session: JSONEncodingSession) throws -> Bool
 }
 
@@ -176,7 +176,7 @@ extension Dictionary: UnorderedEncodable where Key: Encodable, Value: Encodable 
         if Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type {
             return false
         }
-        // The standard library writes such a dictionary as an array of keys and values in turn.
+        // The standard library encodes a dictionary with other keys as an array of alternating keys and values.
         session.array(of: try map { try JSON.encode($0) + [UInt8(ascii: ",")] + JSON.encode($1) })
         return true
     }

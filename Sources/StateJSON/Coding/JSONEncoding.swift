@@ -1,4 +1,4 @@
-/// Encodes the value that is due in a session; `Encoder` and single-value container at once.
+/// The encoder of the next value in a session, which is also its single-value container.
 struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     let session: JSONEncodingSession
     private let depth: Int
@@ -42,10 +42,10 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     func encode(_ value: some Encodable) throws { try session.encode(value) }
 }
 
-/// Learns the key type, private to the standard library, under which every dictionary with string-like keys encodes itself.
+/// Finds the key type with which a dictionary with string-like keys encodes itself; it is private to the standard library.
 ///
-/// A dictionary that is encoded by a wrapper's `encode(to:)` never passes through the session, so its type cannot be
-/// asked there; its keys always come by here.
+/// A dictionary inside another type's `encode(to:)` does not pass through the session, so the session cannot check its
+/// type; its key type shows in the call that asks for a container.
 private enum DictionaryKeyProbe {
     static let keyType: ObjectIdentifier? = {
         let probe = Probe()
@@ -79,7 +79,7 @@ private enum DictionaryKeyProbe {
 }
 
 extension JSONValueEncoder {
-    /// A keyed container without the question whether its keys are a dictionary's, which is what the probe answers.
+    /// A keyed container that does not ask the probe for the dictionary's key type, for use by the probe.
     fileprivate func plainContainer<Key: CodingKey>() -> KeyedEncodingContainer<Key> {
         let id = session.container(atDepth: depth, isObject: true, isSorted: false)
         return KeyedEncodingContainer(JSONKeyedEncoding<Key>(session: session, id: id, depth: depth))
@@ -124,12 +124,12 @@ private struct JSONKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol
 
     func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { begin(key).unkeyedContainer() }
 
-    /// The same object: a superclass's fields stand beside its subclass's.
+    /// The encoder of the same object: the fields of a superclass are members beside those of its subclass.
     func superEncoder() -> any Encoder { JSONSuperEncoder(session: session, depth: depth) }
     func superEncoder(forKey key: Key) -> any Encoder { begin(key) }
 }
 
-/// Encodes into the container that is already open at a depth.
+/// The encoder of a superclass, which writes into the container that is open at a depth.
 private struct JSONSuperEncoder: Encoder {
     let session: JSONEncodingSession
     let depth: Int

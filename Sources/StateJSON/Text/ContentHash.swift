@@ -2,7 +2,7 @@ internal import CXXHash
 
 /// The XXH3 128-bit hash of some bytes: equal bytes have equal hashes, on every machine and in every process.
 ///
-/// It finds changes; it does not keep secrets: whoever wants to can make two texts with the same hash.
+/// It is not cryptographic: an attacker can make two texts with the same hash.
 package struct ContentHash: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
@@ -16,7 +16,7 @@ package struct ContentHash: Hashable, Sendable {
         low = hash.low64
     }
 
-    /// 26 characters of lower-case base 32.
+    /// The hash as 26 characters of lower-case base 32.
     package var text: String {
         Base32.text(high: high, low: low)
     }
@@ -24,13 +24,13 @@ package struct ContentHash: Hashable, Sendable {
 
 /// Lower-case base 32 (RFC 4648 alphabet) of 128-bit numbers, most significant bits first.
 package enum Base32 {
-    /// 26 characters for 128 bits.
+    /// The 26 characters for 128 bits.
     package static func text(high: UInt64, low: UInt64) -> String {
         let alphabet: StaticString = "abcdefghijklmnopqrstuvwxyz234567"
         return String(unsafeUninitializedCapacity: 26) { buffer in
             var (high, low) = (high, low)
-            for position in stride(from: 25, through: 0, by: -1) {
-                buffer[position] = alphabet.utf8Start[Int(low & 31)]
+            for index in stride(from: 25, through: 0, by: -1) {
+                buffer[index] = alphabet.utf8Start[Int(low & 31)]
                 low = low >> 5 | high << 59
                 high >>= 5
             }

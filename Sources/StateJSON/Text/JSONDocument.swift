@@ -1,16 +1,15 @@
 internal import CSimdjson
-internal import Synchronization
 
 /// A parsed JSON text.
 ///
-/// Parsing refuses what would be ambiguous later: duplicate keys, nesting over the limit, invalid UTF-8, numbers beyond
-/// 64 bits. A document belongs to one thread at a time.
+/// The parser refuses duplicate keys, nesting above a limit, invalid UTF-8 and numbers beyond 64 bits. One thread at a time
+/// may use a document.
 package final class JSONDocument {
     private let parser: JSONParserPool.Parser
     private let tape: UnsafePointer<UInt64>
     private let strings: UnsafePointer<UInt8>
 
-    /// Parses a whole text.
+    /// Parses a whole JSON text.
     ///
     /// O(n), about 0.3 us for a small action.
     ///
@@ -37,7 +36,7 @@ package final class JSONDocument {
     /// The outermost value.
     var root: Int { 1 }
 
-    /// A value's kind as simdjson's tape spells it: `{ [ " l u d t f n`.
+    /// The kind of a value, as a letter of simdjson's tape: `{ [ " l u d t f n`.
     @inline(__always)
     func kind(_ index: Int) -> UInt8 {
         UInt8(truncatingIfNeeded: tape[index] >> 56)
@@ -58,14 +57,12 @@ package final class JSONDocument {
         }
     }
 
-    /// The word after a number's head: its bits.
+    /// The bits of a number.
     func bits(_ index: Int) -> UInt64 {
         tape[index + 1]
     }
 
-    /// A string's content, escapes undone.
-    ///
-    /// Valid as long as the document.
+    /// The content of a string, without escapes; valid as long as the document.
     @inline(__always)
     func utf8(_ index: Int) -> UnsafeBufferPointer<UInt8> {
         let start = strings + Int(payload(index))
@@ -82,14 +79,16 @@ package final class JSONDocument {
         container + 1
     }
 
-    /// Whether an index stands at the end of its container.
+    /// Whether an index is that of the end of its container.
     @inline(__always)
     func isEnd(_ index: Int) -> Bool {
         let kind = kind(index)
         return kind == UInt8(ascii: "}") || kind == UInt8(ascii: "]")
     }
 
-    /// The value of a member, looked for from `hint` on and then from the start; nil when the object has no such key.
+    /// The value of a member, or nil when the object has no such key.
+    ///
+    /// - Parameter hint: the index of the key to begin the search with; set to the key behind the member found.
     func member(_ key: String, of object: Int, hint: inout Int) -> Int? {
         var key = key
         return key.withUTF8 { wanted in
@@ -113,7 +112,7 @@ package final class JSONDocument {
         }
     }
 
-    /// Appends a value's compact text.
+    /// Appends a value as compact JSON.
     func write(_ index: Int, to writer: inout JSONWriter) {
         switch kind(index) {
         case UInt8(ascii: "{"):
@@ -151,7 +150,7 @@ package final class JSONDocument {
 
     /// The pointer to the value, or to the member with the key, at an index.
     ///
-    /// O(n); for faults.
+    /// O(n) in the document; faults and expectations need it.
     func pointer(to target: Int) -> JSONPointer {
         var tokens: [String] = []
         var container = root
@@ -159,113 +158,25 @@ package final class JSONDocument {
             let isObject = kind(container) == UInt8(ascii: "{")
             guard isObject || kind(container) == UInt8(ascii: "[") else { break }
             var child = firstChild(container)
-            var position = 0
+            var offset = 0
             while !isEnd(child) {
                 let value = isObject ? child + 1 : child
                 if target < after(value) {
-                    tokens.append(isObject ? string(child) : String(position))
+                    tokens.append(isObject ? string(child) : String(offset))
                     container = isObject && target == child ? target : value
                     break
                 }
                 child = after(value)
-                position += 1
+                offset += 1
             }
             if isEnd(child) { break }
         }
         return JSONPointer(tokens)
     }
-
-    private func check(depthMax: Int) throws(JSONFault) {
-        var fault: (JSONFault.Kind, Int)?
-        check(root, depth: 1, depthMax: depthMax, &fault)
-        switch fault {
-        case (.tooDeep, let index)?:
-            throw JSONFault(.tooDeep, at: pointer(to: index), "nested deeper than \(depthMax) levels")
-        case (let kind, let index)?:
-            throw JSONFault(kind, at: pointer(to: index), "the key stands twice in its object")
-        case nil: break
-        }
-    }
-
-    private func check(_ container: Int, depth: Int, depthMax: Int, _ fault: inout (JSONFault.Kind, Int)?) {
-        let isObject = kind(container) == UInt8(ascii: "{")
-        guard isObject || kind(container) == UInt8(ascii: "[") else { return }
-        guard depth <= depthMax else {
-            fault = (.tooDeep, container)
-            return
-        }
-        var child = firstChild(container)
-        var count = 0
-        while !isEnd(child), fault == nil {
-            count += 1
-            let value = isObject ? child + 1 : child
-            check(value, depth: depth + 1, depthMax: depthMax, &fault)
-            child = after(value)
-        }
-        if isObject, count > 1, fault == nil, let twice = duplicateKey(container, count: count) {
-            fault = (.duplicateKey, twice)
-        }
-    }
-
-    private func duplicateKey(_ object: Int, count: Int) -> Int? {
-        if count > 12 {
-            var seen = Set<[UInt8]>(minimumCapacity: count)
-            var key = firstChild(object)
-            while !isEnd(key) {
-                guard seen.insert(Array(utf8(key))).inserted else { return key }
-                key = after(key + 1)
-            }
-            return nil
-        }
-        var key = firstChild(object)
-        while !isEnd(key) {
-            let name = utf8(key)
-            var other = after(key + 1)
-            while !isEnd(other) {
-                let otherName = utf8(other)
-                if name.count == otherName.count, name.elementsEqual(otherName) { return other }
-                other = after(other + 1)
-            }
-            key = after(key + 1)
-        }
-        return nil
-    }
-}
-
-/// Parsers waiting for their next document: making one costs more than parsing an action.
-private enum JSONParserPool {
-    /// A simdjson parser.
-    ///
-    /// `@unchecked Sendable`: a parser is either in the pool, guarded by its mutex, or owned by exactly one document.
-    struct Parser: @unchecked Sendable {
-        let handle: OpaquePointer
-    }
-
-    private static let idle = Mutex<[Parser]>([])
-    private static let idleMax = 16
-    /// Deeper than any configured limit, so that ours is the one that is reported; shallow enough for our recursion.
-    private static let parserDepthMax = 1024
-
-    static func take() -> Parser {
-        if let parser = idle.withLock({ $0.popLast() }) { return parser }
-        guard let handle = storekeeper_json_parser_create(parserDepthMax) else {
-            preconditionFailure("no memory for a JSON parser")
-        }
-        return Parser(handle: handle)
-    }
-
-    static func giveBack(_ parser: Parser) {
-        let isKept = idle.withLock { parsers in
-            guard parsers.count < idleMax else { return false }
-            parsers.append(parser)
-            return true
-        }
-        if !isKept { storekeeper_json_parser_destroy(parser.handle) }
-    }
 }
 
 extension JSONFault {
-    /// simdjson tells what is wrong but not where: a slower reader finds the place.
+    /// The fault for a status of simdjson, which has no position in the text; ``JSONFaultLocator`` finds the pointer.
     fileprivate init(_ status: storekeeper_json_status, _ bytes: [UInt8], depthMax: Int) {
         switch status {
         case STOREKEEPER_JSON_TOO_DEEP:

@@ -1,22 +1,22 @@
-/// What is wrong with a JSON text or with the value in it, and where.
+/// A fault in a JSON text, or in the value that it holds.
 public struct JSONFault: Error, Sendable, Equatable {
-    /// The kinds of fault, for a program to tell apart.
+    /// The kinds of fault.
     public enum Kind: Sendable, Equatable {
-        /// Not JSON as RFC 8259 has it.
+        /// The text is not JSON (RFC 8259).
         case malformed
         /// An object has the same key twice.
         case duplicateKey
-        /// Nested deeper than the limit.
+        /// The text nests deeper than the limit.
         case tooDeep
-        /// Well formed, but a field is missing, unknown, or of another type or range.
+        /// The text is JSON, but a field is missing, unknown, or of another type or range.
         case mismatch
     }
 
     /// The kind of fault.
     public var kind: Kind
-    /// The place of the fault.
+    /// The pointer to the fault.
     public var pointer: JSONPointer
-    /// What was found and what was expected, as a sentence without the place.
+    /// What was found and what was expected, as a sentence without the pointer.
     public var detail: String
 
     /// Makes a fault.

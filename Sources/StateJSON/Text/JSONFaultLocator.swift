@@ -1,6 +1,6 @@
-/// Finds where a text that the parser has refused stops being JSON, and says what was expected there.
+/// A second, slower parser for texts that simdjson has refused: it finds the pointer of the first fault.
 ///
-/// It runs only on refused texts, so it is written to be plain rather than fast.
+/// It runs only on refused texts, so its code is simple rather than fast.
 struct JSONFaultLocator {
     private let bytes: [UInt8]
     private var index = 0
@@ -14,9 +14,9 @@ struct JSONFaultLocator {
         self.bytes = bytes
     }
 
-    /// The first fault.
+    /// The first fault, with its pointer and what was expected there.
     ///
-    /// A text without one, which the parser refused all the same, has a number out of range.
+    /// Where this parser finds none, a number or an escape has no value that can be represented.
     mutating func locate() -> JSONFault {
         do throws(Stop) {
             skipSpace()
@@ -51,7 +51,7 @@ struct JSONFaultLocator {
     }
 
     private mutating func value(depth: Int) throws(Stop) {
-        // The parser has its own limit below this one; this only keeps our recursion bounded.
+        // simdjson has a lower limit; this one bounds the recursion here.
         guard depth < 1100 else { throw Stop(detail: "nested too deep") }
         switch next {
         case UInt8(ascii: "{"): try object(depth: depth)
@@ -101,9 +101,9 @@ struct JSONFaultLocator {
             index += 1
             return
         }
-        var position = 0
+        var offset = 0
         while true {
-            path.append(String(position))
+            path.append(String(offset))
             skipSpace()
             try value(depth: depth + 1)
             path.removeLast()
@@ -111,7 +111,7 @@ struct JSONFaultLocator {
             switch next {
             case UInt8(ascii: ","):
                 index += 1
-                position += 1
+                offset += 1
             case UInt8(ascii: "]"):
                 index += 1
                 return

@@ -1,16 +1,16 @@
-/// Walks compact JSON text that this module wrote, without building anything.
+/// A reader of compact JSON that this module wrote; it builds no tree.
 ///
-/// The text is trusted: it has no white space between tokens and is well formed. Text from a client goes through
+/// It trusts the bytes: they are well formed and have no white space between tokens. JSON of a client goes through
 /// ``JSONDocument`` first.
 package struct JSONText {
     let bytes: UnsafeBufferPointer<UInt8>
 
-    /// Looks at bytes that outlive this value.
+    /// Makes a reader of bytes, which must outlive it.
     package init(_ bytes: UnsafeBufferPointer<UInt8>) {
         self.bytes = bytes
     }
 
-    /// A value's place in the text.
+    /// The range of a value in the bytes.
     package typealias Span = Range<Int>
 
     /// A member of an object: its key without the quotes, still escaped, and its value.
@@ -19,13 +19,13 @@ package struct JSONText {
         let value: Span
     }
 
-    /// The whole text as one value.
+    /// The range of the outermost value.
     package var whole: Span { 0..<bytes.count }
 
-    /// Whether two texts may be of equal values, as far as their kinds and lengths tell; it parses neither.
+    /// Whether two encodings can be of equal values, judged by their kinds and lengths; it parses neither.
     ///
-    /// Compact texts of equal values differ in the order of members and in the spelling of numbers and strings. No
-    /// spelling of a number is 32 times as long as another, and none of a string is more than six times as long.
+    /// Compact encodings of equal values differ in the order of members and in the spelling of numbers and strings. No
+    /// spelling of a number is 32 times as long as another, and no spelling of a string more than six times as long.
     package static func maySayTheSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard let first = left.first, let second = right.first else { return left.isEmpty && right.isEmpty }
         let isNumber = { (byte: UInt8) in byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte) }
@@ -33,7 +33,7 @@ package struct JSONText {
         return left.count / 32 <= right.count && right.count / 32 <= left.count
     }
 
-    /// Whether two spans, of this text and of another, are the same bytes.
+    /// Whether a span of these bytes and a span of others hold equal bytes.
     @inline(__always)
     func matches(_ span: Span, _ other: JSONText, _ otherSpan: Span) -> Bool {
         span.count == otherSpan.count
@@ -45,13 +45,13 @@ package struct JSONText {
         UnsafeBufferPointer(rebasing: bytes[span])
     }
 
-    /// The first byte, which tells what kind of value it is.
+    /// The first byte of a value, which tells its kind.
     @inline(__always)
     func kind(_ span: Span) -> UInt8 {
         bytes[span.lowerBound]
     }
 
-    /// One past the string that begins at `start`.
+    /// The index behind the string that begins at `start`.
     private func endOfString(_ start: Int) -> Int {
         var index = start + 1
         while bytes[index] != UInt8(ascii: "\"") {
@@ -60,7 +60,7 @@ package struct JSONText {
         return index + 1
     }
 
-    /// One past the value that begins at `start`.
+    /// The index behind the value that begins at `start`.
     private func endOfValue(_ start: Int) -> Int {
         switch bytes[start] {
         case UInt8(ascii: "\""): return endOfString(start)
@@ -116,7 +116,7 @@ package struct JSONText {
         return found
     }
 
-    /// The value at some tokens below a value, or nil where there is none.
+    /// The value at the tokens of a pointer below a value, or nil where there is none.
     package func find(_ tokens: ArraySlice<String>, in span: Span) -> Span? {
         guard let token = tokens.first else { return span }
         switch kind(span) {
@@ -138,9 +138,9 @@ package struct JSONText {
 }
 
 extension JSONText {
-    /// The part of an encoded value that some tokens point to, or nil where there is none.
+    /// The part of an encoded value at the tokens of a pointer, or nil where there is none.
     ///
-    /// O(n) in the text.
+    /// O(n) in the bytes.
     package static func select(_ tokens: ArraySlice<String>, in bytes: [UInt8]) -> [UInt8]? {
         guard !tokens.isEmpty else { return bytes }
         return bytes.withUnsafeBufferPointer { buffer in

@@ -1,8 +1,8 @@
-/// Appends compact JSON text to a byte buffer.
+/// A writer of compact JSON into a byte buffer.
 ///
-/// The writer knows how a value is spelled, not what belongs where: commas and braces are the caller's.
+/// It spells values. The caller writes commas and braces, and keeps the JSON well formed.
 package struct JSONWriter {
-    /// What has been written: UTF-8 JSON text.
+    /// The bytes so far, UTF-8.
     package var bytes: [UInt8]
 
     /// Makes a writer with room for `capacity` bytes.
@@ -64,9 +64,9 @@ package struct JSONWriter {
     /// - Returns: false, with nothing appended, for the values that JSON has no spelling for: NaN and the infinities.
     package mutating func number<Number: BinaryFloatingPoint & CustomStringConvertible>(_ value: Number) -> Bool {
         guard value.isFinite else { return false }
-        // 2^53: up to here every whole Double is spelled exactly by its integer.
+        // 2^53: up to here an integer spells every whole Double exactly.
         if value == value.rounded(.towardZero), value.magnitude <= 9_007_199_254_740_992 {
-            // Minus zero too: read back, `-0` is a whole number, which has no sign to keep.
+            // Minus zero becomes 0, because `-0` reads back as a whole number, which has no negative zero.
             integer(Int64(value))
             return true
         }
@@ -74,13 +74,13 @@ package struct JSONWriter {
         return true
     }
 
-    /// Appends a quoted string, escaping what RFC 8259 says must be.
+    /// Appends a quoted string, with the escapes that RFC 8259 requires.
     package mutating func string(_ value: String) {
         var value = value
         value.withUTF8 { string($0) }
     }
 
-    /// Appends a quoted string given as valid UTF-8.
+    /// Appends a quoted string of valid UTF-8 bytes.
     package mutating func string(_ utf8: UnsafeBufferPointer<UInt8>) {
         byte(UInt8(ascii: "\""))
         var clean = 0
@@ -116,13 +116,15 @@ package struct JSONWriter {
 }
 
 extension JSONWriter {
-    /// Appends `,` unless this is the first of a list; `first` is false from then on.
+    /// Appends `,` unless `first` is true, and sets `first` to false.
     @inline(__always)
     package mutating func separator(_ first: inout Bool) {
         if first { first = false } else { byte(UInt8(ascii: ",")) }
     }
 
-    /// Appends an object's next key with its colon, and the comma before it where one is due.
+    /// Appends a comma unless `first` is true, then a key of an object and its colon.
+    ///
+    /// The key must need no escapes.
     package mutating func key(_ name: StaticString, _ first: inout Bool) {
         separator(&first)
         byte(UInt8(ascii: "\""))
@@ -130,14 +132,14 @@ extension JSONWriter {
         raw("\":")
     }
 
-    /// Appends an object's next member, a string, where there is one.
+    /// Appends a member with a string; nil appends nothing.
     package mutating func member(_ name: StaticString, _ value: String?, _ first: inout Bool) {
         guard let value else { return }
         key(name, &first)
         string(value)
     }
 
-    /// Appends an array, each element as `write` puts it.
+    /// Appends an array; `write` appends each element.
     package mutating func array<Element>(_ elements: [Element], _ write: (Element, inout JSONWriter) -> Void) {
         byte(UInt8(ascii: "["))
         var isFirst = true

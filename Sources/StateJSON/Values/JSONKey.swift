@@ -1,7 +1,6 @@
-/// A key of a JSON object: the same as another where their bytes are the same (RFC 8259, section 8.3).
+/// A key of a JSON object, for use as a dictionary key: keys are equal when their bytes are (RFC 8259, section 8.3).
 ///
-/// Swift's `String` is the wrong key of a dictionary here: two spellings of one accented letter are the same string, and
-/// two members of an object.
+/// A `String` does not do: two spellings of one accented letter are equal strings, but two members of an object.
 package struct JSONKey: Hashable, Sendable {
     /// The key without quotes and escapes.
     package let text: String
@@ -9,10 +8,10 @@ package struct JSONKey: Hashable, Sendable {
     /// Makes a key.
     package init(_ text: String) { self.text = text }
 
-    /// Whether the bytes are the same.
+    /// Whether the UTF-8 bytes are equal.
     package static func == (left: JSONKey, right: JSONKey) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
 
-    /// Feeds the bytes.
+    /// Hashes the UTF-8 bytes.
     package func hash(into hasher: inout Hasher) {
         var text = text
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }

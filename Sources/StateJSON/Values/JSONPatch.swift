@@ -1,30 +1,30 @@
-/// A JSON Patch (RFC 6902) in the making: the operations as text, and the places that they touch.
+/// A JSON Patch (RFC 6902) under construction: the encoded operations, and the pointers that they change.
 package struct JSONPatch: Sendable {
-    /// The operations, comma-separated, without the brackets around them.
+    /// The encoded operations with commas between them, without the brackets of the array.
     private var operations: [UInt8] = []
-    /// The places whose value differs afterwards.
+    /// The pointers to the values that differ after the patch.
     ///
-    /// A change that shifts an array's elements touches the array.
+    /// For a change that shifts the elements of an array, the pointer is that of the array.
     package private(set) var changedPointers: [JSONPointer] = []
-    /// Where the next comparison stands: unescaped tokens.
+    /// The unescaped tokens of the current pointer, to which the next operation applies.
     private var path: [String] = []
-    /// The same place as escaped JSON string content, such as `/tasks/entities`, with the lengths to fall back to.
+    /// The current pointer as the content of a JSON string, such as `/tasks/entities`, and its length at each level.
     private var escapedPath: [UInt8] = []
     private var escapedLengths: [Int] = []
 
-    /// The encodings that are known of the old value; as places are compared, of the new one.
+    /// The known encodings of parts of the old value; a comparison replaces them by those of the new value.
     private var texts = KnownTexts()
 
     /// Makes a patch that changes nothing.
     package init(knowing texts: KnownTexts = KnownTexts()) { self.texts = texts }
 
-    /// What is known of the new value, once everything has been compared.
+    /// Takes the known encodings of the new value, after all comparisons.
     package mutating func takeTexts() -> KnownTexts { exchange(&texts, with: KnownTexts()) }
 
     /// Whether there is no operation.
     package var isEmpty: Bool { operations.isEmpty }
 
-    /// The JSON array of operations.
+    /// The operations as a JSON array, UTF-8.
     package var text: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(operations.count + 2)
@@ -34,7 +34,7 @@ package struct JSONPatch: Sendable {
         return bytes
     }
 
-    /// Compares below a member or element of the present place.
+    /// Runs a comparison of a member or an element of the value at the current pointer.
     package mutating func descend<Failure: Error>(
         _ token: String, _ compare: (inout JSONPatch) throws(Failure) -> Void
     ) throws(Failure) {
@@ -46,7 +46,7 @@ package struct JSONPatch: Sendable {
     private mutating func push(_ token: String) {
         path.append(token)
         escapedLengths.append(escapedPath.count)
-        // Names are nearly always plain.
+        // Most names need no escapes.
         if token.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x2F && $0 != 0x5C && $0 != 0x7E }) {
             escapedPath.append(UInt8(ascii: "/"))
             escapedPath.append(contentsOf: token.utf8)
@@ -81,14 +81,14 @@ package struct JSONPatch: Sendable {
         operations.append(UInt8(ascii: "}"))
     }
 
-    /// The present place gets another value.
+    /// Adds the operation that replaces the value at the current pointer.
     package mutating func replace(with value: some Collection<UInt8>) {
         begin("replace")
         end(value: value)
         changedPointers.append(JSONPointer(path))
     }
 
-    /// The object at the present place gets a member.
+    /// Adds the operation that adds a member to the object at the current pointer.
     package mutating func add(member key: String, value: some Collection<UInt8>) {
         push(key)
         begin("add")
@@ -97,7 +97,7 @@ package struct JSONPatch: Sendable {
         pop()
     }
 
-    /// The object at the present place loses a member.
+    /// Adds the operation that removes a member from the object at the current pointer.
     package mutating func remove(member key: String) {
         push(key)
         begin("remove")
@@ -106,36 +106,34 @@ package struct JSONPatch: Sendable {
         pop()
     }
 
-    /// The array at the present place gets an element before the one now at `index`.
+    /// Adds the operation that inserts an element before the one at `index` into the array at the current pointer.
     package mutating func insert(at index: Int, value: some Collection<UInt8>) {
         push(String(index))
         begin("add")
         end(value: value)
         pop()
-        touchArray()
+        noteArray()
     }
 
-    /// The array at the present place loses an element.
+    /// Adds the operation that removes an element from the array at the current pointer.
     package mutating func remove(at index: Int) {
         push(String(index))
         begin("remove")
         operations.append(UInt8(ascii: "}"))
         pop()
-        touchArray()
+        noteArray()
     }
 
-    private mutating func touchArray() {
-        let place = JSONPointer(path)
-        if changedPointers.last != place { changedPointers.append(place) }
+    private mutating func noteArray() {
+        let pointer = JSONPointer(path)
+        if changedPointers.last != pointer { changedPointers.append(pointer) }
     }
 }
 
 extension JSONPatch {
-    /// Adds the operations that turn one encoded value at the present place into another.
+    /// Adds the operations that turn one encoded value at the current pointer into another.
     ///
-    /// O(n) in both texts.
-    ///
-    /// Both texts come from ``JSON/encode(_:)``, so equal values are equal bytes.
+    /// O(n) in both encodings, which come from ``JSON/encode(_:)``, so that equal values have equal bytes.
     package mutating func compare(_ old: [UInt8], _ new: [UInt8]) {
         guard old != new else { return }
         old.withUnsafeBufferPointer { oldBytes in
@@ -146,9 +144,11 @@ extension JSONPatch {
         }
     }
 
-    /// Adds the operations that turn an old value at the present place into a new one whose encoding is given.
+    /// Adds the operations that turn an old value at the current pointer into a new one.
     ///
-    /// - Parameter old: encodes the old value; asked only if it is not known from before.
+    /// - Parameters:
+    ///   - new: the encoding of the new value.
+    ///   - old: encodes the old value; not called where the encoding is known.
     package mutating func compare(to new: [UInt8], old: () throws -> [UInt8]) rethrows {
         compare(try texts[path] ?? old(), new)
         texts[path] = new
@@ -161,7 +161,7 @@ extension JSONPatch {
         case (UInt8(ascii: "{"), UInt8(ascii: "{")):
             let before = operations.count
             compareMembers(old, old.members(oldSpan), new, new.members(newSpan))
-            // The same members in another order: no operation says so, yet the bytes differ.
+            // The members differ only in their order: no operation on members can express that.
             if operations.count == before { replace(with: new.slice(newSpan)) }
         case (UInt8(ascii: "["), UInt8(ascii: "[")):
             compareElements(old, old.elements(oldSpan), new, new.elements(newSpan))
@@ -218,61 +218,5 @@ extension JSONPatch {
         }
         for index in stride(from: oldEnd - 1, through: common, by: -1) { remove(at: index) }
         for index in common..<max(common, newEnd) { insert(at: index, value: new.slice(newElements[index])) }
-    }
-}
-
-/// The encodings of some parts of a value, by their places.
-///
-/// Few: a part is found by looking at each.
-package struct KnownTexts: Sendable {
-    private var parts: [(path: [String], text: [UInt8])] = []
-
-    /// Knows nothing.
-    package init() {}
-
-    subscript(path: [String]) -> [UInt8]? {
-        get { parts.first { $0.path == path }?.text }
-        set {
-            let index = parts.firstIndex { $0.path == path }
-            switch (index, newValue) {
-            case (let index?, let text?): parts[index].text = text
-            case (nil, let text?): parts.append((path, text))
-            case (let index?, nil): parts.remove(at: index)
-            case (nil, nil): break
-            }
-        }
-    }
-}
-
-extension JSONText {
-    /// A key as a string, its escapes undone.
-    func string(_ key: Span) -> String {
-        let escaped = slice(key)
-        guard escaped.contains(UInt8(ascii: "\\")) else { return String(decoding: escaped, as: UTF8.self) }
-        // Rare: the writer escapes only quotes, backslashes and control characters.
-        var bytes: [UInt8] = []
-        var index = 0
-        while index < escaped.count {
-            guard escaped[index] == UInt8(ascii: "\\") else {
-                bytes.append(escaped[index])
-                index += 1
-                continue
-            }
-            switch escaped[index + 1] {
-            case UInt8(ascii: "b"): bytes.append(0x08)
-            case UInt8(ascii: "t"): bytes.append(0x09)
-            case UInt8(ascii: "n"): bytes.append(0x0A)
-            case UInt8(ascii: "f"): bytes.append(0x0C)
-            case UInt8(ascii: "r"): bytes.append(0x0D)
-            case UInt8(ascii: "u"):
-                // Only control characters are written so, all below U+0020.
-                let digits = String(decoding: escaped[index + 2..<index + 6], as: UTF8.self)
-                bytes.append(UInt8(digits, radix: 16) ?? UInt8(ascii: "?"))
-                index += 4
-            case let other: bytes.append(other)
-            }
-            index += 2
-        }
-        return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -1,4 +1,4 @@
-/// A place in a JSON document (RFC 6901).
+/// A JSON Pointer (RFC 6901): it names a value in a JSON document.
 ///
 /// Two pointers are equal when their tokens are the same bytes. Swift's own string equality would take two spellings of
 /// one accented letter for the same key; in JSON they are different keys.
@@ -9,7 +9,7 @@ public struct JSONPointer: Sendable {
     /// The whole document.
     public static let root = JSONPointer([])
 
-    /// Makes a pointer from unescaped tokens.
+    /// Makes a pointer of unescaped tokens, outermost first.
     public init(_ tokens: [String]) {
         self.tokens = tokens
     }
@@ -31,7 +31,7 @@ public struct JSONPointer: Sendable {
         self.tokens = tokens
     }
 
-    /// The token of an escaped one, or nil when a `~` stands alone.
+    /// The unescaped form of a token, or nil when a `~` is followed by neither `0` nor `1`.
     package static func unescape(_ escaped: Substring) -> String? {
         guard escaped.utf8.contains(UInt8(ascii: "~")) else { return String(escaped) }
         var bytes: [UInt8] = []
@@ -50,19 +50,19 @@ public struct JSONPointer: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The pointer to a member or element of this place.
+    /// The pointer to a member or an element of the value that this pointer names.
     public func appending(_ token: String) -> JSONPointer {
         JSONPointer(tokens + [token])
     }
 
-    /// Whether one of the two places holds the other, or they are the same.
+    /// Whether the pointers are equal, or one names a value inside the value that the other names.
     public func overlaps(_ other: JSONPointer) -> Bool {
         zip(tokens, other.tokens).allSatisfy(JSONPointer.sameBytes)
     }
 
-    /// Whether two strings are the same bytes, which Swift's own equality does not ask.
+    /// Whether two strings have the same UTF-8 bytes; equal strings in Swift can have different bytes.
     package static func sameBytes(_ left: String, _ right: String) -> Bool {
-        // What Swift takes to be different is, and that is soon found out.
+        // Strings that differ in Swift have different bytes, and this comparison is the faster one.
         left == right && left.utf8.elementsEqual(right.utf8)
     }
 }
@@ -92,18 +92,20 @@ extension JSONPointer: Hashable {
             && zip(left.tokens, right.tokens).allSatisfy(sameBytes)
     }
 
-    /// Feeds the tokens' bytes.
+    /// Hashes the bytes of the tokens.
     public func hash(into hasher: inout Hasher) {
         for var token in tokens {
             token.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-            // No UTF-8 has this byte: it keeps tokens apart.
+            // UTF-8 never has this byte, so it separates the tokens.
             hasher.combine(UInt8(0xFF))
         }
     }
 }
 
 extension JSONPointer: ExpressibleByStringLiteral {
-    /// Reads a literal pointer; a malformed one is a programming error.
+    /// Reads a literal.
+    ///
+    /// - Precondition: the literal is a JSON Pointer.
     public init(stringLiteral text: String) {
         guard let pointer = JSONPointer(text: text) else {
             preconditionFailure("\"\(text)\" is not a JSON Pointer: it must be empty or begin with /")
@@ -113,7 +115,7 @@ extension JSONPointer: ExpressibleByStringLiteral {
 }
 
 extension JSONPointer {
-    /// The index that a token names in an array: digits without a leading zero, or nil.
+    /// The array index that a token names; nil unless the token is digits without a leading zero.
     package static func index(_ token: String) -> Int? {
         let digits = token.utf8
         guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {

@@ -11,7 +11,7 @@ extension JSONValue: Codable {
             self = .array(array)
         } else {
             let value = try decoder.singleValueContainer()
-            // What a value is shows in what it can be read as: each failed attempt only says that it is something else.
+            // `Decoder` cannot tell the type of a value, so each type is tried; an error only means another type.
             if value.decodeNil() {
                 self = .null
             } else if let bool = try? value.decode(Bool.self) {
@@ -71,7 +71,7 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
     public init(stringLiteral value: String) { self = .string(value) }
     /// An array.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-    /// An object; of two members with one key the last counts.
+    /// An object; the last of two members with one key counts.
     public init(dictionaryLiteral members: (String, JSONValue)...) {
         var object = JSONObject()
         for (key, value) in members { object[key] = value }

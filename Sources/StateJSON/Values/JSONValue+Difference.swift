@@ -1,6 +1,5 @@
 extension JSONValue {
-    /// The first place where another value says something else, in the order of this one's members; nil where both say
-    /// the same.
+    /// The pointer to the first difference from another value, in the order of this value's members; nil for equal values.
     ///
     /// O(n) in both values.
     package func firstDifference(from other: JSONValue) -> JSONPointer? {
@@ -8,7 +7,7 @@ extension JSONValue {
         return differs(from: other, at: &path) ? JSONPointer(path) : nil
     }
 
-    /// Leaves the path at the first difference, or as it was where there is none.
+    /// Extends the path to the first difference; leaves it unchanged for equal values.
     private func differs(from other: JSONValue, at path: inout [String]) -> Bool {
         switch (self, other) {
         case (.object(let members), .object(let others)):

@@ -1,16 +1,16 @@
 /// A patch that does not fit the value it is applied to.
 package struct PatchMismatch: Error, Sendable, Equatable {
-    /// What was to be done, and why it could not be.
+    /// The operation, and why it does not apply, as a sentence.
     package var detail: String
 }
 
 extension JSONValue {
     /// Applies a JSON Patch (RFC 6902) of the operations that this module writes: add, remove and replace.
     ///
-    /// The cost is that of the operations; adding to or removing from an array is O(its length). When it throws, some
-    /// operations may have been applied: work on a copy where that matters.
+    /// The cost is that of the operations; adding to an array and removing from it is O(n) in its length. After an error,
+    /// some operations may have been applied; a caller that needs the old value applies the patch to a copy.
     ///
-    /// - Throws: ``PatchMismatch`` when an operation names a place that is not there.
+    /// - Throws: ``PatchMismatch`` when an operation names a value that is not there.
     package mutating func apply(patch: JSONValue) throws(PatchMismatch) {
         guard case .array(let operations) = patch else { throw PatchMismatch(detail: "a patch is an array") }
         for operation in operations {
@@ -23,21 +23,23 @@ extension JSONValue {
         }
     }
 
-    /// The places whose value a patch changes, as ``JSONPatch/changedPointers`` names them, before it is applied.
+    /// The pointers to the values that a patch changes, as ``JSONPatch/changedPointers`` has them.
     ///
-    /// An element that comes or goes shifts its array: then the array is the place.
+    /// Call it before the patch is applied.
+    ///
+    /// An added or removed element shifts its array, so the pointer is then that of the array.
     package func places(changing patch: JSONValue) -> [JSONPointer] {
         guard case .array(let operations) = patch else { return [] }
-        var places: [JSONPointer] = []
+        var pointers: [JSONPointer] = []
         for case .object(let members) in operations {
             guard case .string(let name)? = members["op"], case .string(let path)? = members["path"],
-                var place = JSONPointer(text: path)
+                var pointer = JSONPointer(text: path)
             else { continue }
-            let parent = JSONPointer(Array(place.tokens.dropLast()))
-            if name != "replace", place != parent, case .array? = self[pointer: parent] { place = parent }
-            if places.last != place { places.append(place) }
+            let parent = JSONPointer(Array(pointer.tokens.dropLast()))
+            if name != "replace", pointer != parent, case .array? = self[pointer: parent] { pointer = parent }
+            if pointers.last != pointer { pointers.append(pointer) }
         }
-        return places
+        return pointers
     }
 
     private mutating func apply(_ operation: String, at tokens: ArraySlice<String>, _ value: JSONValue?) -> Bool {
@@ -88,9 +90,9 @@ extension JSONValue {
         return true
     }
 
-    /// Takes the members out, so that they are held once and changing them copies nothing.
+    /// Takes the members out of the value, so that there is one reference to them and a mutation copies nothing.
     ///
-    /// In a function of its own: a `switch` on self would keep a second hold on them until its end.
+    /// It is not inlined: a `switch` on self would keep a second reference until its end.
     @inline(never)
     private mutating func takeObject() -> JSONObject? {
         guard case .object(let object) = self else { return nil }
@@ -98,7 +100,7 @@ extension JSONValue {
         return object
     }
 
-    /// Takes the elements out, as ``takeObject()`` does the members.
+    /// Takes the elements out of the value, for the reason of ``takeObject()``.
     @inline(never)
     private mutating func takeElements() -> [JSONValue]? {
         guard case .array(let elements) = self else { return nil }

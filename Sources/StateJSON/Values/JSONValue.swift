@@ -1,4 +1,4 @@
-/// A JSON value as a tree, for what has no Swift type: patches, metadata, payloads, values to compare with.
+/// A JSON value as a tree, for JSON without a Swift type: patches, metadata, expected values.
 public enum JSONValue: Sendable {
     /// `null`.
     case null
@@ -18,30 +18,30 @@ public enum JSONValue: Sendable {
     case object(JSONObject)
 }
 
-/// The members of an object in their order, found by key in constant time once there are many.
+/// The members of an object in their order.
+///
+/// A lookup by key takes constant time from nine members on, and compares each member below.
 public struct JSONObject: Sendable {
-    /// In the order of the text.
+    /// The members, in the order of the text.
     public private(set) var members: [(key: String, value: JSONValue)] = []
-    /// Built from nine members on: below, looking at each is faster.
-    ///
-    /// Keys are bytes, so that two spellings of one letter differ.
-    private var positions: [[UInt8]: Int]?
+    /// The index of each member by the bytes of its key; nil below nine members, where a scan is faster.
+    private var indices: [[UInt8]: Int]?
 
     /// Makes an object without members.
     public init() {}
 
     /// The value of a key; setting nil removes the member, setting a new key appends it.
     public subscript(key: String) -> JSONValue? {
-        get { position(of: key).map { members[$0].value } }
+        get { index(of: key).map { members[$0].value } }
         _modify {
-            let position = position(of: key)
-            var value = position.map { members[$0].value }
-            // The tree must not be held twice while it is changed, or every level of it would be copied.
-            if let position { members[position].value = .null }
+            let index = index(of: key)
+            var value = index.map { members[$0].value }
+            // A second reference to the value would make its mutation copy every level of the tree.
+            if let index { members[index].value = .null }
             defer {
-                switch (position, value) {
-                case (let position?, let value?): members[position].value = value
-                case (let position?, nil): remove(at: position)
+                switch (index, value) {
+                case (let index?, let value?): members[index].value = value
+                case (let index?, nil): remove(at: index)
                 case (nil, let value?): append(key, value)
                 case (nil, nil): break
                 }
@@ -51,40 +51,40 @@ public struct JSONObject: Sendable {
     }
 
     /// Whether there is a member with this key.
-    package func contains(_ key: String) -> Bool { position(of: key) != nil }
+    package func contains(_ key: String) -> Bool { index(of: key) != nil }
 
     /// Appends a member whose key is known to be new.
     package mutating func append(_ key: String, _ value: JSONValue) {
         members.append((key, value))
-        if positions != nil {
-            positions?[Array(key.utf8)] = members.count - 1
+        if indices != nil {
+            indices?[Array(key.utf8)] = members.count - 1
         } else if members.count > 8 {
-            index()
+            buildIndices()
         }
     }
 
-    private mutating func remove(at position: Int) {
-        if position == members.count - 1 {
-            positions?[Array(members[position].key.utf8)] = nil
+    private mutating func remove(at index: Int) {
+        if index == members.count - 1 {
+            indices?[Array(members[index].key.utf8)] = nil
             members.removeLast()
         } else {
-            members.remove(at: position)
-            if positions != nil { index() }
+            members.remove(at: index)
+            if indices != nil { buildIndices() }
         }
     }
 
-    private mutating func index() {
-        positions = Dictionary(uniqueKeysWithValues: members.enumerated().map { (Array($1.key.utf8), $0) })
+    private mutating func buildIndices() {
+        indices = Dictionary(uniqueKeysWithValues: members.enumerated().map { (Array($1.key.utf8), $0) })
     }
 
-    private func position(of key: String) -> Int? {
-        if let positions { return positions[Array(key.utf8)] }
+    private func index(of key: String) -> Int? {
+        if let indices { return indices[Array(key.utf8)] }
         return members.firstIndex { $0.key.utf8.elementsEqual(key.utf8) }
     }
 }
 
 extension JSONValue: Equatable {
-    /// Whether two values say the same: numbers by value, objects whatever the order of their members.
+    /// Whether two values are equal: numbers by value, objects without regard to the order of their members.
     public static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -106,9 +106,11 @@ extension JSONValue: Equatable {
 }
 
 extension JSONValue {
-    /// Parses a whole text.
+    /// Parses a whole JSON text.
     ///
-    /// - Throws: ``JSONFault``, as ``JSONDocument`` does.
+    /// O(n).
+    ///
+    /// - Throws: ``JSONFault`` of kind `malformed`, `duplicateKey` or `tooDeep`.
     package init(parsing bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
         let document = try JSONDocument(bytes, depthMax: depthMax)
         self.init(document, document.root)
@@ -142,14 +144,14 @@ extension JSONValue {
         }
     }
 
-    /// The compact text.
+    /// The compact UTF-8 JSON.
     package var text: [UInt8] {
         var writer = JSONWriter()
         write(to: &writer)
         return writer.bytes
     }
 
-    /// Appends the compact text.
+    /// Appends the compact JSON.
     package func write(to writer: inout JSONWriter) {
         switch self {
         case .null: writer.raw("null")

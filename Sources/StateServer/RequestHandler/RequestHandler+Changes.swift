@@ -5,7 +5,7 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// Every commit, in order.
+/// Requests for commits.
 extension RequestHandler {
     func changes(_ request: ChangesRequest, _ exchange: Exchange) -> Reply {
         let bounds = hub.bounds
@@ -32,18 +32,18 @@ extension RequestHandler {
         switch following {
         case .page(let page): return .now(contract.response(to: request, page))
         case .nothing(let latest): return .now(contract.response(to: request, ChangesPage(emptyAt: latest)))
-        // What was the oldest a moment ago is no longer: the client has named no cursor that could be lost.
+        // The oldest version has moved on since the bounds were read. The client has named no cursor, so try again.
         case .expired where request.since == .oldest: return changes(request, exchange)
         case .expired: return lost(.expired, request, exchange)
         case .aboveLatest: return lost(.lost, request, exchange)
-        // Where much has happened since, the whole list is the shorter answer.
+        // After that many commits, the list of all entities is the shorter answer.
         case .inJournal where request.form.isDifference: return initialDifference(request, exchange)
         case .inJournal(let latest):
             return reading(exchange, request.requestID) { [self] in try page(for: request, since: since, latest) }
         }
     }
 
-    /// The commits after a version, from the journal; or that they are gone.
+    /// The answer with the commits after a version from the journal, or for a cursor that has expired.
     private func page(for request: ChangesRequest, since version: Version, _ latest: Cursor) throws -> Response {
         guard let page = try journal?.page(request.query(since: version), latest: latest) else {
             return request.form.isDifference
@@ -52,7 +52,7 @@ extension RequestHandler {
         return contract.response(to: request, page)
     }
 
-    /// The same for a request that has waited.
+    /// The answer to a request that has waited, with the commits after a version from the journal.
     func page(for request: ChangesRequest, since version: Version) -> Response {
         do {
             return try page(for: request, since: version, latest)
@@ -63,7 +63,7 @@ extension RequestHandler {
         }
     }
 
-    /// Every entity is new to a client that has seen nothing, or whose cursor is gone.
+    /// Answers with all entities as `initial`.
     private func initialDifference(_ request: ChangesRequest, _ exchange: Exchange) -> Reply {
         reading(exchange, request.requestID) { [self] in
             try contract.initialDifference(to: request, in: hub.latest)

@@ -5,7 +5,7 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// Actions to the store, outcomes back.
+/// Requests that dispatch actions.
 extension RequestHandler {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ requestID: String) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID)) }
@@ -28,8 +28,10 @@ extension RequestHandler {
         return .working()
     }
 
-    /// Dispatches, and answers when the cascade is complete or the time is up; nil where there is no room to wait, which
-    /// is only a preference.
+    /// Dispatches, and answers when the cascade is complete or the time is up.
+    ///
+    /// - Returns: nil where the hub has no room for the watch; the caller then answers without waiting, because the wait is a
+    ///   preference.
     private func dispatch(
         _ request: DispatchRequest, _ transaction: Transaction, awaitingCascade wait: Wait, _ exchange: Exchange,
         _ requestID: String
@@ -45,20 +47,20 @@ extension RequestHandler {
                 hub.decided(id, outcome)
             } completed: { [self] report in
                 guard let outcome = hub.completed(id) else { return }
-                // Of a cascade that was complete long ago nothing is known any more: a replay does not say that it was empty.
-                let isOfBefore = report.causedCount == 0 && outcome.isReplay
-                exchange.answer(response(to: request, outcome, isOfBefore ? nil : report, requestID))
+                // The store forgets a complete cascade, so a replay does not know what its commit caused.
+                let isForgotten = report.causedCount == 0 && outcome.isReplay
+                exchange.answer(response(to: request, outcome, isForgotten ? nil : report, requestID))
             })
         return .working(atMost: time(of: wait))
     }
 
-    /// Whether the cascade that a POST waits for is complete, so that its answer is on its way.
+    /// Whether the cascade that a POST waits for is complete, so that its answer is about to be sent.
     func isComplete(_ exchange: Exchange) -> Bool {
         guard case .committed(let receipt)? = hub.outcome(of: exchange.id) else { return false }
         return store.cascade(of: receipt.version) == nil
     }
 
-    /// The answer to a POST that has waited, with what has come of it so far.
+    /// The answer to a POST whose wait ends before its cascade, with the report so far.
     func answer(to request: DispatchRequest, _ outcome: Outcome?, _ requestID: String) -> Response {
         guard let outcome else { return contract.response(toUndecided: request, latest: latest) }
         guard case .committed(let receipt) = outcome else { return response(to: request, outcome, nil, requestID) }
@@ -71,7 +73,7 @@ extension RequestHandler {
         contract.response(to: request, outcomes: [outcome], cascade: cascade, latest: latest, requestID: requestID)
     }
 
-    /// Hands transactions over in portions, so that a bulk load leaves room in the mailbox for others.
+    /// Enqueues transactions in portions of 1024, so that a bulk load leaves room in the mailbox for other clients.
     private func submit(
         _ transactions: ArraySlice<Transaction>, outcomes: [Outcome], done: @escaping @Sendable ([Outcome]) -> Void
     ) {
@@ -112,7 +114,7 @@ extension RequestHandler {
         }
         return reading(exchange, requestID) { [self] in
             let found = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: id)
-            // The journal has a commit a moment before it is published.
+            // The journal has a commit before the hub publishes it; an unpublished commit is not visible.
             let commit = found.flatMap { $0.version <= latest.version ? $0 : nil }
             return contract.response(toOutcomeOf: id, commit, scope, latest: latest, style: style, requestID: requestID)
         }
@@ -120,11 +122,11 @@ extension RequestHandler {
 }
 
 extension Outcome {
-    /// Whether the action was committed by an earlier request.
+    /// Whether an earlier request with the same key has committed the action.
     fileprivate var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
 }
 
-/// Collects the outcomes of several transactions and hands them on in order.
+/// The collector: it gathers the outcomes of several transactions and calls back with all of them, in order.
 private final class OutcomeCollector: Sendable {
     private let outcomes: Mutex<(missing: Int, values: [Outcome?])>
     private let done: @Sendable ([Outcome]) -> Void
@@ -134,7 +136,7 @@ private final class OutcomeCollector: Sendable {
         self.done = done
     }
 
-    /// Sets one; the last one calls `done`.
+    /// Sets the outcome of a transaction; the last one to be set calls `done`.
     func set(_ index: Int, _ outcome: Outcome) {
         let all: [Outcome]? = outcomes.withLock { state in
             state.values[index] = outcome

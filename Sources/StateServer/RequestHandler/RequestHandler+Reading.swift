@@ -6,10 +6,10 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// The state now, later, and as it was.
+/// Requests for the value of a selection.
 extension RequestHandler {
     func read(_ request: ReadRequest, _ exchange: Exchange) -> Reply {
-        // The newest version, too: by the time it is read, another may be the newest.
+        // The latest version goes this way, too: the next commit can make it a past version before it is read.
         if let version = request.version { return readPast(request, version, exchange) }
         let wait = isDraining.load(ordering: .acquiring) ? nil : request.wait
         if let version = request.atLeast {
@@ -48,7 +48,7 @@ extension RequestHandler {
             subject: subject, examinedVersion: examinedVersion, debounce: debounce)
     }
 
-    /// What the transport is told of the wish to watch; nil where there is no need to wait.
+    /// The reply to the transport for a registered watch; nil where the request need not wait.
     func reply(to watching: Watching, _ wait: Wait, _ requestID: String) -> Reply? {
         switch watching {
         case .parked: .waiting(atMost: time(of: wait))
@@ -57,7 +57,7 @@ extension RequestHandler {
         }
     }
 
-    /// Answers a request that has waited with what is there now; nil where that takes long to encode.
+    /// The answer to a request that has waited, with the latest value; nil where the value is over budget.
     func answerQuickly(_ request: ReadRequest) -> Response? {
         if let version = request.atLeast, latest.version < version {
             return contract.aheadOfLatest(request, latest: latest)
@@ -69,7 +69,7 @@ extension RequestHandler {
         }
     }
 
-    /// Answers a request that has waited with what is there now.
+    /// The answer to a request that has waited, with the latest value, however long its encoding takes.
     func answerNow(_ request: ReadRequest) -> Response {
         if let response = answerQuickly(request) { return response }
         do {
@@ -109,10 +109,10 @@ extension RequestHandler {
         }
     }
 
-    /// How many reads may be under way that take long.
+    /// The most slow reads that may be under way; above it the answer is 503 `too-many-reads`.
     private static let readingMax = 1024
 
-    /// Finds an answer off the loop: on the disk, or by much work.
+    /// Computes an answer on a read queue: from the disk, or by the encoding of a large value.
     func reading(_ exchange: Exchange, _ requestID: String, _ read: @escaping @Sendable () throws -> Response) -> Reply
     {
         guard readingCount.load(ordering: .relaxed) < Self.readingMax else {

@@ -6,10 +6,9 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
-/// Streams: a watch that is sent chunk after chunk.
+/// Requests that begin a stream, and the chunks of streams.
 ///
-/// A client that reads slowly is not waited for, and no more than one chunk is kept for it: when that is written, the
-/// hub looks for what is newer.
+/// The server keeps at most one chunk for a client. When the client has taken it, the hub looks for the next.
 extension RequestHandler {
     func stream(_ request: StreamRequest, _ exchange: Exchange) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, request.requestID)) }
@@ -27,11 +26,11 @@ extension RequestHandler {
         if let refusal = hub.register(watch) {
             return .now(respond(.tooManyWaiters(refusal), request.requestID))
         }
-        // Where the state comes first, it brings a cursor of its own.
+        // A value or a reset that comes first has a cursor of its own.
         let start = watch.chunk == .first ? watch.examinedVersion.map { Cursor(bounds.latest.epoch, $0) } : nil
         let response = contract.response(
             to: request, latest: bounds.latest, start: start, retry: Int(schedule.random(1000...3000)))
-        // Streams that begin together do not fall silent together.
+        // A random part keeps the heartbeats of streams that begin together apart.
         return .streaming(response, heartbeat: heartbeat * schedule.random(0.75...1))
     }
 
@@ -59,11 +58,11 @@ extension RequestHandler {
             stream: exchange.id, client: exchange.client, receiver: self,
             request: WatchedRequest(exchange, .stream(request)), subject: subject, examinedVersion: examined,
             reset: reset,
-            // A restart, which ends all streams, is to look like any other time.
+            // Each stream ends at a random time, so clients meet the end of a stream not only at a restart.
             debounce: request.debounce, endsAt: schedule.now() + streamLifetime * schedule.random(0.75...1))
     }
 
-    /// Sends streams that are told the same the same bytes.
+    /// Sends one shared chunk to streams with equal options.
     func send(_ chunk: Watch.Chunk, _ change: Delivery.Change, to group: [WatchedRequest]) {
         guard case .stream(let request)? = group.first?.kind else { return }
         let bytes: [UInt8] =
@@ -84,7 +83,7 @@ extension RequestHandler {
 
     func end(_ streams: [WatchedRequest]) { Exchange.send([], to: streams.map(\.exchange), isLast: true) }
 
-    /// Reads what a stream of commits needs from the journal, or the state that it begins again with.
+    /// Reads the next commits of a stream from the journal, or the state for a reset, on a read queue.
     func prepare(_ watched: WatchedRequest, _ chunk: Watch.Chunk) {
         guard case .stream(let request) = watched.kind, case .changes(let changes) = request.source else { return }
         schedule.read(watched.exchange.id) { [self] in
@@ -117,7 +116,7 @@ extension RequestHandler {
 }
 
 extension ChangesRequest {
-    /// The query of a stream: a client that does not read keeps no more than a chunk of this.
+    /// The query of a stream: at most 256 KiB of commits, the bound of what the server keeps for a client.
     fileprivate func streamQuery(since version: Version) -> ChangesQuery {
         ChangesQuery(since: version, limit: limit, weightMax: 256 << 10, filter: filter)
     }

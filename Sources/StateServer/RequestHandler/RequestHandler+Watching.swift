@@ -5,7 +5,7 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// Watched requests: news for them, and the end of their time.
+/// The deliveries to watched requests, and the end of their exchanges.
 extension RequestHandler: WatchReceiver {
     func receive(_ delivery: Delivery) {
         let watched = delivery.watched
@@ -23,7 +23,7 @@ extension RequestHandler: WatchReceiver {
         }
     }
 
-    /// Answers requests that get the same bytes, wherever that is so.
+    /// Answers requests with equal options: with one shared response where their answers have the same bytes.
     private func answer(_ group: [WatchedRequest], _ change: Delivery.Change) {
         switch (group.first?.kind, change) {
         case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
@@ -31,7 +31,7 @@ extension RequestHandler: WatchReceiver {
         case (.changes(let request)?, .changes(let page, _)):
             Exchange.answer(group.map(\.exchange), with: closing(contract.response(to: request, page)))
         case _:
-            // A problem names its request, and who is told what is there now is told what it has asked for.
+            // A problem carries the name of its request, and an answer with the latest value depends on the selection.
             for request in group { answer(request, change) }
         }
     }
@@ -41,7 +41,7 @@ extension RequestHandler: WatchReceiver {
         schedule.read(watched.exchange.id) { [self] in watched.exchange.answer(slowResponse(to: watched, change)) }
     }
 
-    /// The answer to one request, found by encoding much or by reading the journal.
+    /// The answer to one request, by the encoding of a large value or a read of the journal, on a read queue.
     private func slowResponse(to watched: WatchedRequest, _ change: Delivery.Change) -> Response {
         switch (watched.kind, change) {
         case (.read(let request), _): closing(answerNow(request))
@@ -50,7 +50,7 @@ extension RequestHandler: WatchReceiver {
         }
     }
 
-    /// The answer to one request; nil where it takes long to find.
+    /// The answer to one request; nil where its value is over budget, or its commits are in the journal only.
     private func response(to watched: WatchedRequest, _ change: Delivery.Change) -> Response? {
         let response: Response? =
             switch (watched.kind, change) {
@@ -68,11 +68,11 @@ extension RequestHandler: WatchReceiver {
         return response.map(closing)
     }
 
-    /// Ends an exchange in place of its answer; nil where the answer is on its way.
+    /// The response that ends an exchange; nil where another thread is about to answer the exchange.
     func expire(_ exchange: Exchange, _ expiry: Expiry) -> Response? {
         if case .deadline = expiry, isComplete(exchange) { return nil }
         guard let delivery = hub.end(exchange.id) else {
-            // Work that has outlived the grace time; or a wait that is being answered at this moment.
+            // The exchange has no watch: it is work that outlasts the grace time, or another thread answers it now.
             if case .stopping = expiry { return respond(.draining, "r\(exchange.id)") }
             return nil
         }

@@ -6,10 +6,10 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// Does what the contract plans: asks the store, reads, watches, and answers.
+/// Carries out the plans of the contract: it dispatches to the store, reads, registers watches and answers.
 ///
-/// Threads: requests and expiries come on the transport's loop thread, outcomes on the store's queue, deliveries on the
-/// hub's fan-out queue, and what has to be read from the disk on the schedule's readers.
+/// Threads: the loop thread calls it with requests and expiries, the store's queue with outcomes, the hub's fan-out queue
+/// with deliveries. It reads the journal and encodes large values on the schedule's read queues.
 final class RequestHandler: Sendable {
     let contract: Contract
     let store: any AnyStore
@@ -17,7 +17,7 @@ final class RequestHandler: Sendable {
     let schedule: Schedule
     let logger: Logger
     let gauges: ServerGauges
-    /// How long a stream may be silent, and how long it lives at most.
+    /// The longest silence of a stream, and its longest life.
     let heartbeat: Duration
     let streamLifetime: Duration
     let counters = Counters()
@@ -41,12 +41,12 @@ final class RequestHandler: Sendable {
     var hub: WatchHub { store.hub }
     var latest: Cursor { hub.latest.cursor }
 
-    /// What a transport calls.
+    /// The functions that a transport calls.
     var handlers: Handlers {
         Handlers(
             receive: { self.receive($0, $1) },
             expire: { self.expire($0, $1) },
-            // Without a journal, a turn for all that an iteration has brought is over sooner than another thread is awake.
+            // Without a journal, the loop thread runs the turn of an iteration: that takes less time than waking the queue.
             passEnded: { self.journal == nil ? self.store.flushNow() : self.store.flush() },
             writable: { self.hub.writable($0.map(\.id)) },
             silent: { self.hub.silent($0.map(\.id)) },
@@ -60,7 +60,7 @@ final class RequestHandler: Sendable {
         let requestID = circumstances.requestID
         switch contract.plan(for: request, in: circumstances) {
         case .respond(let response):
-            // A problem names its request.
+            // A problem carries the name of its request, so other requests cannot reuse it.
             return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
         case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, requestID)
         case .read(let read): return self.read(read, exchange)
@@ -84,7 +84,7 @@ final class RequestHandler: Sendable {
         closing(contract.response(to: problem, latest: latest, requestID: requestID))
     }
 
-    /// A response that ends its connection while the server is stopping.
+    /// The response, which also ends its connection while the server drains.
     func closing(_ response: Response) -> Response {
         guard isDraining.load(ordering: .relaxed) else { return response }
         var response = response
@@ -92,7 +92,7 @@ final class RequestHandler: Sendable {
         return response
     }
 
-    /// The server only ever shortens a wait, by up to a sixteenth: clients that came together do not come back together.
+    /// The wait, shortened at random by up to a sixteenth, so that clients that began together do not return together.
     func time(of wait: Wait) -> Duration { wait.duration * schedule.random(0.9375...1) }
 
     private func refuse(_ fault: TransportFault, _ request: Request?) -> Response {

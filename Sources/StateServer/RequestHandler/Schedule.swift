@@ -1,21 +1,21 @@
 internal import Dispatch
 internal import StateStore
 
-/// The clock, the queues and the chance of a request handler, as values: tests turn them by hand.
+/// The clock, the queues and the random numbers of a request handler, as values that a test replaces.
 struct Schedule: Sendable {
-    /// The clock of waits and streams.
+    /// The time on the clock of waits and streams.
     var now: @Sendable () -> Instant
     /// Runs work after a time.
     var after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
-    /// Runs work that reads the disk or encodes much, for the exchange with this number.
+    /// Runs work that reads the disk or encodes a large value, on the read queue for the number of the exchange.
     var read: @Sendable (UInt64, @escaping @Sendable () -> Void) -> Void
-    /// A number in a range, by chance.
+    /// A random number in a range.
     var random: @Sendable (ClosedRange<Double>) -> Double
 
     /// The queues of the store's hub.
     ///
-    /// A value that takes long is encoded at most half of the time: the machine's other half stays with writers, however
-    /// many stream the value and however often it changes.
+    /// The encoding queue encodes at most half of the time and rests for as long as each encoding took, so that writers
+    /// keep a processor for the other half, whatever the number of streams and of changes.
     static func hubQueues() -> WatchHub.Queues {
         let fanOut = DispatchQueue(label: "storekeeper.fan-out")
         let encoding = DispatchQueue(label: "storekeeper.encoding", qos: .utility)
@@ -33,9 +33,9 @@ struct Schedule: Sendable {
             })
     }
 
-    /// The machine's clock, and queues of their own.
+    /// The monotonic clock, new queues, and the system's random numbers.
     static func live() -> Schedule {
-        // Few, so that many who ask for what takes long take turns.
+        // Four queues bound the processor time that slow reads take from the rest.
         let readers = (0..<4).map { DispatchQueue(label: "storekeeper.reader.\($0)") }
         let timers = DispatchQueue(label: "storekeeper.timers")
         let start = ContinuousClock.now

@@ -4,9 +4,9 @@ internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 
-/// A request whose exchange is watched: what was asked for, and how the answer is written.
+/// A request with a watch in the hub: its exchange, its kind and its options.
 ///
-/// An object, because thousands are handed about at once.
+/// It is an object, because a delivery carries thousands of them.
 final class WatchedRequest: Sendable {
     enum Kind: Sendable {
         case read(ReadRequest)
@@ -15,7 +15,9 @@ final class WatchedRequest: Sendable {
         case dispatch(DispatchRequest, requestID: String)
     }
 
-    /// What makes two answers of the same news differ: problems name their request, the rest only these.
+    /// The options that decide the bytes of an answer.
+    ///
+    /// Requests with equal options share the answer to the same delivery.
     struct Options: Hashable {
         var style = Style.compact
         var applied: Int?
@@ -37,7 +39,7 @@ final class WatchedRequest: Sendable {
 }
 
 extension Delivery {
-    /// The requests as the handler has registered them.
+    /// The requests of the delivery, in the type in which the handler has registered them.
     var watched: [WatchedRequest] {
         requests.map { request in
             guard let watched = request as? WatchedRequest else {
@@ -49,9 +51,9 @@ extension Delivery {
 }
 
 extension [WatchedRequest] {
-    /// Those that get the same bytes of the same news.
+    /// The requests in groups with equal options.
     var byOptions: [[WatchedRequest]] {
-        // Mostly they are all of one kind.
+        // All requests of a delivery usually have equal options, which needs no dictionary.
         guard let options = first?.options, contains(where: { $0.options != options }) else { return [self] }
         return Array<[WatchedRequest]>(Dictionary(grouping: self, by: \.options).values)
     }

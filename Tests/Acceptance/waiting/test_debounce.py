@@ -124,7 +124,7 @@ def test_debounce_under_both_of_its_names_at_once_is_refused(workspace, figures)
         judge(
             workspace.server(data="none"),
             [
-                get(target + names, target + names, 400, "bad-parameter", says="stands twice")
+                get(target + names, target + names, 400, "bad-parameter", says="occurs twice")
                 for target in (value, changes)
                 for names in both
             ],

@@ -14,7 +14,7 @@ struct LargeAnswerTests {
         return try #require(stage.receive(request).answer)
     }
 
-    @Test("of a body with many unknown types, the first fault names near ones and the others the list")
+    @Test("of a body with many unknown types, the first fault names similar types and the others the catalogue")
     func hints() throws {
         let lines = (0..<5).map { #"{"type":"counter/ad\#($0)"}"# } + [#"{"type":"counter/reset"}"#, #"{"type":"x"}"#]
 
@@ -26,7 +26,7 @@ struct LargeAnswerTests {
             answers.map { $0.contains("GET /v1/actions lists them") } == [false, true, true, true, true, false, true])
     }
 
-    @Test("an actual value above 4096 bytes is left out of a 412, which says its size and tag; lines bring it never")
+    @Test("a 412 leaves out an actual value above 4096 bytes and has its size and tag, also in each line")
     func largeActual() throws {
         let stage = try Stage()
         let (title, size) = (String(repeating: "x", count: 5000), 5000 + #"{"done":false,"title":""}"#.utf8.count)

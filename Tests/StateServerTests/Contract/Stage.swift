@@ -9,10 +9,10 @@ import Synchronization
 @testable import StateStore
 @testable import TestSupport
 
-/// The request handler that serves sockets, behind the in-process transport, with a clock, queues and names that are
-/// always the same.
+/// The request handler that serves sockets, behind the in-process transport, with a clock, queues and names under the
+/// control of the test.
 final class Stage {
-    /// What a transcript may set before its first request.
+    /// The settings that a transcript can make before its first request.
     struct Setting {
         var version: Version = 0
         var limits = StoreLimits()
@@ -20,13 +20,13 @@ final class Stage {
         var watches = WatchLimits(watchesMax: 100, watchesPerClientMax: 100)
     }
 
-    /// What a client has been sent so far.
+    /// The events that a client has received so far.
     struct Received {
         var answer: Response?
         var isStream = false
     }
 
-    /// What the clients have been sent, by the numbers of their requests.
+    /// The events of each client, by the number of its request.
     private final class Mail: Sendable {
         private let received = Mutex<[Int: Received]>([:])
 
@@ -53,8 +53,8 @@ final class Stage {
     private let schedule: ManualSchedule
     private let mail = Mail()
     private var requestsCount = 0
-    /// The requests that have been answered to the transcript.
-    private var told: Set<Int> = []
+    /// The requests whose answers the transcript has.
+    private var answered: Set<Int> = []
 
     init(_ setting: Setting = Setting()) throws {
         let model = try CompiledDomain(Demo())
@@ -72,9 +72,9 @@ final class Stage {
         self.schedule = schedule
     }
 
-    /// Sends a request, lets everything happen that follows from it, and returns its answer, or nil when it waits.
+    /// Sends a request, runs all work that follows from it, and returns its answer, or nil when the request waits.
     ///
-    /// Of a stream, what has been sent by then is the answer.
+    /// The answer of a stream is what the stream has sent by then.
     func receive(_ request: Request) -> (number: Int, answer: Response?) {
         requestsCount += 1
         let number = requestsCount
@@ -82,26 +82,26 @@ final class Stage {
         run()
         guard let found = mail[number], let answer = found.answer else { return (number, nil) }
         if found.isStream { transport.hangUp(exchange) }
-        told.insert(number)
+        answered.insert(number)
         return (number, answer)
     }
 
-    /// The answers to requests that waited and have been answered since, in the order in which they came.
+    /// The answers to waiting requests that have come since the last call, in the order in which they came.
     func takeAnswers() -> [(number: Int, Response)] {
-        let answers = mail.all.filter { !told.contains($0.key) }.compactMap { number, received in
+        let answers = mail.all.filter { !answered.contains($0.key) }.compactMap { number, received in
             received.answer.map { (number: number, $0) }
         }
-        told.formUnion(answers.map(\.number))
+        answered.formUnion(answers.map(\.number))
         return answers.sorted { $0.number < $1.number }
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     func pass(_ duration: Duration) { schedule.pass(duration) { self.run() } }
 
     /// Stops the store.
     func drain() { store.drain() }
 
-    /// Runs what the request handler and the hub have put off, and what the store has queued, until nothing is left.
+    /// Runs the queued work of the request handler, the hub and the store until there is none.
     private func run() {
         repeat {
             store.queue.sync {}
@@ -109,7 +109,7 @@ final class Stage {
     }
 }
 
-/// A schedule that is turned by hand.
+/// A schedule that the test controls.
 final class ManualSchedule: Sendable {
     private struct State {
         var elapsed = Duration.zero
@@ -121,10 +121,10 @@ final class ManualSchedule: Sendable {
 
     var now: Instant { Instant(nanoseconds: 0) + state.withLock { $0.elapsed } }
 
-    /// The time that commits are stamped with; it begins at a fixed instant.
+    /// The time of commits, which begins at a fixed instant.
     var timestamp: Timestamp { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: state.withLock { $0.elapsed }) }
 
-    /// As a request handler is given it; chance is always the middle of its range.
+    /// The schedule for a request handler; a random number is always the middle of its range.
     var value: Schedule {
         Schedule(
             now: { self.now },
@@ -143,14 +143,14 @@ final class ManualSchedule: Sendable {
 
     func enqueue(_ work: @escaping @Sendable () -> Void) { state.withLock { $0.work.append(work) } }
 
-    /// Runs one piece of work; false when there is none.
+    /// Runs the next work; false when there is none.
     func runNext() -> Bool {
         let work = state.withLock { $0.work.isEmpty ? nil : $0.work.removeFirst() }
         work?()
         return work != nil
     }
 
-    /// Lets time pass: each timer rings at its moment.
+    /// Advances the clock and runs each timer at its time.
     func pass(_ duration: Duration, _ run: () -> Void) {
         let end = state.withLock { $0.elapsed + duration }
         while let timer = next(by: end) {

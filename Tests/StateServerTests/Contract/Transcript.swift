@@ -7,18 +7,18 @@ import Testing
 @testable import StateServer
 @testable import StateStore
 
-/// A conversation as text.
+/// A sequence of requests and answers as text.
 ///
-/// Exchanges are divided by a line of `=`, and in each the request from the answer by a line of `-`. Before a request may
-/// stand prose (`#`) and stage directions (`@`):
+/// A line of `=` divides exchanges, and a line of `-` divides the request of an exchange from its answer. Before a request
+/// there can be prose (`#`) and directions (`@`):
 ///
-/// - `@ from 10.0.0.2`: who sends the request.
-/// - `@ 25 seconds pass`: instead of a request; those whose time is up are answered.
+/// - `@ from 10.0.0.2`: the address of the client.
+/// - `@ 25 seconds pass`: in place of a request; requests whose time is up are answered.
 /// - `@ the store drains`.
 /// - `@ history of 3 commits`, `@ version 41`, `@ waiters 2, per client 1`, `@ depth 5`, `@ keys: at most 1`, `@ keys for 60 seconds`:
 ///   before the first request.
 ///
-/// In a request, `$etag` and `$cursor` stand for what the answer before it had in these fields.
+/// In a request, `$etag` and `$cursor` are replaced by the values of these fields in the answer before.
 struct Transcript {
     struct Exchange {
         var request: String
@@ -43,7 +43,7 @@ struct Transcript {
         exchanges.map { $0.request + Self.light + $0.answer }.joined(separator: "\n" + Self.heavy) + "\n"
     }
 
-    /// The same requests with the answers that they get now.
+    /// The same requests with their present answers.
     func played() throws -> Transcript {
         var transcript = self
         var setting = Stage.Setting()
@@ -100,7 +100,7 @@ struct Transcript {
             .replacingOccurrences(of: "$cursor", with: fields[.stateCursor] ?? "$cursor")
     }
 
-    /// What `curl -i` shows, without the fields that the transport adds.
+    /// The answer as `curl -i` shows it, without the fields that the transport adds.
     private static func text(_ response: Response, to method: HTTPRequest.Method) -> String {
         var text = "\(response.status.code) \(response.status.reasonPhrase)\n"
         for field in response.fields { text += "\(field.name.rawName): \(field.value)\n" }
@@ -144,7 +144,7 @@ extension Transcript {
 
 @Suite("Transcripts")
 struct TranscriptTests {
-    /// With `REWRITE_TRANSCRIPTS=1` in the environment the files are written anew, for a person to read the difference.
+    /// With `REWRITE_TRANSCRIPTS=1` in the environment the test writes the files anew, and a person reviews the difference.
     private static let isRewriting = ProcessInfo.processInfo.environment["REWRITE_TRANSCRIPTS"] == "1"
 
     @Test("the interface answers as its transcripts say", arguments: Transcript.names)

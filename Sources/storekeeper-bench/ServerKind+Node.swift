@@ -1,9 +1,9 @@
 internal import Benchmarking
 internal import Foundation
 
-extension Contestant {
-    /// Node, with the same conversations written by hand; it keeps its state in memory only.
-    static let node = Contestant(who: "Node") { workplace, storage in
+extension ServerKind {
+    /// Node, with a handwritten server for the same requests; it keeps its state in memory only.
+    static let node = ServerKind(who: "Node") { workplace, storage in
         guard storage == .memory, let node = workplace.installed("node") else { return nil }
         let process = try ChildProcess(node, [workplace.file("server.js", script).path], in: workplace, ending: .anyhow)
         let port = try process.awaiting("a port") {

@@ -1,9 +1,9 @@
 internal import Benchmarking
 internal import Foundation
 
-extension Contestant {
-    /// The yardstick: the minimal C program on libmicrohttpd.
-    static let limit = Contestant(who: "C") { workplace, storage in
+extension ServerKind {
+    /// The baseline: the minimal C program on libmicrohttpd.
+    static let limit = ServerKind(who: "C") { workplace, storage in
         let arguments = storage == .disk ? ["--durable", workplace.path("limit.db").path] : []
         let process = try ChildProcess(workplace.binary("microhttpd-limit"), arguments, in: workplace)
         let port = try process.awaiting("a port") {
@@ -14,8 +14,8 @@ extension Contestant {
         return Server(who: "C", processes: [process], port: port, conversation: conversation)
     }
 
-    /// What is measured.
-    static let storekeeper = Contestant(who: "storekeeper") { workplace, storage in
+    /// The server under measurement.
+    static let storekeeper = ServerKind(who: "storekeeper") { workplace, storage in
         try startStorekeeper(workplace, data: storage == .disk ? workplace.path("data").path : "none")
     }
 
@@ -32,7 +32,7 @@ extension Contestant {
             ],
             in: workplace, environment: settings)
         let port = try process.awaiting("a port") {
-            // It is not there until the server is ready.
+            // The file does not exist before the server is ready.
             (try? String(contentsOf: portFile, encoding: .utf8)).flatMap { UInt16($0.dropLast()) }
         }
         var conversation = Conversation.ofStates
@@ -43,7 +43,7 @@ extension Contestant {
 }
 
 extension Conversation {
-    /// What storekeeper and the yardstick have in common.
+    /// The requests that storekeeper and the baseline have in common.
     fileprivate static let ofStates = Conversation(
         get: .get("/v1/state/counter"), post: .post("/v1/actions", json: action),
         wait: { .get("/v1/state/counter?wait=50", fields: [("If-None-Match", $0)]) })

@@ -1,9 +1,9 @@
 internal import Benchmarking
 internal import Foundation
 
-extension Contestant {
+extension ServerKind {
     /// nginx: a constant answer, and nchan's long-polls and event streams where that module is installed.
-    static let nginx = Contestant(who: "nginx") { workplace, storage in
+    static let nginx = ServerKind(who: "nginx") { workplace, storage in
         guard storage == .memory, let binary = workplace.installed("nginx") else { return nil }
         let module = "/usr/lib/nginx/modules/ngx_nchan_module.so"
         let hasNchan = FileManager.default.fileExists(atPath: module)
@@ -25,7 +25,7 @@ extension Contestant {
             who: hasNchan ? "nginx + nchan" : "nginx", processes: [process], port: port, conversation: conversation)
     }
 
-    /// One process in the foreground that writes nothing outside of its directory.
+    /// The configuration: one process in the foreground that writes only into its directory.
     private static func text(port: UInt16, directory: String, nchan: String?) -> String {
         let fields = ["State-Cursor a.1", "Cache-Control 'private, no-cache'", "X-Content-Type-Options nosniff"]
             .map { "add_header \($0);" }.joined(separator: " ")

@@ -1,9 +1,9 @@
 internal import Benchmarking
 internal import Foundation
 
-extension Contestant {
+extension ServerKind {
     /// webdis, an HTTP server for Redis; on disk, Redis appends and syncs before each answer.
-    static let webdis = Contestant(who: "webdis + Redis") { workplace, storage in
+    static let webdis = ServerKind(who: "webdis + Redis") { workplace, storage in
         guard let webdis = workplace.installed("webdis"), let redis = workplace.installed("redis-server") else {
             return nil
         }

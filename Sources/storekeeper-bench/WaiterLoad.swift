@@ -1,10 +1,10 @@
 internal import Benchmarking
 internal import Glibc
 
-/// A server that thousands wait on together.
-final class Party {
-    /// What the clients wait for.
-    enum Occasion {
+/// A server with thousands of waiting clients.
+final class WaiterLoad {
+    /// The kind of wait of the clients.
+    enum WaitKind {
         /// The answer to a long-poll.
         case longPoll
         /// An event in a stream.
@@ -12,38 +12,38 @@ final class Party {
     }
 
     let server: Server
-    private let occasion: Occasion
+    private let waitKind: WaitKind
     private let count: Int
     private let control: Connection
     private var residentEachKiB: Double?
 
-    init(_ server: Server, _ occasion: Occasion, _ count: Int) throws {
+    init(_ server: Server, _ waitKind: WaitKind, _ count: Int) throws {
         self.server = server
-        self.occasion = occasion
+        self.waitKind = waitKind
         self.count = count
         control = try Connection(server.port)
     }
 
-    /// Starts all servers that know this occasion; says why the others are not there.
+    /// Starts all servers that offer a kind of wait; a remark says why another server is missing.
     static func gather(
-        _ bench: Bench, _ occasion: Occasion, _ count: Int, _ finding: inout Finding
-    ) throws -> [Party] {
-        var parties: [Party] = []
-        for contestant in Contestant.all(bench.effort) {
-            guard let server = try contestant.start(bench.workplace, .memory) else { continue }
+        _ bench: Bench, _ waitKind: WaitKind, _ count: Int, _ finding: inout Finding
+    ) throws -> [WaiterLoad] {
+        var waiterLoads: [WaiterLoad] = []
+        for kind in ServerKind.all(bench.effort) {
+            guard let server = try kind.start(bench.workplace, .memory) else { continue }
             do {
-                guard let request = server.conversation.request(for: occasion) else {
+                guard let request = server.conversation.request(for: waitKind) else {
                     throw Failure("does not know this")
                 }
-                if case .stream = occasion { try requireStream(server, request("")) }
-                parties.append(try Party(server, occasion, count))
+                if case .stream = waitKind { try requireStream(server, request("")) }
+                waiterLoads.append(try WaiterLoad(server, waitKind, count))
                 finding.series.append(Series(who: server.who))
             } catch {
                 finding.remarks.append("\(server.who): \(error)")
                 stop(server, &finding)
             }
         }
-        return parties
+        return waiterLoads
     }
 
     private static func requireStream(_ server: Server, _ request: LoadRequest) throws {
@@ -55,13 +55,13 @@ final class Party {
         }
     }
 
-    /// One round: all come, wait, are told, and leave.
+    /// One round: all clients connect, wait, are woken and disconnect.
     ///
-    /// They leave because a process may not have as many files as all parties together have clients.
+    /// They disconnect because the clients of all servers together can exceed the limit of open files.
     func round() throws -> Reading {
         let reading = try gatherAndWake()
         usleep(200_000)
-        // Some see that a client has left only when they write to it.
+        // Some servers notice that a client has disconnected only when they write to it.
         if let post = server.conversation.post { try control.ask(post) }
         usleep(200_000)
         return reading
@@ -70,29 +70,29 @@ final class Party {
     private func gatherAndWake() throws -> Reading {
         let before = server.residentKiB
         let fleet = try assemble()
-        // In later rounds the server has memory left from the ones before.
+        // In later rounds the server still has memory of the earlier ones.
         if residentEachKiB == nil { residentEachKiB = (server.residentKiB - before) / Double(count) }
         var reading = try wake(fleet)
         reading.residentEachKiB = residentEachKiB
         return reading
     }
 
-    /// Clients that wait, all of them.
+    /// Connects all clients and lets them wait.
     func assemble() throws -> Fleet {
         let tag = try control.ask(server.conversation.get).frame.fields["etag"] ?? ""
-        guard let request = server.conversation.request(for: occasion)?(tag).bytes else {
+        guard let request = server.conversation.request(for: waitKind)?(tag).bytes else {
             throw Failure("\(server.who) does not know this")
         }
         let fleet = try Fleet(count, server.port)
         try fleet.send { _ in request }
-        switch occasion {
+        switch waitKind {
         case .stream:
             let heads = try fleet.receive(.head, count: count)
             guard heads.count == count else { throw Failure("\(server.who): \(heads.count) of \(count) streams") }
-            // Greetings are not what is measured.
+            // The first event of a stream is not measured.
             try fleet.drain(seconds: 0.5)
         case .longPoll:
-            // The server's own count where it has one, a moment elsewhere.
+            // The server's gauge tells when all clients wait; without a gauge, a fixed time has to do.
             if let metric = server.conversation.waitersMetric {
                 try server.awaitGauge(metric, Double(count), control)
             } else {
@@ -102,16 +102,18 @@ final class Party {
         return fleet
     }
 
-    /// Changes the state and waits until everybody has been told.
+    /// Changes the state and waits until each client has its answer.
     private func wake(_ fleet: Fleet) throws -> Reading {
         guard let post = server.conversation.post else { throw Failure("\(server.who) cannot be changed") }
         let before = server.cpuMicroseconds
         let begun = ContinuousClock.now
         try control.send(post)
-        let arrivals = try fleet.receive(occasion.awaited, count: count)
+        let arrivals = try fleet.receive(waitKind.awaited, count: count)
         _ = try control.receive()
-        guard arrivals.count == count else { throw Failure("\(server.who): \(arrivals.count) of \(count) were told") }
-        // What the server does after its last answer counts too.
+        guard arrivals.count == count else {
+            throw Failure("\(server.who): \(arrivals.count) of \(count) were answered")
+        }
+        // The work of the server after its last answer counts, too.
         usleep(100_000)
         var reading = Reading()
         reading.cpuMicroseconds = (server.cpuMicroseconds - before) / Double(count)
@@ -123,7 +125,7 @@ final class Party {
     }
 }
 
-extension Party.Occasion {
+extension WaiterLoad.WaitKind {
     fileprivate var awaited: Awaited {
         switch self {
         case .longPoll: .answer
@@ -133,9 +135,9 @@ extension Party.Occasion {
 }
 
 extension Conversation {
-    /// What asks for this, given the entity tag of what is there now.
-    fileprivate func request(for occasion: Party.Occasion) -> ((_ tag: String) -> LoadRequest)? {
-        switch occasion {
+    /// The request for a kind of wait, given the entity tag of the present value.
+    fileprivate func request(for waitKind: WaiterLoad.WaitKind) -> ((_ tag: String) -> LoadRequest)? {
+        switch waitKind {
         case .longPoll: wait
         case .stream: stream.map { stream in { _ in stream } }
         }

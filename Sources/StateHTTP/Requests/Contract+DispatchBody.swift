@@ -3,23 +3,11 @@ internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
 
+/// The body of a POST of actions: the transactions that it holds.
 extension Contract {
-    /// Reads the head of a POST of actions.
-    func dispatchOptions(_ routed: RoutedRequest) throws(Problem) -> DispatchOptions {
-        let (request, scope) = (routed.request, routed.scope)
-        let parameters = try Parameters(routed.target, known: ["dry-run", "path", "pretty"])
-        let purpose: Transaction.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
-        let style = try parameters.style()
-        let tagGuard = try tagGuard(request, parameters, scope)
-        let key = try idempotencyKey(request)
-        let form = try form(request)
-        return DispatchOptions(
-            form: form, scope: scope, style: style, returning: Preferences(request.fields[values: .prefer]).returning,
-            wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: tagGuard, key: key,
-            purpose: purpose)
-    }
-
-    /// Reads the body of a POST of actions.
+    /// Reads the body of a POST of actions into the transactions to dispatch.
+    ///
+    /// A fault of a single body is a problem of the request; a fault of an NDJSON line belongs to its line.
     func dispatch(_ body: [UInt8], _ options: DispatchOptions) throws(Problem) -> Plan {
         switch options.form {
         case .one:
@@ -28,7 +16,7 @@ extension Contract {
             return .dispatch(DispatchRequest(options: options, content: .one(transaction)))
         case .lines:
             var found: [DispatchRequest.Line] = []
-            // Looking for near names costs more than anything else that a faulty line needs.
+            // The search for similar names costs more than the rest of a faulty line: only the first line gets it.
             var hint = Hint.nearestNames
             guard body.count(where: { $0 == UInt8(ascii: "\n") }) < limits.bulkLinesMax else {
                 throw Problem(
@@ -54,86 +42,7 @@ extension Contract {
         }
     }
 
-    private func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {
-        if let coding = request.fields[.contentEncoding], coding.lowercased() != "identity" {
-            throw Problem(
-                .unsupportedMediaType, "content-coding", "the body is compressed; actions come as they are",
-                fields: [.acceptEncoding: "identity"])
-        }
-        // As curl and most libraries spell it, without a look at parameters.
-        if request.fields[.contentType] == "application/json" { return .one }
-        let type = request.fields[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
-        switch type {
-        case "application/json"?: return .one
-        case "application/x-ndjson"?: return .lines
-        default:
-            let found =
-                type == "application/x-www-form-urlencoded"
-                ? "the body came as a form, as curl -d sends it; use curl --json"
-                : "actions come as application/json (curl --json) or application/x-ndjson"
-            throw Problem(
-                .unsupportedMediaType, "media-type", found,
-                fields: [.accept: "application/json, application/x-ndjson"])
-        }
-    }
-
-    private func tagGuard(
-        _ request: Request, _ parameters: Parameters, _ scope: Scope
-    ) throws(Problem) -> Transaction.TagGuard? {
-        let path = try parameters.text("path")
-        guard let value = request.fields[.ifMatch] else {
-            guard path == nil else {
-                throw Problem(.badRequest, "bad-parameter", "path says what If-Match guards; there is no If-Match")
-            }
-            return nil
-        }
-        guard let pointer = JSONPointer(text: path ?? "") else {
-            throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
-        }
-        switch EntityTagCondition(value) {
-        case .any?: return .init(scope.outer(pointer), .any)
-        case .tags(let tags)?:
-            // If-Match compares strongly: a weak tag matches nothing.
-            let strong = tags.filter { !$0.isWeak }.map(\.opaque)
-            guard !strong.isEmpty else {
-                throw Problem(
-                    .preconditionFailed, "precondition-failed",
-                    "If-Match needs a strong tag: one that begins with W/, as answers to ?pretty have, matches nothing",
-                    members: [.string("pointer", pointer.description)])
-            }
-            return .init(scope.outer(pointer), .tags(strong))
-        case nil: throw Problem(.badRequest, "bad-entity-tag", "If-Match must be * or a list of tags in double quotes")
-        }
-    }
-
-    private func idempotencyKey(_ request: Request) throws(Problem) -> String? {
-        guard let field = request.fields[.idempotencyKey] else { return nil }
-        var key = field
-        if field.utf8.first == UInt8(ascii: "\"") {
-            guard field.utf8.count >= 2, field.utf8.last == UInt8(ascii: "\"") else {
-                throw Problem(.badRequest, "bad-idempotency-key", "the quotes around Idempotency-Key do not match")
-            }
-            key = Self.unescaped(field.dropFirst().dropLast())
-        }
-        guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
-            throw Problem(
-                .badRequest, "bad-idempotency-key", "Idempotency-Key must be 1 to 255 printable ASCII characters")
-        }
-        return key
-    }
-
-    /// The content of a structured-field string (RFC 8941, section 3.3.3): a backslash stands before quote and backslash.
-    private static func unescaped(_ content: Substring) -> String {
-        var result = ""
-        var isEscaped = false
-        for character in content {
-            isEscaped = character == "\\" && !isEscaped
-            if !isEscaped { result.append(character) }
-        }
-        return result
-    }
-
-    /// Reads one action, or an array of them as one transaction.
+    /// Reads one action, or an array of actions, as one transaction.
     private func transaction(_ body: [UInt8], _ scope: Scope, _ hint: inout Hint) throws(Problem) -> Transaction {
         let document: JSONDocument
         do throws(JSONFault) {
@@ -220,7 +129,7 @@ extension Contract {
         do throws(JSONFault) {
             return try type.decode(payload: payload)
         } catch {
-            // Without a payload, the places are counted from where it should have been.
+            // Without a payload, the pointers of the fault begin at the place of the missing payload.
             let pointer =
                 payload == nil
                 ? JSONPointer(node.pointer.tokens + ["payload"] + error.pointer.tokens) : error.pointer
@@ -250,16 +159,16 @@ extension Contract {
     }
 
     private func invalid(_ pointer: JSONPointer, _ detail: String) -> Problem {
-        let place = pointer.tokens.isEmpty ? "the body" : pointer.description
+        let name = pointer.tokens.isEmpty ? "the body" : pointer.description
         return Problem(
-            .unprocessableContent, "invalid-action", "\(place): \(detail)", parts: [.init(pointer.description, detail)])
+            .unprocessableContent, "invalid-action", "\(name): \(detail)", parts: [.init(pointer.description, detail)])
     }
 
-    /// What the answer to an unknown type of action helps the client with.
+    /// The hint in the answer to an unknown action type.
     enum Hint {
-        /// The names that the client may have meant; for the first fault of a body.
+        /// Similar names; only for the first fault of a body, because the search is slow.
         case nearestNames
-        /// Where the client finds all names.
+        /// The path of the catalogue.
         case list
     }
 
@@ -277,15 +186,15 @@ extension Contract {
 }
 
 extension DispatchOptions {
-    /// A transaction with what the head says of it.
+    /// A transaction with the options of the head.
     fileprivate func applied(to transaction: Transaction, body: [UInt8], line: Int?) -> Transaction {
         var transaction = transaction
         transaction.tagGuard = tagGuard
         transaction.purpose = purpose
         transaction.wantsRepresentation = returning == .representation
         if let key {
-            // Each line of a bulk load is a commit of its own: a retry must find each by itself. No client's key holds
-            // a line feed.
+            // Each line of a bulk load is a commit of its own, so each line needs a key of its own. A client's key cannot
+            // hold a line feed.
             transaction.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
         }
         return transaction

@@ -1,0 +1,102 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+internal import StateStore
+
+/// The head of a POST of actions: how the client wants its actions handled.
+extension Contract {
+    /// Reads the head of a POST of actions, once for all requests with the same head.
+    func dispatchOptions(_ routed: RoutedRequest) throws(Problem) -> DispatchOptions {
+        let (request, scope) = (routed.request, routed.scope)
+        let parameters = try Parameters(routed.target, known: ["dry-run", "path", "pretty"])
+        let purpose: Transaction.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
+        let style = try parameters.style()
+        let tagGuard = try tagGuard(request, parameters, scope)
+        let key = try idempotencyKey(request)
+        let form = try form(request)
+        return DispatchOptions(
+            form: form, scope: scope, style: style, returning: Preferences(request.fields[values: .prefer]).returning,
+            wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: tagGuard, key: key,
+            purpose: purpose)
+    }
+
+    private func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {
+        if let coding = request.fields[.contentEncoding], coding.lowercased() != "identity" {
+            throw Problem(
+                .unsupportedMediaType, "content-coding", "the body is compressed; actions come as they are",
+                fields: [.acceptEncoding: "identity"])
+        }
+        // Most clients send exactly this, which needs no parsing.
+        if request.fields[.contentType] == "application/json" { return .one }
+        let type = request.fields[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
+        switch type {
+        case "application/json"?: return .one
+        case "application/x-ndjson"?: return .lines
+        default:
+            let found =
+                type == "application/x-www-form-urlencoded"
+                ? "the body came as a form, as curl -d sends it; use curl --json"
+                : "actions come as application/json (curl --json) or application/x-ndjson"
+            throw Problem(
+                .unsupportedMediaType, "media-type", found,
+                fields: [.accept: "application/json, application/x-ndjson"])
+        }
+    }
+
+    private func tagGuard(
+        _ request: Request, _ parameters: Parameters, _ scope: Scope
+    ) throws(Problem) -> Transaction.TagGuard? {
+        let path = try parameters.text("path")
+        guard let value = request.fields[.ifMatch] else {
+            guard path == nil else {
+                throw Problem(.badRequest, "bad-parameter", "path says what If-Match guards; there is no If-Match")
+            }
+            return nil
+        }
+        guard let pointer = JSONPointer(text: path ?? "") else {
+            throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
+        }
+        switch EntityTagCondition(value) {
+        case .any?: return .init(scope.outer(pointer), .any)
+        case .tags(let tags)?:
+            // If-Match compares strongly: a weak tag matches nothing.
+            let strong = tags.filter { !$0.isWeak }.map(\.opaque)
+            guard !strong.isEmpty else {
+                throw Problem(
+                    .preconditionFailed, "precondition-failed",
+                    "If-Match needs a strong tag: one that begins with W/, as answers to ?pretty have, matches nothing",
+                    members: [.string("pointer", pointer.description)])
+            }
+            return .init(scope.outer(pointer), .tags(strong))
+        case nil: throw Problem(.badRequest, "bad-entity-tag", "If-Match must be * or a list of tags in double quotes")
+        }
+    }
+
+    private func idempotencyKey(_ request: Request) throws(Problem) -> String? {
+        guard let field = request.fields[.idempotencyKey] else { return nil }
+        var key = field
+        if field.utf8.first == UInt8(ascii: "\"") {
+            guard field.utf8.count >= 2, field.utf8.last == UInt8(ascii: "\"") else {
+                throw Problem(.badRequest, "bad-idempotency-key", "the quotes around Idempotency-Key do not match")
+            }
+            key = Self.unescaped(field.dropFirst().dropLast())
+        }
+        guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+            throw Problem(
+                .badRequest, "bad-idempotency-key", "Idempotency-Key must be 1 to 255 printable ASCII characters")
+        }
+        return key
+    }
+
+    /// The content of a structured-field string (RFC 8941, section 3.3.3), in which a backslash escapes a quote or a
+    /// backslash.
+    private static func unescaped(_ content: Substring) -> String {
+        var result = ""
+        var isEscaped = false
+        for character in content {
+            isEscaped = character == "\\" && !isEscaped
+            if !isEscaped { result.append(character) }
+        }
+        return result
+    }
+}
