@@ -48,9 +48,9 @@ public struct JournalTool: Sendable {
         try write(
             Recording.line(
                 of: .init(
-                    epoch: reader.epoch, version: beginning.version, head: reader.head, state: beginning.state)))
+                    epoch: reader.epoch, version: beginning.version, latest: reader.latest, state: beginning.state)))
         try reader.forEachCommit(after: beginning.version) { try write(Recording.line(of: $0)) }
-        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.head)
+        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.latest)
     }
 
     /// Makes a journal of an exported one: the commits as they were recorded, under a new epoch.
@@ -135,6 +135,6 @@ public struct JournalTool: Sendable {
             // A damaged one is passed over by a start, too; a server may have dropped it meanwhile.
             if let saved = try reader.snapshot(commit.version) { try verification.compare(saved: saved, after: commit) }
         }
-        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.head)
+        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.latest)
     }
 }

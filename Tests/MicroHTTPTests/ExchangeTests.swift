@@ -41,14 +41,14 @@ struct ExchangeTests {
     }
 
     @Test("work that is handed on when the pass has ended is answered")
-    func passEnded() async throws {
+    func iterationEnded() async throws {
         let exchanges = Mutex<[Exchange]>([])
         let handlers = Handlers(
             receive: { _, exchange in
                 exchanges.withLock { $0.append(exchange) }
                 return .working()
             },
-            passEnded: {
+            iterationEnded: {
                 let taken = exchanges.withLock { waiting in
                     defer { waiting = [] }
                     return waiting

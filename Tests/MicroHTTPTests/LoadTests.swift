@@ -27,10 +27,10 @@ struct LoadTests {
             for client in clients { client.request("/") }
             for client in clients { #expect(client.response()?.status == 200) }
 
-            let surplus = try RawClient(port: port)
-            surplus.request("/")
-            #expect(surplus.response()?.status == 503)
-            #expect(surplus.isAtEnd())
+            let overCapacity = try RawClient(port: port)
+            overCapacity.request("/")
+            #expect(overCapacity.response()?.status == 503)
+            #expect(overCapacity.isAtEnd())
 
             clients[0].request("/")
             #expect(clients[0].response()?.status == 200)
@@ -38,7 +38,7 @@ struct LoadTests {
     }
 
     @Test("silent connections above the cap are shown out, so that those behind them get an answer")
-    func silentSurplus() async throws {
+    func silentOverCapacity() async throws {
         try await withServer(configuration: .small(connectionsMax: 1)) { _, port in
             let inside = try RawClient(port: port)
             inside.request("/")

@@ -69,17 +69,17 @@ struct ParkingTests {
         // It ends when the other side closes.
         Thread { while client.send("0123456789abcdef") {} }.start()
 
-        var (readCount, leastSurplus, rounds) = (0, Int64.max, 0)
+        var (readCount, leastExcess, rounds) = (0, Int64.max, 0)
         var buffer = [UInt8](repeating: 0, count: 4096)
         let end = ContinuousClock.now + .seconds(2)
         while ContinuousClock.now < end {
-            leastSurplus = min(leastSurplus, microhttpd_bytes_read(accepted) - Int64(readCount))
+            leastExcess = min(leastExcess, microhttpd_bytes_read(accepted) - Int64(readCount))
             readCount += max(recv(accepted, &buffer, buffer.count, Int32(MSG_DONTWAIT)), 0)
             rounds += 1
         }
         close(accepted)
 
-        #expect(leastSurplus == 0)
+        #expect(leastExcess == 0)
         #expect(readCount > 0 && rounds > 1000)
     }
 
@@ -156,9 +156,9 @@ struct ParkingTests {
             for waiter in waiters { waiter.request("/wait") }
             #expect(try await eventually { server.statistics.waiting == 4 })
 
-            let surplus = try RawClient(port: port)
-            surplus.request("/plain")
-            #expect(surplus.response()?.status == 503)
+            let overCapacity = try RawClient(port: port)
+            overCapacity.request("/plain")
+            #expect(overCapacity.response()?.status == 503)
 
             for exchange in record.parked { exchange.answer(.text("go")) }
             for waiter in waiters { #expect(waiter.response()?.body == "go") }

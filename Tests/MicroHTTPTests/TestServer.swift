@@ -37,7 +37,7 @@ extension Handlers {
                 record.expire(reason)
                 return .text("\(reason)")
             },
-            passEnded: { record.pass() },
+            iterationEnded: { record.pass() },
             refuse: { fault, request in
                 var response = Response.text(request?.target ?? "no head")
                 response.status = fault.status

@@ -12,7 +12,7 @@ struct RecordingTests {
     let epoch = Epoch("bbbbbbbbbbbbbbbb") ?? .random()
 
     func reader(_ header: String? = nil) throws -> RecordingReader {
-        let plain = Recording.line(of: .init(epoch: recorded, version: 4, head: 6, state: Array("{}".utf8)))
+        let plain = Recording.line(of: .init(epoch: recorded, version: 4, latest: 6, state: Array("{}".utf8)))
         return try RecordingReader(header.map { Array($0.utf8) } ?? plain, for: epoch)
     }
 

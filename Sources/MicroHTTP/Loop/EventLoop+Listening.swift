@@ -8,14 +8,14 @@ extension EventLoop {
     /// Takes in everybody who stands at the door, as far as there is room.
     func acceptClients() {
         guard let listener, isListening else { return }
-        while statistics.connections < configuration.connectionsMax + configuration.surplusConnectionsMax {
+        while statistics.connections < configuration.connectionsMax + configuration.overCapacityMax {
             guard daemon.accept(from: listener.descriptor) < 0 else { continue }
             switch errno {
             case EAGAIN: return
             case EINTR, ECONNABORTED, EPROTO: continue
             default:
                 // No descriptors, no memory: those who stand at the door can wait a little.
-                handlers.remark("no client can be let in: \(ServerError.words(for: errno))")
+                handlers.debugLog("no client can be let in: \(ServerError.words(for: errno))")
                 stopListening()
                 alarms.set(.listening, at: .now + .milliseconds(100))
                 return
@@ -27,13 +27,13 @@ extension EventLoop {
     /// Listens again if there is room again.
     func listenIfPossible() {
         guard let listener, !isListening,
-            statistics.connections < configuration.connectionsMax + configuration.surplusConnectionsMax
+            statistics.connections < configuration.connectionsMax + configuration.overCapacityMax
         else { return }
         do {
             try poller.watchListener(listener.descriptor)
             isListening = true
         } catch {
-            handlers.remark(error.description)
+            handlers.debugLog(error.description)
             alarms.set(.listening, at: .now + .milliseconds(100))
         }
     }

@@ -58,7 +58,7 @@ extension EventLoop {
             for connection in Array(pending.values) { expire(connection, .stopping) }
             return false
         case .cutting(let until):
-            // An exchange still pending was claimed by an answer that is about to be in the inbox.
+            // An exchange still pending was claimed by an answer that is about to be in the mailbox.
             return pending.isEmpty && ((inFlightCount == 0 && parked.isEmpty) || until <= .now)
         }
     }
@@ -67,7 +67,7 @@ extension EventLoop {
         for connection in Array(parked.values) {
             switch connection.phase {
             case .waiting(let exchange), .streaming(let exchange, _): expire(connection, exchange, .stopping)
-            case .resting: close(connection)
+            case .keepAliveIdle: close(connection)
             case .answering, .closed: break
             }
         }

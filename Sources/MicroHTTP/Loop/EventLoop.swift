@@ -4,12 +4,12 @@ import HTTPMessages
 
 /// The one thread that serves: it waits, takes what others have left, and lets libmicrohttpd make a pass.
 ///
-/// Everything here runs on the loop thread, so nothing is locked. Other threads reach it through the ``Inbox``, and
-/// exchanges are known to them by number only: no pointer into libmicrohttpd leaves this thread.
+/// Everything here runs on the loop thread, so nothing is locked. Other threads reach it through the ``LoopMailbox``,
+/// and exchanges are known to them by number only: no pointer into libmicrohttpd leaves this thread.
 final class EventLoop {
     let configuration: ServerConfiguration
     let handlers: Handlers
-    let inbox: Inbox
+    let mailbox: LoopMailbox
     let poller: Poller
     let reader = RequestReader()
     let heads = HeadCache()
@@ -26,7 +26,7 @@ final class EventLoop {
     var writable: [Exchange] = []
     var silent: [Exchange] = []
     /// The connections above the cap that are to be told so, by number.
-    var surplus: [UInt64: ClientConnection] = [:]
+    var overCapacity: [UInt64: ClientConnection] = [:]
     var alarms = Alarms()
     var statistics = Statistics()
     /// Requests whose line has been received and whose end has not been reported.
@@ -43,20 +43,20 @@ final class EventLoop {
     private var startedDaemon: Daemon?
     private var lastNumber: UInt64
     private let numberStride: UInt64
-    private var items: [Inbox.Item] = []
+    private var items: [LoopMailbox.Item] = []
     private var published = Statistics()
-    private var roundTime: ContinuousClock.Instant?
+    private var iterationTime: ContinuousClock.Instant?
     /// Whether the present pass has moved anything besides looking at held connections.
-    var passMoved = false
+    var iterationMoved = false
     /// Whether the present pass has taken in a request.
-    var passReceived = false
-    private var passCount = 0
+    var iterationReceived = false
+    private var iterationCount = 0
 
-    /// Makes a loop that waits on the bell of this inbox.
+    /// Makes a loop that waits on the wakeUp of this mailbox.
     ///
     /// - Parameter index: which of the server's loops it is.
     init(
-        configuration: ServerConfiguration, index: Int, handlers: Handlers, inbox: Inbox, gauges: LoopGauges,
+        configuration: ServerConfiguration, index: Int, handlers: Handlers, mailbox: LoopMailbox, gauges: LoopGauges,
         listener: ListeningSocket
     ) throws(ServerError) {
         // No two loops give out the same number.
@@ -64,12 +64,12 @@ final class EventLoop {
         numberStride = UInt64(max(1, configuration.loops))
         self.configuration = configuration
         self.handlers = handlers
-        self.inbox = inbox
+        self.mailbox = mailbox
         self.gauges = gauges
         self.listener = listener
         poller = try Poller()
         log = .allocate(capacity: 1)
-        log.initialize(to: MicroHTTPDLog(write: writeRemark, context: nil))
+        log.initialize(to: MicroHTTPDLog(write: writeLogLine, context: nil))
     }
 
     deinit {
@@ -83,7 +83,7 @@ final class EventLoop {
         let daemon = try Daemon(configuration: configuration, loop: self, log: log)
         do {
             try poller.watchDaemon(daemon.epollDescriptor)
-            try poller.watchBell(inbox.bell)
+            try poller.watchWakeUp(mailbox.wakeUp)
             if let listener { try poller.watchListener(listener.descriptor) }
         } catch {
             daemon.stop()
@@ -102,18 +102,18 @@ final class EventLoop {
     func run() {
         repeat {
             sleep()
-            roundTime = nil
-            takeInbox()
-            ringAlarms()
-            makePass()
-            tellStreams()
+            iterationTime = nil
+            takeMail()
+            handleDueAlarms()
+            runIteration()
+            reportStreams()
         } while !hasStopped()
 
         precondition(pending.isEmpty, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")
         stopAccepting()
         for connection in Array(parked.values) { close(connection) }
         daemon.stop()
-        for case .stop(_, let done) in inbox.close() { whenStopped.append(done) }
+        for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
         publish()
         for done in whenStopped { done() }
     }
@@ -125,32 +125,32 @@ final class EventLoop {
     }
 
     /// The moment of the present round: one look at the clock serves all that happens in it.
-    func timeOfRound() -> ContinuousClock.Instant {
-        if let roundTime { return roundTime }
+    func timeOfIteration() -> ContinuousClock.Instant {
+        if let iterationTime { return iterationTime }
         let now = ContinuousClock.now
-        roundTime = now
+        iterationTime = now
         return now
     }
 
-    private func makePass() {
-        passMoved = false
-        passReceived = false
+    private func runIteration() {
+        iterationMoved = false
+        iterationReceived = false
         daemon.run()
-        if passReceived { handlers.passEnded() }
+        if iterationReceived { handlers.iterationEnded() }
         if !isListening { listenIfPossible() }
         if statistics != published { publish() }
-        alarms.sweep(livingCount: pending.count + surplus.count + parked.count) { subject in
+        alarms.sweep(subjectsCount: pending.count + overCapacity.count + parked.count) { subject in
             switch subject {
             case .exchange(let number): pending[number] != nil || parked[number] != nil
             case .parked(let number), .silence(let number): parked[number] != nil
-            case .surplusConnection(let number): surplus[number] != nil
+            case .overCapacity(let number): overCapacity[number] != nil
             case .listening: true
             }
         }
     }
 
     /// Asks those who own streams what comes next.
-    private func tellStreams() {
+    private func reportStreams() {
         if !writable.isEmpty { handlers.writable(exchange(&writable, with: [])) }
         if !silent.isEmpty { handlers.silent(exchange(&silent, with: [])) }
     }
@@ -164,28 +164,30 @@ final class EventLoop {
 
     /// Waits until there is something to do, and does what has happened on the sockets that are the loop's own.
     private func sleep() {
-        var milliseconds = sleepMilliseconds()
-        passCount &+= 1
+        var milliseconds = waitMilliseconds()
+        iterationCount &+= 1
         if milliseconds == 0 {
-            // libmicrohttpd has more to do at once. Its own events it looks up itself; the others can wait a few passes.
-            guard passCount.isMultiple(of: 16) else { return }
-        } else if !inbox.prepareToSleep() {
+            // libmicrohttpd has more to do at once. Its own events it looks up itself; the others can wait a few
+            // passes.
+            guard iterationCount.isMultiple(of: 16) else { return }
+        } else if !mailbox.prepareToWait() {
             milliseconds = 0
         }
         poller.wait(milliseconds: milliseconds, newClients: acceptClients, event: parkedEvent)
     }
 
-    private func sleepMilliseconds() -> Int32 {
+    private func waitMilliseconds() -> Int32 {
         var limit = Int32.max
         if let timeout = daemon.timeoutMilliseconds {
             if timeout > 0 {
                 limit = Int32(clamping: timeout)
-            } else if heldWorkCount == 0 || passMoved {
+            } else if heldWorkCount == 0 || iterationMoved {
                 return 0
             } else {
-                // Held connections are always ready, so libmicrohttpd would spin (MICROHTTPD.md 13). The last pass
-                // moved nothing else: the answers' bell or a client's event is what to wait for. Should something
-                // have been overlooked, it waits for a millisecond, and only until the held ones are suspended.
+                // Held connections are always ready, so libmicrohttpd would spin (Libmicrohttpd page, 13). The last
+                // pass moved nothing else: the answers' wakeUp or a client's event is what to wait for. Should
+                // something have been overlooked, it waits for a millisecond, and only until the held ones are
+                // suspended.
                 limit = 1
             }
         }
@@ -199,8 +201,8 @@ final class EventLoop {
 
     // MARK: What others have left
 
-    private func takeInbox() {
-        inbox.take(into: &items)
+    private func takeMail() {
+        mailbox.take(into: &items)
         guard !items.isEmpty else { return }
         for item in items {
             switch item {
@@ -215,7 +217,7 @@ final class EventLoop {
         items.removeAll(keepingCapacity: true)
     }
 
-    private func ringAlarms() {
+    private func handleDueAlarms() {
         guard alarms.next != nil else { return }
         let now = ContinuousClock.now
         while let subject = alarms.popDue(now: now) {
@@ -225,18 +227,18 @@ final class EventLoop {
                 parkedAlarm(number, subject)
             case .silence(let number), .parked(let number): parkedAlarm(number, subject)
             case .listening: listenIfPossible()
-            case .surplusConnection(let number):
+            case .overCapacity(let number):
                 // It ends like a client that left. One that is just being answered ends by itself.
-                if let connection = surplus[number] { shutdown(connection.descriptor, Int32(SHUT_RD)) }
+                if let connection = overCapacity[number] { shutdown(connection.descriptor, Int32(SHUT_RD)) }
             }
         }
     }
 }
 
 /// Called with libmicrohttpd's own messages, already formatted.
-private func writeRemark(_ context: UnsafeMutableRawPointer?, _ line: UnsafePointer<CChar>?) {
+private func writeLogLine(_ context: UnsafeMutableRawPointer?, _ line: UnsafePointer<CChar>?) {
     guard let context, let line else { return }
     var text = String(cString: line)
     if text.hasSuffix("\n") { text.removeLast() }
-    Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue().handlers.remark(text)
+    Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue().handlers.debugLog(text)
 }

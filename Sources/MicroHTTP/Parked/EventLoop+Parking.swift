@@ -6,24 +6,24 @@ import HTTPTypes
 /// Requests that wait, without libmicrohttpd.
 ///
 /// A connection suspended in libmicrohttpd keeps its memory pool and is walked over at each resumption of any other
-/// (MICROHTTPD.md 8). So a request that waits takes its socket with it: the descriptor is duplicated and the access
-/// handler says no, at which libmicrohttpd forgets the connection and closes its own descriptor; with `MHD_USE_TURBO`
-/// it does so without shutting the socket down. The answer is written here, and when the client's next request comes
-/// the socket is handed back with `MHD_add_connection`.
+/// (Libmicrohttpd page, 8). So a request that waits takes its socket with it: the descriptor is duplicated and the
+/// access handler says no, at which libmicrohttpd forgets the connection and closes its own descriptor; with
+/// `MHD_USE_TURBO` it does so without shutting the socket down. The answer is written here, and when the client's next
+/// request comes the socket is handed back with `MHD_add_connection`.
 extension EventLoop {
     /// Takes the connection of a request that waits from libmicrohttpd; false, which is what libmicrohttpd needs to be
     /// told, or true if that has to wait for a later pass: libmicrohttpd closes its descriptors at the end of each, so
     /// that thousands who come at once may need more of them for a moment than there are.
     func park(
-        _ connection: ClientConnection, _ exchange: Exchange, _ request: RequestManner,
+        _ connection: ClientConnection, _ exchange: Exchange, _ request: ResponseOptions,
         atMost time: Duration?
     ) -> Bool {
         if stage.refusesWaiting, exchange.fire() {
             return send(handlers.stop(exchange), on: connection)
         }
-        if let time { alarms.set(.exchange(exchange.id), at: timeOfRound() + time) }
-        guard takeWaiting(connection, exchange, request) else {
-            connection.parksLater = request
+        if let time { alarms.set(.exchange(exchange.id), at: timeOfIteration() + time) }
+        guard parkSocket(connection, exchange, request) else {
+            connection.parkingOptions = request
             return hold(connection, exchange, atMost: nil)
         }
         return false
@@ -31,9 +31,9 @@ extension EventLoop {
 
     /// Parks a connection that has been held for want of a descriptor; false if there is still none.
     func parkHeld(_ connection: ClientConnection, _ exchange: Exchange) -> Bool {
-        guard let request = connection.parksLater else { return false }
+        guard let request = connection.parkingOptions else { return false }
         let phase = connection.phase
-        guard takeWaiting(connection, exchange, request) else { return false }
+        guard parkSocket(connection, exchange, request) else { return false }
         // The books know it by the phase that it was in.
         connection.phase = phase
         release(connection)
@@ -41,7 +41,7 @@ extension EventLoop {
         return true
     }
 
-    private func takeWaiting(_ connection: ClientConnection, _ exchange: Exchange, _ request: RequestManner) -> Bool {
+    private func parkSocket(_ connection: ClientConnection, _ exchange: Exchange, _ request: ResponseOptions) -> Bool {
         let closes = request.endsConnection || hasMoreInput(connection)
         guard
             take(connection, number: exchange.id, request, closesAfterAnswer: closes, phase: .waiting(exchange)) != nil
@@ -52,7 +52,7 @@ extension EventLoop {
 
     /// Begins a stream; the result is ``park(_:_:_:atMost:)``'s.
     func beginStream(
-        _ connection: ClientConnection, _ exchange: Exchange, _ request: RequestManner, _ response: Response,
+        _ connection: ClientConnection, _ exchange: Exchange, _ request: ResponseOptions, _ response: Response,
         heartbeat: Duration
     ) -> Bool {
         if stage.refusesWaiting, exchange.fire() {
@@ -65,7 +65,7 @@ extension EventLoop {
         statistics.waiting += 1
         parked.heartbeat = heartbeat
         microhttpd_prepare_stream(parked.descriptor)
-        alarms.set(.silence(parked.number), at: timeOfRound() + heartbeat)
+        alarms.set(.silence(parked.number), at: timeOfIteration() + heartbeat)
         write(WireResponse.stream(response, isHead: request.isHead), to: parked, exchange)
         return false
     }
@@ -79,10 +79,10 @@ extension EventLoop {
     }
 
     private func take(
-        _ connection: ClientConnection, number: UInt64, _ request: RequestManner, closesAfterAnswer: Bool,
+        _ connection: ClientConnection, number: UInt64, _ request: ResponseOptions, closesAfterAnswer: Bool,
         phase: ParkedConnection.Phase
     ) -> ParkedConnection? {
-        passMoved = true
+        iterationMoved = true
         let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
         guard descriptor >= 0 else { return nil }
         guard poller.watch(descriptor, number: number) else {
@@ -92,7 +92,7 @@ extension EventLoop {
         connection.phase = .parked
         let taken = ParkedConnection(
             number: number, descriptor: descriptor, isHead: request.isHead, closesAfterAnswer: closesAfterAnswer,
-            consumedCount: connection.consumedCount ?? 0, phase: phase, now: timeOfRound())
+            consumedCount: connection.consumedCount ?? 0, phase: phase, now: timeOfIteration())
         parked[number] = taken
         return taken
     }
@@ -169,7 +169,7 @@ extension EventLoop {
                 return .broken
             }
         }
-        connection.lastSent = timeOfRound()
+        connection.lastSent = timeOfIteration()
         return .done
     }
 
@@ -196,7 +196,7 @@ extension EventLoop {
             }
         case .answering(let outgoing, let isLast):
             if event.isWritable { send(outgoing, isLast: isLast, on: connection) }
-        case .resting: goOn(connection)
+        case .keepAliveIdle: resume(connection)
         case .closed: break
         }
     }
@@ -218,7 +218,7 @@ extension EventLoop {
             statistics.waiting -= 1
             close(connection)
             if exchange.fire() { _ = handlers.expire(exchange, .hangUp) }
-        case .answering, .resting: close(connection)
+        case .answering, .keepAliveIdle: close(connection)
         case .closed: break
         }
     }
@@ -234,24 +234,24 @@ extension EventLoop {
             if outgoing != nil, connection.lastSent + configuration.idleTimeout <= now { return fail(connection) }
             if outgoing == nil, due <= now { silent.append(exchange) }
             alarms.set(.silence(number), at: due > now ? due : now + connection.heartbeat)
-        case (.answering, .parked), (.resting, .parked):
+        case (.answering, .parked), (.keepAliveIdle, .parked):
             // What has moved since is given its time from there.
             let due = connection.lastSent + configuration.idleTimeout
             if due <= .now { close(connection) } else { alarms.set(.parked(number), at: due) }
-        case (.waiting, _), (.streaming, _), (.answering, _), (.resting, _), (.closed, _): break
+        case (.waiting, _), (.streaming, _), (.answering, _), (.keepAliveIdle, _), (.closed, _): break
         }
     }
 
     // MARK: Between two requests
 
     private func rest(_ connection: ParkedConnection) {
-        connection.phase = .resting
-        if connection.hasInput || connection.hasHungUp { return goOn(connection) }
-        alarms.set(.parked(connection.number), at: timeOfRound() + configuration.idleTimeout)
+        connection.phase = .keepAliveIdle
+        if connection.hasInput || connection.hasHungUp { return resume(connection) }
+        alarms.set(.parked(connection.number), at: timeOfIteration() + configuration.idleTimeout)
     }
 
     /// Hands a connection back to libmicrohttpd, which reads the next request, or closes it if there is none.
-    private func goOn(_ connection: ParkedConnection) {
+    private func resume(_ connection: ParkedConnection) {
         guard connection.hasInput, !stage.isStopping else { return close(connection) }
         poller.unwatch(connection.descriptor)
         parked[connection.number] = nil
@@ -259,7 +259,7 @@ extension EventLoop {
         statistics.connections -= 1
         returning = connection
         defer { returning = nil }
-        if !daemon.add(connection.descriptor) { handlers.remark("a client's next request could not be taken") }
+        if !daemon.add(connection.descriptor) { handlers.debugLog("a client's next request could not be taken") }
     }
 
     /// Closes behind an answer: the client may still be reading it.
@@ -280,7 +280,7 @@ extension EventLoop {
 }
 
 /// What of a request decides the form of its answer.
-struct RequestManner {
+struct ResponseOptions {
     /// Whether the body is left out.
     var isHead: Bool
     /// Whether the client wants the connection to end with the answer, or can read the answer only if it does.

@@ -7,13 +7,14 @@ import HTTPMessages
 ///
 /// **Held.** The handler returns without an answer and without suspending, which leaves the connection in
 /// libmicrohttpd's ready list, to be looked at in the next pass. An answer that has come by then is queued without the
-/// suspension's four system calls and without a walk over all suspended connections (MICROHTTPD.md 8). It is held for
-/// `parkingDelay`.
+/// suspension's four system calls and without a walk over all suspended connections (Libmicrohttpd page, 8). It is held
+/// for `parkingDelay`.
 ///
 /// **Suspended.** The passes before also change what a resumption does. A connection that is suspended in the pass in
 /// which it was read is read again when it resumes, and dropped without an answer if the client has closed its side
-/// (MICROHTTPD.md 3, 18). One that was looked at in between is in libmicrohttpd's state "blocked by the application",
-/// and goes straight to its answer. So a client that has only finished sending, such as `nc -N`, is answered too.
+/// (Libmicrohttpd page, 3, 18). One that was looked at in between is in libmicrohttpd's state "blocked by the
+/// application", and goes straight to its answer. So a client that has only finished sending, such as `nc -N`, is
+/// answered too.
 extension EventLoop {
     func hold(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) -> Bool {
         if stage.refusesWork, exchange.fire() {
@@ -23,15 +24,15 @@ extension EventLoop {
         statistics.working += 1
         heldWorkCount += 1
         connection.phase = .held(exchange)
-        connection.heldUntil = timeOfRound() + configuration.parkingDelay
-        if let time { alarms.set(.exchange(exchange.id), at: timeOfRound() + time) }
+        connection.heldUntil = timeOfIteration() + configuration.parkingDelay
+        if let time { alarms.set(.exchange(exchange.id), at: timeOfIteration() + time) }
         return true
     }
 
     func suspend(_ connection: ClientConnection, _ exchange: Exchange) {
-        passMoved = true
+        iterationMoved = true
         heldWorkCount -= 1
-        // Only here, inside the access handler, is it safe (MICROHTTPD.md 5).
+        // Only here, inside the access handler, is it safe (Libmicrohttpd page, 5).
         MHD_suspend_connection(connection.handle)
         connection.phase = .suspended(exchange)
     }

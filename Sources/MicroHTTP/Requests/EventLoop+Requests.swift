@@ -4,18 +4,18 @@ import HTTPMessages
 /// How far a request has come, call by call of libmicrohttpd.
 extension EventLoop {
     func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
-        passMoved = true
+        iterationMoved = true
         statistics.connections += 1
         if let returning {
-            return ClientConnection(handle: handle, surplus: nil, consumedCount: returning.consumedCount)
+            return ClientConnection(handle: handle, overCapacity: nil, consumedCount: returning.consumedCount)
         }
         guard statistics.connections > configuration.connectionsMax else {
-            return ClientConnection(handle: handle, surplus: nil, consumedCount: 0)
+            return ClientConnection(handle: handle, overCapacity: nil, consumedCount: 0)
         }
         let number = nextNumber()
-        let connection = ClientConnection(handle: handle, surplus: number, consumedCount: 0)
-        surplus[number] = connection
-        alarms.set(.surplusConnection(number), at: timeOfRound() + .seconds(2))
+        let connection = ClientConnection(handle: handle, overCapacity: number, consumedCount: 0)
+        overCapacity[number] = connection
+        alarms.set(.overCapacity(number), at: timeOfIteration() + .seconds(2))
         return connection
     }
 
@@ -23,11 +23,11 @@ extension EventLoop {
         // A parked connection goes on; only libmicrohttpd's part of it has ended.
         if case .parked = connection.phase { return }
         statistics.connections -= 1
-        if let number = connection.surplus { surplus[number] = nil }
+        if let number = connection.overCapacity { overCapacity[number] = nil }
     }
 
     func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
-        passMoved = true
+        iterationMoved = true
         inFlightCount += 1
         connection.target.take(target)
         connection.phase = .lineReceived
@@ -47,14 +47,14 @@ extension EventLoop {
             take(piece, on: connection)
             return true
         case .draining(let bytesLeft):
-            // An answer cannot be queued while the body comes in (MICROHTTPD.md 21).
+            // An answer cannot be queued while the body comes in (Libmicrohttpd page, 21).
             if piece.isEmpty { return refuse(connection, .bodyTooLarge(bytesMax: configuration.bodyBytesMax)) }
-            passMoved = true
+            iterationMoved = true
             connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
             return piece.count <= bytesLeft
         case .held(let exchange):
             if parkHeld(connection, exchange) { return false }
-            if let until = connection.heldUntil, until > timeOfRound() { return true }
+            if let until = connection.heldUntil, until > timeOfIteration() { return true }
             suspend(connection, exchange)
             return true
         case .answered(let response):
@@ -66,15 +66,15 @@ extension EventLoop {
     }
 
     func requestCompleted(_ connection: ClientConnection) {
-        passMoved = true
+        iterationMoved = true
         inFlightCount -= 1
         connection.request = nil
-        connection.parksLater = nil
+        connection.parkingOptions = nil
         connection.head = nil
         connection.body = []
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):
-            // The connection broke before the answer: MICROHTTPD.md 3 makes this the only notice of it.
+            // The connection broke before the answer: Libmicrohttpd page, 3 makes this the only notice of it.
             release(connection)
             if exchange.fire() { _ = handlers.expire(exchange, .hangUp) }
         case .parked: return
@@ -86,15 +86,15 @@ extension EventLoop {
 
     /// The first call, with all of the head.
     ///
-    /// Answering here closes the connection (MICROHTTPD.md 6) and saves an upload that waits for `100 Continue` (22),
-    /// so only refusals are answered here.
+    /// Answering here closes the connection (Libmicrohttpd page, 6) and saves an upload that waits for `100 Continue`
+    /// (22), so only refusals are answered here.
     private func readHead(
         _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
     ) -> Bool {
         let headCount = microhttpd_head_size(connection.handle)
         let isVersion10 = RequestReader.version(version) == .http10
         connection.isVersion10 = isVersion10
-        if connection.surplus == nil,
+        if connection.overCapacity == nil,
             let head = heads.entry(of: connection.handle, method: method, target: connection.target, version: version)
         {
             connection.head = head
@@ -107,11 +107,11 @@ extension EventLoop {
                 of: connection.handle, target: connection.target, method: method, version: version,
                 client: connection.client)
             connection.request = request
-            guard connection.surplus == nil else { throw .connectionsExhausted }
+            guard connection.overCapacity == nil else { throw .connectionsExhausted }
             let framing = try RequestScreening.framing(
                 of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)
             connection.consumed(headCount, framing)
-            connection.head = heads.keep(request, framing)
+            connection.head = heads.store(request, framing)
             connection.phase = .reading
             return true
         } catch {
@@ -120,7 +120,7 @@ extension EventLoop {
     }
 
     private func take(_ piece: UnsafeRawBufferPointer, on connection: ClientConnection) {
-        passMoved = true
+        iterationMoved = true
         let count = connection.body.count + piece.count
         guard count <= configuration.bodyBytesMax else {
             connection.body = []
@@ -135,7 +135,7 @@ extension EventLoop {
     }
 
     private func receive(_ connection: ClientConnection) -> Bool {
-        passMoved = true
+        iterationMoved = true
         statistics.requests += 1
         let generation = handlers.generation()
         // Who stops has another answer to everything.
@@ -146,13 +146,13 @@ extension EventLoop {
             return false
         }
         swap(&request.body, &connection.body)
-        passReceived = true
-        let exchange = Exchange(id: nextNumber(), client: connection.client, sink: inbox)
+        iterationReceived = true
+        let exchange = Exchange(id: nextNumber(), client: connection.client, sink: mailbox)
         switch handlers.receive(request, exchange) {
         case .reusable(let response):
             guard exchange.fire(), let prepared = prepare(response) else { return false }
             if let head = connection.head, response.connection == .keep, !stage.isStopping {
-                heads.keep(prepared, response.body.count, of: generation, for: head)
+                heads.store(prepared, response.body.count, of: generation, for: head)
             }
             return queue(prepared, on: connection)
         case .now(let response):
@@ -164,11 +164,11 @@ extension EventLoop {
         case .working(let time):
             return hold(connection, exchange, atMost: time)
         case .waiting(let time):
-            let manner = RequestManner(request, isVersion10: connection.isVersion10)
-            return park(connection, exchange, manner, atMost: time)
+            let options = ResponseOptions(request, isVersion10: connection.isVersion10)
+            return park(connection, exchange, options, atMost: time)
         case .streaming(let response, let heartbeat):
-            let manner = RequestManner(request, isVersion10: connection.isVersion10)
-            return beginStream(connection, exchange, manner, response, heartbeat: heartbeat)
+            let options = ResponseOptions(request, isVersion10: connection.isVersion10)
+            return beginStream(connection, exchange, options, response, heartbeat: heartbeat)
         }
     }
 
@@ -184,15 +184,15 @@ extension EventLoop {
         queue(prepare(response), on: connection)
     }
 
-    /// The response in libmicrohttpd's form; nil, with a remark, if it cannot be had.
+    /// The response in libmicrohttpd's form; nil, with a debugLog, if it cannot be had.
     func prepare(_ response: Response) -> PreparedResponse? {
         let prepared = PreparedResponse(response, closing: stage.isStopping)
-        if prepared == nil { handlers.remark("libmicrohttpd did not take a response: no memory, or a forbidden field") }
+        if prepared == nil { handlers.debugLog("libmicrohttpd refused a response: no memory, or a forbidden field") }
         return prepared
     }
 
     private func queue(_ response: PreparedResponse?, on connection: ClientConnection) -> Bool {
-        passMoved = true
+        iterationMoved = true
         guard let response, response.queue(on: connection.handle) else { return false }
         connection.phase = .queued
         return true
