@@ -263,6 +263,41 @@ struct StreamTests {
         }
     }
 
+    @Test("a long chunk to a fast reader arrives whole, and the loop serves other clients meanwhile")
+    func long() async throws {
+        let chunk = (0..<16 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 12) }
+        let state = Mutex((stream: Exchange?.none, requestsCount: 0, requestsCountWhenWritable: [Int]()))
+        let handlers = Handlers(
+            receive: { request, exchange in
+                guard request.target != "/stream" else {
+                    state.withLock { $0.stream = exchange }
+                    return .streaming(.text("begin"), heartbeat: .seconds(60))
+                }
+                let stream = state.withLock { state in
+                    state.requestsCount += 1
+                    return state.requestsCount == 1 ? state.stream : nil
+                }
+                if let stream { Exchange.send(chunk, to: [stream]) }
+                return .now(.text("plain"))
+            },
+            writable: { _ in state.withLock { $0.requestsCountWhenWritable.append($0.requestsCount) } })
+        try await withServer(handlers) { _, port in
+            let (reader, other) = (try RawClient(port: port), try RawClient(port: port))
+            reader.request("/stream")
+            _ = reader.response(hasBody: false)
+            #expect(reader.bytes(5) == Array("begin".utf8))
+            #expect(try await eventually { state.withLock { $0.requestsCountWhenWritable == [0] } })
+
+            // The first of these requests sends the chunk; the loop takes about one of them in each iteration.
+            other.send(String(repeating: "GET / HTTP/1.1\r\nHost: test\r\n\r\n", count: 40))
+
+            #expect(reader.bytes(chunk.count) == chunk)
+            for _ in 0..<40 { #expect(other.response()?.body == "plain") }
+            #expect(try await eventually { state.withLock { $0.requestsCountWhenWritable.count == 2 } })
+            #expect(state.withLock { $0.requestsCountWhenWritable.last ?? 0 } >= 20)
+        }
+    }
+
     @Test("a silent stream is reported, a client that leaves is noticed, and a stop ends the rest")
     func ends() async throws {
         let told = Told()

@@ -93,6 +93,17 @@ final class RawClient: Sendable {
         return count
     }
 
+    /// Reads so many bytes, fewer where the connection ends before.
+    func bytes(_ most: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
+            while count < most {
+                let came = recv(descriptor, buffer.baseAddress.map { $0 + count }, most - count, 0)
+                guard came > 0 else { break }
+                count += came
+            }
+        }
+    }
+
     /// Whether the server has closed the connection.
     func isAtEnd() -> Bool { byte() == nil }
 }

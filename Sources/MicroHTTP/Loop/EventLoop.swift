@@ -27,6 +27,8 @@ final class EventLoop {
     var silent: [Exchange] = []
     /// The connections above the cap that are to be told so, by number.
     var overCapacity: [UInt64: ClientConnection] = [:]
+    /// The connections that continue to send in a later iteration.
+    var paused = SendQueue()
     var alarms = Alarms()
     var statistics = Statistics()
     /// Requests whose line has been received and whose end has not been reported.
@@ -105,6 +107,7 @@ final class EventLoop {
             iterationTime = nil
             takeMail()
             handleDueAlarms()
+            resumePaused()
             runIteration()
             reportStreams()
         } while !hasStopped()
@@ -166,7 +169,10 @@ final class EventLoop {
     private func sleep() {
         var milliseconds = waitMilliseconds()
         iterationCount &+= 1
-        if milliseconds == 0 {
+        if !paused.isEmpty {
+            // The loop looks for events of all clients between two parts of a long answer.
+            milliseconds = 0
+        } else if milliseconds == 0 {
             // libmicrohttpd has more to do at once. Its own events it looks up itself; the others can wait a few
             // passes.
             guard iterationCount.isMultiple(of: 16) else { return }

@@ -112,15 +112,15 @@ extension EventLoop {
         statistics.waiting -= 1
         let (bytes, isLast) = response.bytes(
             closing: connection.closesAfterAnswer || stage.isStopping, isHead: connection.isHead)
-        send(.init(bytes: bytes), isLast: isLast, on: connection)
+        send(Outgoing(bytes), isLast: isLast, on: connection)
     }
 
-    private func send(_ outgoing: ParkedConnection.Outgoing, isLast: Bool, on connection: ParkedConnection) {
+    private func send(_ outgoing: Outgoing, isLast: Bool, on connection: ParkedConnection) {
         var outgoing = outgoing
         switch push(&outgoing, to: connection) {
         case .done where isLast: closeGracefully(connection)
         case .done: rest(connection)
-        case .full: connection.phase = .answering(outgoing, isLast: isLast)
+        case .full, .paused: connection.phase = .answering(outgoing, isLast: isLast)
         case .broken: close(connection)
         }
     }
@@ -134,43 +134,75 @@ extension EventLoop {
             if isLast { close(connection) }
             return
         }
-        var outgoing = ParkedConnection.Outgoing(bytes: piece)
+        var outgoing = Outgoing(piece)
         switch push(&outgoing, to: connection) {
         case .done where isLast: closeGracefully(connection)
         case .done: writable.append(exchange)
-        case .full where isLast: connection.phase = .answering(outgoing, isLast: true)
-        case .full: connection.phase = .streaming(exchange, outgoing)
+        case .full where isLast, .paused where isLast: connection.phase = .answering(outgoing, isLast: true)
+        case .full, .paused: connection.phase = .streaming(exchange, outgoing)
         case .broken: fail(connection)
         }
     }
 
-    private enum Push { case done, full, broken }
-
-    private func push(_ outgoing: inout ParkedConnection.Outgoing, to connection: ParkedConnection) -> Push {
+    /// Sends bytes until the socket is full or the connection has had its share of this iteration, and arranges for what
+    /// is left: an event reports room, or a later iteration continues.
+    private func push(_ outgoing: inout Outgoing, to connection: ParkedConnection) -> Outgoing.Progress {
         let before = outgoing.sentCount
-        while outgoing.sentCount < outgoing.bytes.count {
-            let count = outgoing.bytes.withUnsafeBytes {
-                Glibc.send(
-                    connection.descriptor, $0.baseAddress.map { $0 + outgoing.sentCount },
-                    $0.count - outgoing.sentCount,
-                    Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-            }
-            if count >= 0 {
-                outgoing.sentCount += count
-            } else if errno == EAGAIN {
-                if outgoing.sentCount > before { connection.lastSent = .now }
-                poller.watchRoom(connection.descriptor, number: connection.number)
-                // Nobody may take for ever to read an answer; a stream has its heartbeats to be looked at.
-                if case .waiting = connection.phase {
-                    alarms.set(.parked(connection.number), at: .now + configuration.idleTimeout)
-                }
-                return .full
-            } else if errno != EINTR {
-                return .broken
-            }
+        let progress = outgoing.send { bytes in
+            let count = Glibc.send(
+                connection.descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            if count >= 0 { return .bytes(count) }
+            return errno == EAGAIN ? .none : errno == EINTR ? .bytes(0) : .broken
         }
-        connection.lastSent = timeOfIteration()
-        return .done
+        switch progress {
+        case .done:
+            connection.lastSent = timeOfIteration()
+        case .full:
+            if outgoing.sentCount > before { connection.lastSent = .now }
+            poller.watchRoom(connection.descriptor, number: connection.number)
+            limitReading(of: connection)
+        case .paused:
+            connection.lastSent = timeOfIteration()
+            connection.isPaused = true
+            paused.append(connection.number)
+            limitReading(of: connection)
+        case .broken:
+            break
+        }
+        return progress
+    }
+
+    /// Sets the alarm that ends a connection whose client does not read its answer; a stream has its heartbeat for that.
+    private func limitReading(of connection: ParkedConnection) {
+        guard case .waiting = connection.phase else { return }
+        alarms.set(.parked(connection.number), at: .now + configuration.idleTimeout)
+    }
+
+    /// Continues to send on paused connections.
+    func resumePaused() {
+        guard !paused.isEmpty else { return }
+        for number in paused.next() {
+            guard let connection = parked[number] else { continue }
+            connection.isPaused = false
+            continueSending(connection)
+        }
+    }
+
+    private func continueSending(_ connection: ParkedConnection) {
+        switch connection.phase {
+        case .streaming(let exchange, var outgoing?):
+            switch push(&outgoing, to: connection) {
+            case .done:
+                connection.phase = .streaming(exchange, nil)
+                writable.append(exchange)
+            case .full, .paused: connection.phase = .streaming(exchange, outgoing)
+            case .broken: fail(connection)
+            }
+        case .answering(let outgoing, let isLast):
+            send(outgoing, isLast: isLast, on: connection)
+        case .waiting, .streaming, .keepAliveIdle, .closed:
+            break
+        }
     }
 
     // MARK: Events
@@ -184,18 +216,11 @@ extension EventLoop {
         switch connection.phase {
         case .waiting(let exchange):
             if event.isHungUp { expire(connection, exchange, .hangUp) }
-        case .streaming(let exchange, let outgoing):
+        case .streaming:
             if event.isHungUp { return fail(connection) }
-            guard event.isWritable, var outgoing else { return }
-            switch push(&outgoing, to: connection) {
-            case .done:
-                connection.phase = .streaming(exchange, nil)
-                writable.append(exchange)
-            case .full: connection.phase = .streaming(exchange, outgoing)
-            case .broken: fail(connection)
-            }
-        case .answering(let outgoing, let isLast):
-            if event.isWritable { send(outgoing, isLast: isLast, on: connection) }
+            if event.isWritable, !connection.isPaused { continueSending(connection) }
+        case .answering:
+            if event.isWritable, !connection.isPaused { continueSending(connection) }
         case .keepAliveIdle: resume(connection)
         case .closed: break
         }

@@ -19,12 +19,6 @@ final class ParkedConnection {
         case closed
     }
 
-    /// Bytes on their way, shared with others who get the same.
-    struct Outgoing {
-        let bytes: [UInt8]
-        var sentCount = 0
-    }
-
     /// The number of its exchange, by which the loop and the poller identify the connection.
     let number: UInt64
     let descriptor: Int32
@@ -38,6 +32,8 @@ final class ParkedConnection {
     var hasInput = false
     /// Whether the client has finished sending.
     var hasHungUp = false
+    /// Whether the connection is in the queue of those that continue to send in a later iteration.
+    var isPaused = false
     /// When the socket last took bytes.
     var lastSent: ContinuousClock.Instant
     /// How long the server may send nothing on a stream before the heartbeat is due.
