@@ -105,7 +105,7 @@ public final class HTTPServer: Sendable {
             do throws(ServerError) {
                 return Running(mailbox: mailbox, thread: try LoopThread { loop.run() })
             } catch {
-                loop.daemon.stop()
+                loop.abandon()
                 throw error
             }
         } catch {

@@ -2,7 +2,7 @@ import CMicroHTTPD
 import Glibc
 import HTTPMessages
 
-/// The daemon of libmicrohttpd, whose callbacks call the loop.
+/// The daemon of libmicrohttpd, whose callbacks call the receiver of requests.
 ///
 /// The initializer runs before the loop thread starts; all other methods and the callbacks run on the loop thread.
 struct Daemon {
@@ -11,9 +11,9 @@ struct Daemon {
 
     /// Starts a daemon that serves nothing until `run` is called.
     ///
-    /// The daemon keeps unowned pointers to the loop and the log, which have to outlive it.
+    /// The daemon keeps unowned pointers to the receiver and the log, which have to outlive it.
     init(
-        configuration: ServerConfiguration, loop: EventLoop, log: UnsafePointer<MicroHTTPDLog>
+        configuration: ServerConfiguration, receiver: RequestReceiver, log: LoopLog
     ) throws(ServerError) {
         // The daemon has no internal thread, which deadlocks when exactly 128, 256, ... connections are ready
         // (Libmicrohttpd page, 11 and 12). In this version, MHD_USE_TURBO closes a socket without a shutdown, which
@@ -23,10 +23,10 @@ struct Daemon {
             MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ERROR_LOG.rawValue
             | MHD_USE_TURBO.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
         var callbacks = MicroHTTPDCallbacks(
-            context: Unmanaged.passUnretained(loop).toOpaque(), handle: handleRequest, request_line: requestLine,
+            context: Unmanaged.passUnretained(receiver).toOpaque(), handle: handleRequest, request_line: requestLine,
             completed: requestCompleted, connection: connectionChanged)
         let options = Self.options(configuration)
-        guard let handle = microhttpd_start(flags, &callbacks, log, options) else {
+        guard let handle = microhttpd_start(flags, &callbacks, log.pointer, options) else {
             throw .unavailable(reason: "libmicrohttpd did not start")
         }
         epollDescriptor = microhttpd_epoll_descriptor(handle)
@@ -78,9 +78,9 @@ struct Daemon {
     }
 }
 
-private func loop(_ context: UnsafeMutableRawPointer?) -> EventLoop {
+private func receiver(_ context: UnsafeMutableRawPointer?) -> RequestReceiver {
     guard let context else { preconditionFailure("libmicrohttpd passes the pointer it was started with") }
-    return Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue()
+    return Unmanaged<RequestReceiver>.fromOpaque(context).takeUnretainedValue()
 }
 
 /// MHD_OPTION_NOTIFY_CONNECTION: libmicrohttpd calls it when a connection starts and when it has closed.
@@ -91,10 +91,10 @@ private func connectionChanged(
     guard let handle, let storage else { return }
     if change == .CONNECTION_NOTIFY_STARTED {
         // Released below, at the end of the connection.
-        storage.pointee = Unmanaged.passRetained(loop(context).connectionStarted(handle)).toOpaque()
+        storage.pointee = Unmanaged.passRetained(receiver(context).connectionStarted(handle)).toOpaque()
     } else if let pointer = storage.pointee {
         // The release for the retain above.
-        loop(context).connectionClosed(Unmanaged<ClientConnection>.fromOpaque(pointer).takeRetainedValue())
+        receiver(context).connectionClosed(Unmanaged<ClientConnection>.fromOpaque(pointer).takeRetainedValue())
         storage.pointee = nil
     }
 }
@@ -106,7 +106,7 @@ private func requestLine(
     _ context: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
     guard let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
-    loop(context).lineReceived(uri, on: Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
+    receiver(context).lineReceived(uri, on: Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
     return pointer
 }
 
@@ -121,7 +121,7 @@ private func handleRequest(
     // The handler takes all of each piece (Libmicrohttpd page, 21).
     uploadCount.pointee = 0
     let connection = Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue()
-    return loop(context).advance(connection, method: method, version: version, piece: piece) ? .YES : .NO
+    return receiver(context).advance(connection, method: method, version: version, piece: piece) ? .YES : .NO
 }
 
 /// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request whose line was received, however it ended.
@@ -130,5 +130,5 @@ private func requestCompleted(
     _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_RequestTerminationCode
 ) {
     guard let pointer = request?.pointee else { return }
-    loop(context).requestCompleted(Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
+    receiver(context).requestCompleted(Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
 }

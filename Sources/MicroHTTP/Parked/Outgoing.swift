@@ -54,8 +54,8 @@ struct Outgoing {
 
 /// The parked connections whose sending is paused, in the order of their turns.
 ///
-/// A paused connection has no event to wait for: its socket may have room already, and the poller, edge-triggered, reports
-/// only changes. The loop therefore resumes paused connections by itself, some in each iteration.
+/// A paused connection has no event to wait for: its socket may have room already, and the poller, edge-triggered,
+/// reports only changes. The loop therefore resumes paused connections by itself, some in each iteration.
 struct SendQueue {
     /// How many connections one iteration resumes: at most 8 MiB, some milliseconds.
     static let resumedMax = 32

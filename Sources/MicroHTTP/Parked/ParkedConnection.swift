@@ -1,3 +1,4 @@
+import Glibc
 import HTTPMessages
 
 /// A client's connection that the loop has taken from libmicrohttpd.
@@ -50,5 +51,12 @@ final class ParkedConnection {
         self.consumedCount = consumedCount
         self.phase = phase
         lastSent = now
+    }
+
+    /// Gives bytes to the socket, without blocking.
+    func take(_ bytes: UnsafeRawBufferPointer) -> Outgoing.Taken {
+        let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        if count >= 0 { return .bytes(count) }
+        return errno == EAGAIN ? .none : errno == EINTR ? .bytes(0) : .broken
     }
 }

@@ -66,3 +66,40 @@ final class ClientConnection {
         client = microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
     }
 }
+
+extension ClientConnection {
+    /// Counts the bytes of a request, whose head was accepted.
+    func consumed(_ headCount: Int, _ framing: BodyFraming) {
+        bodyCountDeclared = 0
+        switch framing {
+        case .none: consumedCount = consumedCount.map { $0 + headCount }
+        case .declared(let bytes):
+            bodyCountDeclared = bytes
+            consumedCount = consumedCount.map { $0 + headCount + bytes }
+        case .chunked: consumedCount = nil
+        }
+    }
+
+    /// Whether libmicrohttpd has, or may have, read more than the requests so far.
+    ///
+    /// Those bytes are lost when the loop parks the connection, so the server then closes it after the answer, and the
+    /// client sends its next request again (RFC 9112, section 9.3.2).
+    var hasMoreInput: Bool {
+        guard let consumedCount else { return true }
+        return microhttpd_bytes_read(descriptor) != Int64(consumedCount)
+    }
+
+    /// Appends a piece of the body; drops a body that exceeds the limit and discards the rest of it from then on.
+    func append(_ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration) {
+        guard body.count + piece.count <= limits.bodyBytesMax else {
+            body = []
+            phase = .draining(bytesLeft: limits.drainBytesMax)
+            return
+        }
+        if body.isEmpty, bodyCountDeclared > 0 {
+            // The server does not reserve all of a declared length, because a client may declare more than it sends.
+            body.reserveCapacity(min(bodyCountDeclared, 64 << 10))
+        }
+        body.append(contentsOf: piece)
+    }
+}
