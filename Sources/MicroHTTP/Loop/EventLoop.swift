@@ -63,8 +63,8 @@ final class EventLoop {
     /// Serves until a stop that was asked for is complete.
     func run() {
         repeat {
-            wait()
             context.forgetTime()
+            wait()
             takeMail()
             handleDueAlarms()
             parked.resumePaused()
