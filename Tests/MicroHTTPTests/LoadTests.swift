@@ -10,9 +10,9 @@ struct LoadTests {
             let clients = try (0..<count).map { _ in try RawClient(port: port) }
             let start = ContinuousClock.now
 
-            for round in 0..<10 {
-                for client in clients { client.request("/\(round)") }
-                for client in clients { #expect(client.response()?.body == "GET /\(round) ") }
+            for number in 0..<10 {
+                for client in clients { client.request("/\(number)") }
+                for client in clients { #expect(client.response()?.body == "GET /\(number) ") }
             }
 
             #expect(server.statistics.requests == count * 10)

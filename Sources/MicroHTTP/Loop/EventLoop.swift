@@ -177,7 +177,7 @@ final class EventLoop {
         items.removeAll(keepingCapacity: true)
     }
 
-    /// Gives a transmission to its exchanges; those whose clients have left are no longer registered.
+    /// Gives a transmission to its exchanges; exchanges whose clients have left are no longer registered.
     private func deliver(_ transmission: Transmission) {
         switch transmission {
         case .answer(let exchanges, let response):
