@@ -1,3 +1,5 @@
+// microhttpd.h includes the socket headers, and the compiler may attribute their declarations to its module.
+import CMicroHTTPD
 import Glibc
 
 /// A blocking client socket that parses no more HTTP than it needs to find the end of a response.
