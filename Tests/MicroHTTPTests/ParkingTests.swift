@@ -323,4 +323,23 @@ struct StreamTests {
         _ = stays.response(hasBody: false)
         #expect(stays.rest().hasSuffix("end"))
     }
+
+    @Test("a stream whose client does not read the last chunk is closed after the idle timeout")
+    func unreadEnd() async throws {
+        let record = StreamRecord()
+        var configuration = ServerConfiguration.small()
+        configuration.idleTimeout = .seconds(1)
+        try await withServer(record.handlers(), configuration: configuration) { server, port in
+            let client = try RawClient(port: port)
+            client.request("/")
+            #expect(try await eventually { record.writable == 1 })
+
+            Exchange.send([UInt8](repeating: 0x61, count: 16 << 20), to: record.streams, isLast: true)
+
+            #expect(try await eventually { server.statistics.waiting == 0 })
+            #expect(server.statistics.connections == 1)
+            #expect(try await eventually { server.statistics.connections == 0 })
+            #expect(client.count(upTo: 16 << 20) < 16 << 20)
+        }
+    }
 }

@@ -110,7 +110,7 @@ final class ParkedConnections {
         switch push(&outgoing, to: connection) {
         case .done where isLast: closeGracefully(connection)
         case .done: awaitNextRequest(connection)
-        case .full, .paused: connection.phase = .answering(outgoing, isLast: isLast)
+        case .full, .paused: keepAnswering(connection, outgoing, isLast: isLast)
         case .broken: close(connection)
         }
     }
@@ -122,10 +122,21 @@ final class ParkedConnections {
         case .done:
             connection.phase = .streaming(exchange, nil)
             reports.noteWritable(exchange)
-        case .full where isLast, .paused where isLast: connection.phase = .answering(chunk, isLast: true)
+        case .full where isLast, .paused where isLast: keepAnswering(connection, chunk, isLast: true)
         case .full, .paused: connection.phase = .streaming(exchange, chunk)
         case .broken: fail(connection)
         }
+    }
+
+    /// Keeps the rest of an answer, or of the last chunk of a stream, for later.
+    private func keepAnswering(_ connection: ParkedConnection, _ outgoing: Outgoing, isLast: Bool) {
+        // The alarm closes the connection if the client does not read; it is set once, when the answering begins.
+        switch connection.phase {
+        case .waiting, .streaming:
+            context.setAlarm(.parked(connection.number), at: .now + context.configuration.idleTimeout)
+        case .answering, .keepAliveIdle, .closed: break
+        }
+        connection.phase = .answering(outgoing, isLast: isLast)
     }
 
     /// Sends bytes until the socket is full or the connection has had its share of the iteration.
@@ -140,23 +151,14 @@ final class ParkedConnections {
         case .full:
             if outgoing.sentCount > before { connection.lastSent = .now }
             context.poller.watchRoom(connection.descriptor, number: connection.number)
-            limitReading(of: connection)
         case .paused:
             connection.lastSent = context.time()
             connection.isPaused = true
             paused.append(connection.number)
-            limitReading(of: connection)
         case .broken:
             break
         }
         return progress
-    }
-
-    /// Sets the alarm that ends a connection whose client does not read its answer; a stream has its heartbeat for
-    /// that.
-    private func limitReading(of connection: ParkedConnection) {
-        guard case .waiting = connection.phase else { return }
-        context.setAlarm(.parked(connection.number), at: .now + context.configuration.idleTimeout)
     }
 
     /// Continues to send on the paused connections whose turn it is.
