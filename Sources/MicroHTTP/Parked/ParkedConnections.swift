@@ -124,6 +124,8 @@ final class ParkedConnections {
             reports.noteWritable(exchange)
         case .full where isLast, .paused where isLast: keepAnswering(connection, chunk, isLast: true)
         case .full, .paused: connection.phase = .streaming(exchange, chunk)
+        // The last chunk has ended the wait already.
+        case .broken where isLast: close(connection)
         case .broken: fail(connection)
         }
     }
