@@ -1,19 +1,19 @@
 /// The value of `If-Match` or `If-None-Match` (RFC 9110, section 13.1).
 public enum EntityTagCondition: Sendable, Equatable {
-    /// `*`: anything that exists.
+    /// `*`: any current representation.
     case any
-    /// The opaque tags, with whether each was marked as weak.
+    /// The listed tags, in order.
     case tags([EntityTag])
 
     /// An entity tag.
     public struct EntityTag: Sendable, Equatable {
-        /// What stands between the quotes.
+        /// The characters between the quotes.
         public var opaque: String
-        /// Whether `W/` stands before them.
+        /// Whether the tag has the prefix `W/`.
         public var isWeak: Bool
     }
 
-    /// Reads a field value; nil when it is not `*` or a list of quoted tags.
+    /// Parses a field value; the result is nil when it is neither `*` nor a list of quoted tags.
     public init?(_ value: String) {
         let value = value.utf8.trimmingSpaces
         if value.elementsEqual("*".utf8) {

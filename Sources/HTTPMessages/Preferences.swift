@@ -1,35 +1,33 @@
-/// What a client would like, from its `Prefer` fields (RFC 7240).
+/// The preferences of a client, from its `Prefer` fields (RFC 7240).
 ///
-/// Preferences that are not known are ignored, as the RFC has it; so is a known one with a value that makes no sense.
+/// As the RFC demands, the parser ignores unknown preferences, and known ones with an invalid value.
 public struct Preferences: Sendable, Equatable {
-    /// How much of an answer the client wants.
+    /// What the client wants in the answer to a request that changes the state.
     public enum Return: String, Sendable {
-        /// As little as possible.
+        /// The answer without a representation of the change.
         case minimal
-        /// With what has changed.
+        /// The answer with what has changed.
         case representation
     }
 
-    /// `wait`: how long the client would wait.
-    ///
-    /// Without a value, the server's usual time.
+    /// How long the client is ready to wait.
     public enum Wait: Sendable, Equatable {
-        /// The server's usual time.
+        /// `wait` without a value: the server's default time.
         case usual
-        /// So many seconds.
+        /// `wait` with a number of seconds, 0 or more.
         case seconds(Int)
     }
 
-    /// `return`.
+    /// The preference `return`, or nil.
     public var returning: Return?
-    /// `wait`.
+    /// The preference `wait`, or nil.
     public var wait: Wait?
 
-    /// Reads field values; the first of two equal preferences counts.
+    /// Parses the values of all `Prefer` fields; of several preferences with one name, the first counts.
     public init(_ values: [String]) {
         for value in values {
             for preference in Self.split(value.utf8) {
-                // Parameters after a semicolon belong to the preference; none that we know has any.
+                // A semicolon begins parameters of the preference; `return` and `wait` have none.
                 let token = preference.prefix { $0 != UInt8(ascii: ";") }.trimmingSpaces
                 let sides = token.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
                     .map { String(Substring($0.trimmingSpaces)) }
@@ -45,7 +43,7 @@ public struct Preferences: Sendable, Equatable {
         }
     }
 
-    /// Splits at the commas that do not stand in quotes.
+    /// Splits a value at the commas outside quotes.
     private static func split(_ value: String.UTF8View) -> [Substring.UTF8View] {
         var (isQuoted, isEscaped) = (false, false)
         return value.split { byte in

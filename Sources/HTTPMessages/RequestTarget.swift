@@ -1,4 +1,4 @@
-/// A request target taken apart: the path's segments and the query's parameters, each percent-decoded exactly once.
+/// A parsed request target: the path's segments and the query's parameters, each percent-decoded exactly once.
 public struct RequestTarget: Sendable, Equatable {
     /// A query parameter.
     ///
@@ -10,20 +10,20 @@ public struct RequestTarget: Sendable, Equatable {
         public var value: String?
     }
 
-    /// What cannot be decoded.
+    /// Why a target cannot be parsed.
     public struct Fault: Error, Sendable, Equatable {
-        /// What is wrong, as a sentence without the target itself.
+        /// What is wrong, as a sentence that does not quote the target.
         public var detail: String
     }
 
     /// The path's segments: `/v1/state/a%2Fb` has `v1`, `state` and `a/b`.
     ///
-    /// The root has none.
+    /// The path `/` has no segments.
     public var segments: [String]
-    /// The query's parameters in order.
+    /// The query's parameters, in order.
     public var parameters: [Parameter]
 
-    /// Takes a raw target apart.
+    /// Parses a raw target.
     ///
     /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
     public init(_ target: String) throws(Fault) {
@@ -49,7 +49,7 @@ public struct RequestTarget: Sendable, Equatable {
         }
     }
 
-    /// A target without the scheme and authority that a client of a proxy sends (RFC 9112, section 3.2.2).
+    /// Returns a target without the scheme and authority that a client sends to a proxy (RFC 9112, section 3.2.2).
     private static func originForm(_ target: String) -> Substring {
         if target.utf8.first == UInt8(ascii: "/") { return target[...] }
         guard target.hasPrefix("http://") || target.hasPrefix("https://") else { return target[...] }
@@ -57,14 +57,14 @@ public struct RequestTarget: Sendable, Equatable {
         return rest.firstIndex(of: "/").map { rest[$0...] } ?? "/"
     }
 
-    private static func decoded(_ text: ArraySlice<UInt8>, plusIsSpace: Bool) throws(Fault) -> String {
-        // Nearly all are plain; cut at ASCII out of a string, they are UTF-8.
-        if !text.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }) {
-            return String(decoding: text, as: UTF8.self)
+    private static func decoded(_ encoded: ArraySlice<UInt8>, plusIsSpace: Bool) throws(Fault) -> String {
+        // Most parts have no escapes. A part of a string that was split at ASCII is UTF-8.
+        if !encoded.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }) {
+            return String(decoding: encoded, as: UTF8.self)
         }
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count)
-        var rest = text
+        bytes.reserveCapacity(encoded.count)
+        var rest = encoded
         while let byte = rest.popFirst() {
             switch byte {
             case UInt8(ascii: "%"):

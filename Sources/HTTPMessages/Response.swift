@@ -6,22 +6,22 @@ public struct Response: Sendable, Equatable {
     public var status: HTTPResponse.Status
     /// The header fields.
     ///
-    /// `Content-Length`, `Date` and `Connection` are the transport's to add.
+    /// The transport adds `Content-Length`, `Date` and `Connection`.
     public var fields: HTTPFields
-    /// The body's bytes; not sent with 204, 304 or in answer to HEAD.
+    /// The bytes of the body, which the transport does not send with 204 and 304 and in answer to HEAD.
     public var body: [UInt8]
-    /// Whether the connection stays usable after this answer.
+    /// Whether the connection stays open after this response.
     public var connection: ConnectionFate
 
-    /// What becomes of the connection once the answer is sent.
+    /// What the transport does with the connection after it has sent the response.
     public enum ConnectionFate: Sendable {
-        /// Further requests may follow.
+        /// The connection stays open for further requests.
         case keep
-        /// `Connection: close` is sent and the connection ends.
+        /// The transport sends `Connection: close` and closes the connection.
         case close
     }
 
-    /// Makes a response.
+    /// Makes a response; only the status has no default.
     public init(
         status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = [], connection: ConnectionFate = .keep
     ) {

@@ -1,10 +1,10 @@
 public import HTTPMessages
 import Synchronization
 
-/// One request that is owed an answer, or a stream that goes on until one of its two sides ends it.
+/// One request that is owed an answer, or a stream that lasts until the server or the client ends it.
 ///
-/// Any thread may answer it. The first of an answer, a deadline, a hang-up and the server's stop wins, by one atomic
-/// step from armed to fired; whatever comes later is ignored.
+/// Any thread may answer it. An answer, a deadline, a hang-up and the stop of the server compete for one atomic step
+/// from armed to fired: the first of them takes effect, and the exchange ignores the others.
 public final class Exchange: Sendable {
     /// The number of this exchange, unique in its server and, in each loop, rising in order of arrival.
     public let id: UInt64
@@ -14,14 +14,16 @@ public final class Exchange: Sendable {
     private let fired = Atomic(false)
     private let sink: any AnswerSink
 
-    /// Makes an exchange whose answer goes into this sink.
+    /// Makes an exchange that gives its answer to `sink`.
     package init(id: UInt64, client: String, sink: any AnswerSink) {
         self.id = id
         self.client = client
         self.sink = sink
     }
 
-    /// Sends the answer, unless this exchange has been answered or has ended before.
+    /// Sends the answer, unless this exchange has already been answered or has ended.
+    ///
+    /// The call returns before the answer is on the wire.
     public func answer(_ response: Response) {
         guard fire() else { return }
         sink.put(.answer([self], response))
@@ -29,25 +31,26 @@ public final class Exchange: Sendable {
 
     /// Answers all of these exchanges with one response, which is encoded once and shared.
     ///
-    /// Those that have been answered or have ended before are left out. O(n) in the number of exchanges, with one
-    /// wake-up of each loop that serves some of them.
+    /// Exchanges that have already been answered or have ended get nothing. O(n) in the number of exchanges, with at
+    /// most one wake-up of each loop that serves some of them.
     public static func answer(_ exchanges: [Exchange], with response: Response) {
         deliver(exchanges.filter { $0.fire() }) { .answer($0, response) }
     }
 
     /// Gives all of these streams the same bytes, which are shared.
     ///
-    /// A stream takes one chunk at a time: it is given the next one after ``Handlers/writable`` has named it.
-    /// Streams that have ended are left out. O(n), with one wake-up of each loop that serves some of them.
+    /// A stream takes one chunk at a time: the caller sends the next one after ``Handlers/writable`` has named the
+    /// stream. Streams that have ended get nothing. O(n) in the number of streams, with at most one wake-up of each
+    /// loop that serves some of them.
     ///
-    /// - Parameter isLast: whether the streams end after it.
+    /// - Parameter isLast: whether the streams end after this chunk.
     public static func send(_ chunk: [UInt8], to streams: [Exchange], isLast: Bool = false) {
         deliver(streams.filter { isLast ? $0.fire() : !$0.isOver }) { .chunk($0, chunk, isLast: isLast) }
     }
 
     private static func deliver(_ exchanges: [Exchange], _ transmission: ([Exchange]) -> Transmission) {
         guard let first = exchanges.first else { return }
-        // With one loop, which is usual, they all go the same way.
+        // With one loop, the usual configuration, all exchanges have the same sink.
         guard exchanges.contains(where: { $0.sink !== first.sink }) else {
             return first.sink.put(transmission(exchanges))
         }
@@ -56,12 +59,13 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// Whether it has been answered or has ended: an answer would be ignored.
+    /// Whether the exchange has been answered or has ended, so that it would ignore an answer.
     public var isOver: Bool { fired.load(ordering: .acquiring) }
 
-    /// Claims the right to answer; true for the first caller only.
+    /// Claims the right to answer; returns true to the first caller only.
     package func fire() -> Bool {
-        // Resuming a connection that is not suspended is undefined behaviour (MICROHTTPD.md 4): this step is the gate.
+        // To resume a connection that is not suspended is undefined behaviour (Libmicrohttpd page, 4). This step lets
+        // one caller only get as far as a resumption.
         !fired.exchange(true, ordering: .acquiringAndReleasing)
     }
 }
@@ -76,16 +80,18 @@ extension Exchange: Hashable {
     }
 }
 
-/// Whoever carries answers to clients.
+/// A carrier of answers to clients: the mailbox of a loop, or the in-process transport.
 package protocol AnswerSink: AnyObject, Sendable {
-    /// Takes something to carry; each exchange in it has been claimed, or is a stream.
+    /// Takes a transmission; the caller has claimed each exchange in it, unless it is a chunk that is not the last.
+    ///
+    /// Any thread may call it.
     func put(_ transmission: Transmission)
 }
 
-/// Something to be carried to clients, the same for all of them.
+/// An answer or a chunk, with the exchanges whose clients get it.
 package enum Transmission: Sendable {
-    /// An answer.
+    /// The answer of these exchanges.
     case answer([Exchange], Response)
-    /// A chunk of a stream, perhaps its last.
+    /// The next chunk of these streams.
     case chunk([Exchange], [UInt8], isLast: Bool)
 }

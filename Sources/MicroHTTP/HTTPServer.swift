@@ -3,12 +3,12 @@ import Synchronization
 
 /// An HTTP/1.1 server on libmicrohttpd, with one thread of its own, or several that share its clients.
 ///
-/// All handlers run on those threads, and all of libmicrohttpd does. Everything here may be called from any thread. A
-/// server starts once; one that has started runs until ``stop(grace:)``, whether or not anybody keeps a reference.
+/// All handlers and all of libmicrohttpd run on those threads. Any thread may call the methods of the server. A server
+/// starts once; it then runs until ``stop(grace:)``, even if the caller drops its last reference.
 public final class HTTPServer: Sendable {
-    /// A loop's mailbox and thread.
+    /// A loop that runs: its mailbox and its thread.
     private struct Running {
-        let inbox: Inbox
+        let mailbox: LoopMailbox
         let thread: LoopThread
     }
 
@@ -22,30 +22,32 @@ public final class HTTPServer: Sendable {
     private let gauges: ServerGauges
     private let state = Mutex(State())
 
-    /// Makes a server that does nothing yet.
+    /// Makes a server; it opens no socket before ``start()``.
     ///
-    /// - Parameter gauges: what the server keeps up to date; for as many loops as the configuration has.
+    /// - Parameter gauges: the gauges that the server updates, made for as many loops as the configuration has.
     public init(configuration: ServerConfiguration, handlers: Handlers, gauges: ServerGauges? = nil) {
         self.configuration = configuration
         self.handlers = handlers
         self.gauges = gauges ?? ServerGauges(loops: configuration.loops)
     }
 
-    /// Listens and serves; returns where.
+    /// Starts to listen and to serve, and returns the bound address.
     ///
-    /// Changes two things of the whole process: SIGPIPE is ignored, since a client that leaves must not end it, and
-    /// the limit of open files is raised if the connections need it.
+    /// The call changes two settings of the whole process: it ignores SIGPIPE, so that a client that leaves does not
+    /// end the process, and it raises the soft limit of open files where the connections need more.
+    ///
+    /// - Throws: ``ServerError``; then no thread and no socket is left.
     public func start() throws(ServerError) -> BoundAddress {
         guard state.withLock({ !exchange(&$0.wasStarted, with: true) }) else { throw .alreadyStarted }
-        // MICROHTTPD.md 27: libmicrohttpd blocks SIGPIPE only in threads that it makes itself.
+        // Libmicrohttpd page, 27: libmicrohttpd blocks SIGPIPE only in threads that it makes itself.
         signal(SIGPIPE, SIG_IGN)
         try DescriptorLimit.makeRoom(
-            connections: configuration.connectionsMax + configuration.surplusConnectionsMax)
+            connections: configuration.connectionsMax + configuration.overCapacityMax)
         var loops: [Running] = []
         do {
             var address: BoundAddress?
             for index in gauges.loops.indices {
-                // Where any port would do, the first socket's is everybody's.
+                // With port 0, the system chooses the port of the first socket, and the other sockets share it.
                 let listener = try ListeningSocket(
                     host: address?.host ?? configuration.host, port: address?.port ?? configuration.port,
                     isShared: gauges.loops.count > 1)
@@ -56,53 +58,54 @@ public final class HTTPServer: Sendable {
             state.withLock { $0.loops = loops }
             return address
         } catch {
-            // Nobody has connected yet: there is nothing to wait for.
-            for loop in loops { loop.inbox.put(.stop(grace: .zero, done: {})) }
+            // No client has been served yet, so the loops that have started need no grace time.
+            for loop in loops { loop.mailbox.put(.stop(grace: .zero, done: {})) }
             for loop in loops { loop.thread.join() }
             throw error
         }
     }
 
-    /// Closes the listening sockets: no new connections from now on; everything else goes on.
+    /// Closes the listening sockets; the server keeps serving the connections that it has.
     public func stopAccepting() {
-        for loop in state.withLock(\.loops) { loop.inbox.put(.stopAccepting) }
+        for loop in state.withLock(\.loops) { loop.mailbox.put(.stopAccepting) }
     }
 
-    /// Stops: no new connections, an end to all waiting, a bounded time for work in hand, then the end of the threads.
+    /// Stops the server: it refuses new connections, ends all waits, lets work in hand finish for a bounded time, and
+    /// ends its threads.
     ///
-    /// Waiting exchanges are ended at once by ``Handlers/expire`` with ``Expiry/stopping``. Work has `grace` to be
-    /// answered, and is then ended in the same way; replies still being read by slow clients a quarter of a second
-    /// later are cut. All answers close their connections. Returns when the threads have ended, and at once if the
-    /// server never started. A second call waits for the same end, the sooner of the two.
+    /// ``Handlers/expire`` ends waiting exchanges at once, with ``Expiry/stopping``. Exchanges that are being worked on
+    /// have `grace` to be answered and are then ended in the same way. A quarter of a second later the server closes
+    /// connections whose clients have not read their answers. Each answer closes its connection. The call returns when
+    /// the threads have ended, or at once if the server never started. With several calls, the earliest end applies.
     public func stop(grace: Duration = .seconds(10)) async {
         let loops = state.withLock(\.loops)
-        // All are told before the first is waited for.
+        // All loops get the request to stop before the first is awaited, so that their grace times overlap.
         let stops = loops.map { loop in
             let (ended, end) = AsyncStream<Void>.makeStream()
-            if !loop.inbox.put(.stop(grace: grace, done: { end.finish() })) { end.finish() }
+            if !loop.mailbox.put(.stop(grace: grace, done: { end.finish() })) { end.finish() }
             return ended
         }
         for ended in stops { for await _ in ended {} }
-        // The loops' last act was to say so: joining waits for the return of one function.
+        // Each loop calls `done` as its last statement: to join its thread takes no more than the return of a function.
         for loop in state.withLock({ exchange(&$0.loops, with: []) }) { loop.thread.join() }
     }
 
-    /// What the server is holding at the moment.
+    /// The sum of the statistics of all loops.
     public var statistics: Statistics {
         gauges.statistics
     }
 
     private func startLoop(_ listener: ListeningSocket, _ index: Int) throws(ServerError) -> Running {
         do throws(ServerError) {
-            let inbox = try Inbox()
+            let mailbox = try LoopMailbox()
             let loop = try EventLoop(
-                configuration: configuration.perLoop, index: index, handlers: handlers, inbox: inbox,
+                configuration: configuration.perLoop, index: index, handlers: handlers, mailbox: mailbox,
                 gauges: gauges.loops[index], listener: listener)
             try loop.start()
             do throws(ServerError) {
-                return Running(inbox: inbox, thread: try LoopThread { loop.run() })
+                return Running(mailbox: mailbox, thread: try LoopThread { loop.run() })
             } catch {
-                loop.daemon.stop()
+                loop.abandon()
                 throw error
             }
         } catch {

@@ -2,91 +2,106 @@ public import HTTPMessages
 public import HTTPTypes
 import Synchronization
 
-/// What a server calls; everything on its loop thread, so none of these may block.
+/// The functions that a server calls on its loop threads.
 ///
-/// While one of them runs, no other request is served.
+/// None of them may block: while one runs, its loop serves no other request.
 public struct Handlers: Sendable {
-    /// Takes a complete request: answers now, or says that the answer comes later through the exchange.
+    /// Takes a complete request and returns its answer, or how the answer will come through the exchange.
     public var receive: @Sendable (Request, Exchange) -> Reply
-    /// Ends an exchange whose answer has not come, and says what to send instead; nil where somebody is about to answer
-    /// it, which is then waited for, unless the server is stopping.
+    /// Ends an exchange that has not been answered, and returns the response to send.
     ///
-    /// Whoever is given a response lets go of the exchange. Where the client has gone, it goes nowhere. Of a stream's,
-    /// the body is sent.
+    /// A handler that returns a response gives up the exchange. A handler that is about to answer the exchange returns
+    /// nil, and the server waits for that answer, unless the server is stopping. The server drops the response where
+    /// the client has gone; to a stream it sends the body of the response as the last chunk.
     public var expire: @Sendable (Exchange, Expiry) -> Response?
-    /// Hears that a pass of the loop has taken in requests: the place to hand the pass's work on in one go.
+    /// Is called at the end of each iteration of the loop that has received requests, so that the handler can hand on
+    /// all work of the iteration at once.
     ///
-    /// Answers given before this returns are sent without parking anything.
-    public var passEnded: @Sendable () -> Void
-    /// Hears that everything given to these streams has been written: they may be given more.
+    /// The server sends an answer that is given before this returns without suspending the connection.
+    public var iterationEnded: @Sendable () -> Void
+    /// Reports that these streams are writable: the socket has taken the last chunk, and the handler may send the next.
     public var writable: @Sendable ([Exchange]) -> Void
-    /// Hears that these streams have been silent for their heartbeat: something has to be sent.
+    /// Reports that the heartbeat of these streams is due: nothing was sent for that time, so the handler sends
+    /// something.
     public var silent: @Sendable ([Exchange]) -> Void
-    /// Phrases a refusal of the transport itself; the head comes as a request without body, nil if it is unreadable.
+    /// Returns the response to a request that the transport itself refuses.
     ///
-    /// The connection is closed after it, whatever the response says.
+    /// The request has the head and no body; it is nil where the head cannot be read. The server closes the connection
+    /// after the response, whatever the response says.
     public var refuse: @Sendable (TransportFault, Request?) -> Response
-    /// The generation of reusable answers: an answer holds as long as this number stays the same.
+    /// Returns the generation of reusable answers: the server reuses an answer as long as this number stays the same.
     ///
-    /// A handler that is being asked while the number rises is taken to have seen what was before.
+    /// The server reads the number before it calls ``receive``: where the number rises during that call, the answer
+    /// counts for the generation before.
     public var generation: @Sendable () -> UInt64
-    /// Hears the transport's own remarks, such as clients that break off; for a debug log.
-    public var remark: @Sendable (String) -> Void
+    /// Takes the transport's own messages, such as a client that breaks off, for a debug log.
+    public var debugLog: @Sendable (String) -> Void
 
-    /// Makes a set of handlers; only `receive` has to be there.
+    /// Makes a set of handlers; only `receive` has no default.
     public init(
         receive: @escaping @Sendable (Request, Exchange) -> Reply,
         expire: @escaping @Sendable (Exchange, Expiry) -> Response? = { _, _ in Response(status: .serviceUnavailable) },
-        passEnded: @escaping @Sendable () -> Void = {},
+        iterationEnded: @escaping @Sendable () -> Void = {},
         writable: @escaping @Sendable ([Exchange]) -> Void = { _ in },
         silent: @escaping @Sendable ([Exchange]) -> Void = { _ in },
         refuse: @escaping @Sendable (TransportFault, Request?) -> Response = { fault, _ in
             Response(status: fault.status)
         },
         generation: @escaping @Sendable () -> UInt64 = { 0 },
-        remark: @escaping @Sendable (String) -> Void = { _ in }
+        debugLog: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         self.receive = receive
         self.expire = expire
-        self.passEnded = passEnded
+        self.iterationEnded = iterationEnded
         self.writable = writable
         self.silent = silent
         self.refuse = refuse
         self.generation = generation
-        self.remark = remark
+        self.debugLog = debugLog
     }
 }
 
 extension Handlers {
-    /// Ends an exchange because the server is stopping: whoever was about to answer it is too late.
+    /// Ends an exchange because the server is stopping; an answer that is about to come is too late.
     func stop(_ exchange: Exchange) -> Response { expire(exchange, .stopping) ?? Response(status: .serviceUnavailable) }
+
+    /// Ends an exchange and returns what to send, or nil where its answer is on its way.
+    func end(_ exchange: Exchange, _ reason: Expiry) -> Response? {
+        if case .stopping = reason { return exchange.fire() ? stop(exchange) : nil }
+        // The handler is asked before the exchange is claimed, so that a deadline does not overtake an answer.
+        guard !exchange.isOver, let response = expire(exchange, reason), exchange.fire() else { return nil }
+        return response
+    }
 }
 
-/// What a handler says to a complete request.
+/// What a handler returns for a complete request.
 public enum Reply: Sendable {
-    /// The answer is here.
+    /// The answer.
     case now(Response)
-    /// The answer is here, and the same for everybody who sends the same head, as long as ``Handlers/generation`` stays the same.
+    /// The answer, which every client that sends the same head gets as long as ``Handlers/generation`` stays the same.
     case reusable(Response)
-    /// Something is being done, and its end is the answer; it is done and answered even if the client hangs up.
+    /// The handler works on the request and answers through the exchange, even if the client hangs up; the exchange
+    /// expires after `atMost`.
     case working(atMost: Duration? = nil)
-    /// Something is being waited for, perhaps for long; the wait ends when the client hangs up.
+    /// The request waits, perhaps for long, and the handler answers through the exchange; the exchange expires after
+    /// `atMost` and when the client hangs up.
     case waiting(atMost: Duration? = nil)
-    /// The answer begins here, without a length, and goes on piece by piece until one side ends it.
+    /// The answer is a stream: it begins with this response, has no length, and continues in chunks until the server or
+    /// the client ends it.
     ///
-    /// The body is the first piece. The connection closes with the stream: whatever the client has sent behind this
-    /// request is not looked at.
+    /// The body of the response is the first chunk. The connection closes with the stream; the server ignores what the
+    /// client has sent after this request.
     case streaming(Response, heartbeat: Duration)
 }
 
-/// Why an exchange ends without the answer it was waiting for.
+/// Why an exchange ends before its handler has answered it.
 public enum Expiry: Sendable {
     /// Its deadline has passed.
     case deadline
     /// The client has closed its side of the connection.
     ///
-    /// Mostly it is gone. It may also have only finished sending (`nc -N`): TCP cannot tell the two apart, so
-    /// the wait ends and the response is sent to whoever still reads.
+    /// In most cases the client has gone. It may also have only finished sending (`nc -N`): TCP does not tell the two
+    /// apart, so the wait ends and the server sends the response, which a client that still reads receives.
     case hangUp
     /// The server is stopping.
     case stopping

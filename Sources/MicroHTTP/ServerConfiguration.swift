@@ -1,40 +1,45 @@
-/// Where a server listens and what it lets a client use up.
+/// Where a server listens, and the limits on what its clients use.
 public struct ServerConfiguration: Sendable {
     /// The address or name to listen on.
     ///
     /// `0.0.0.0` is every IPv4 address; `::` is every address of both kinds, and falls back to `0.0.0.0` where the
-    /// machine has no IPv6, as in many containers. For a name with several addresses the first IPv4 one is taken.
+    /// machine has no IPv6, as in many containers. Of a name with several addresses, the server uses the first IPv4
+    /// one.
     public var host: String
-    /// The TCP port; 0 lets the system pick a free one, which ``HTTPServer/start()`` returns.
+    /// The TCP port; with 0 the system chooses a free one, which ``HTTPServer/start()`` returns.
     public var port: UInt16
-    /// The longest request body in bytes; one byte more is ``TransportFault/bodyTooLarge(bytesMax:)``.
+    /// The longest request body in bytes; the server refuses a longer one with
+    /// ``TransportFault/bodyTooLarge(bytesMax:)``.
     public var bodyBytesMax: Int
-    /// The connections served at once, parked ones among them.
+    /// The most connections that the server serves at once, parked ones included.
     ///
-    /// Above it a connection is still accepted, answered ``TransportFault/connectionsExhausted`` as soon as its request
-    /// is there, and closed. A sixteenth on top (16 to 256) is set aside for that, and a connection that sends
-    /// nothing holds such a place for two seconds only; while all of them are taken, clients wait to be accepted.
+    /// The server accepts a sixteenth more (16 to 256) over capacity: it answers each of them with
+    /// ``TransportFault/connectionsExhausted`` as soon as it has read a request, and closes it. A connection over
+    /// capacity that sends no request is closed after two seconds. Further clients stay in the backlog of the listening
+    /// socket.
     public var connectionsMax: Int
-    /// How long a connection may stay silent between requests or in the middle of one; whole seconds, at least one.
+    /// How long a connection may send nothing between requests or within one, and how long a client may leave an answer
+    /// unread; whole seconds, at least one.
     ///
-    /// A parked exchange is not silent: only its own deadline ends it.
+    /// It does not apply to an exchange that waits: only the deadline of the exchange ends it.
     public var idleTimeout: Duration
     /// The memory for one connection's request head and response head, in bytes.
     ///
-    /// libmicrohttpd itself refuses longer heads, with 414 or 431. Half of this, at least, is room for the request.
+    /// libmicrohttpd itself refuses a longer head, with 414 or 431. At least half of this memory is for the request.
     public var connectionMemoryBytes: Int
-    /// How long work in hand may keep its connection in the loop before it is suspended.
+    /// How long the loop holds the connection of a request that is being worked on before it suspends the connection.
     ///
-    /// Suspending costs some microseconds and, at each resumption, a walk over all suspended connections. Work that is
-    /// done within this time is answered without. Zero suspends everything.
+    /// A suspension costs some microseconds and, when the connection resumes, a walk over all suspended connections. An
+    /// answer within this time needs no suspension. Zero suspends every such connection.
     public var parkingDelay: Duration
 
-    /// How many threads serve, each with its own clients and its share of the connections; the kernel deals them out.
+    /// How many loops serve, each on its own thread and with its share of ``connectionsMax``.
     ///
-    /// One is best on few cores: each more needs a core of its own beside the one that the store's turns run on.
+    /// The kernel distributes new connections over the loops. One loop is best on few cores: each further one needs a
+    /// core beside the core that runs the store's turns.
     public var loops: Int
 
-    /// Makes a configuration; the defaults suit a test and a small server.
+    /// Makes a configuration; the defaults suit tests and small servers.
     public init(
         host: String = "127.0.0.1", port: UInt16 = 0, bodyBytesMax: Int = 1 << 20, connectionsMax: Int = 1024,
         idleTimeout: Duration = .seconds(60), connectionMemoryBytes: Int = 8 << 10,
@@ -50,20 +55,20 @@ public struct ServerConfiguration: Sendable {
         self.loops = loops
     }
 
-    /// What each of the loops keeps to.
+    /// The configuration of one loop: the same, with its share of the connections.
     var perLoop: ServerConfiguration {
         var share = self
         share.connectionsMax = max(1, connectionsMax / max(1, loops))
         return share
     }
 
-    /// The places for connections above the cap, which are there to be told so.
-    var surplusConnectionsMax: Int { min(Self.surplusMost, max(16, connectionsMax / 16)) }
-    private static let surplusMost = 256
+    /// How many connections over capacity the server accepts in order to refuse their requests.
+    var overCapacityMax: Int { min(Self.overCapacityCeiling, max(16, connectionsMax / 16)) }
+    private static let overCapacityCeiling = 256
 
-    /// The most connections that this process's hard limit of open files has room for.
-    public static var connectionsAllowed: Int { max(16, DescriptorLimit.connectionsAllowed - surplusMost) }
+    /// The largest ``connectionsMax`` that this process's hard limit of open files allows.
+    public static var connectionsAllowed: Int { max(16, DescriptorLimit.connectionsAllowed - overCapacityCeiling) }
 
-    /// The most body bytes read and thrown away after a chunked body has passed the cap, before the connection is cut.
+    /// How many bytes of a chunked body that is too long the server reads and discards before it closes the connection.
     var drainBytesMax: Int { max(1 << 20, bodyBytesMax) }
 }

@@ -1,23 +1,25 @@
 import Glibc
 
-/// Why a server could not start; each description is a sentence for the operator.
+/// Why a server could not start.
+///
+/// Each description is a sentence for the operator.
 public enum ServerError: Error, Equatable, CustomStringConvertible {
-    /// The host is neither an address of this machine nor a name that leads to one.
+    /// The host is neither an address of this machine nor a name that resolves to one.
     case hostUnknown(host: String, reason: String)
-    /// Another process listens there already.
+    /// Another process already listens on that address.
     case addressInUse(host: String, port: UInt16)
     /// The port needs a privilege that this process does not have.
     case permissionDenied(host: String, port: UInt16)
-    /// The system refused to listen there for another reason.
+    /// The system refused that address for another reason.
     case cannotListen(host: String, port: UInt16, reason: String)
     /// The process may not open as many files as the connections need.
     case descriptorLimit(needed: Int, allowed: Int)
-    /// A part of the server below HTTP could not be set up.
+    /// A system call that the server needs has failed, or libmicrohttpd did not start.
     case unavailable(reason: String)
-    /// The server has been started before; it starts once.
+    /// ``HTTPServer/start()`` was called before; a server starts once.
     case alreadyStarted
 
-    /// What happened, to what, and what was expected.
+    /// A sentence with what happened, to what, and what was expected.
     public var description: String {
         switch self {
         case .hostUnknown(let host, let reason):
@@ -38,7 +40,7 @@ public enum ServerError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// The system's words for an error number.
+    /// Returns the system's description of an error number.
     static func words(for code: Int32) -> String {
         String(cString: strerror(code))
     }

@@ -1,16 +1,16 @@
 import Synchronization
 
-/// What a server is holding, read from any thread; each number is true of the end of a recent loop pass.
+/// What a server holds and has done; each number is that of the end of a recent iteration of each loop.
 public struct Statistics: Sendable, Equatable {
-    /// Connections open now.
+    /// Open connections, parked ones included.
     public var connections = 0
-    /// Exchanges waiting for something.
+    /// Exchanges that wait, streams included.
     public var waiting = 0
-    /// Exchanges being worked on.
+    /// Exchanges that a handler works on.
     public var working = 0
-    /// Requests received since the start.
+    /// Complete requests since the start.
     public var requests = 0
-    /// Requests refused by the transport since the start.
+    /// Requests that the transport has refused since the start.
     public var refused = 0
 
     mutating func add(_ other: Statistics) {
@@ -22,24 +22,24 @@ public struct Statistics: Sendable, Equatable {
     }
 }
 
-/// The statistics of a server's loops, read from any thread.
+/// The statistics of a server's loops; any thread may read them.
 ///
-/// Made before the server, so that a handler can tell them.
+/// The caller makes the gauges before the server, so that a handler can report them.
 public final class ServerGauges: Sendable {
     let loops: [LoopGauges]
 
-    /// Makes gauges for so many loops.
+    /// Makes gauges for this number of loops, at least one.
     public init(loops: Int) {
         self.loops = (0..<max(1, loops)).map { _ in LoopGauges() }
     }
 
-    /// What the server is holding at the moment.
+    /// The sum of the statistics of all loops.
     public var statistics: Statistics {
         loops.reduce(into: Statistics()) { $0.add($1.statistics) }
     }
 }
 
-/// A loop's side of ``Statistics``: written by the loop thread, read by any.
+/// The statistics of one loop: the loop thread writes them, any thread reads them.
 final class LoopGauges: Sendable {
     private let connections = Atomic(0)
     private let waiting = Atomic(0)

@@ -48,7 +48,7 @@ package struct Contract: Sendable {
     /// Reads a request into a plan; a request with a fault gives a plan that responds with a problem.
     package func plan(for request: Request, in circumstances: Circumstances) -> Plan {
         do throws(Problem) {
-            if let options = request.notes?.left(DispatchOptions.self) { return try dispatch(request.body, options) }
+            if let options = request.memo?.value(DispatchOptions.self) { return try dispatch(request.body, options) }
             let plan = try route(request, circumstances)
             guard case .respond(var response) = plan else { return plan }
             response.fields[.stateCursor] = circumstances.latest.description
@@ -173,7 +173,7 @@ package struct Contract: Sendable {
             switch routed.request.method {
             case .post:
                 let options = try dispatchOptions(routed)
-                routed.request.notes?.leave(options)
+                routed.request.memo?.store(options)
                 return try dispatch(routed.request.body, options)
             case .get, .head: return try fixed(routed) { documents[routed.scope.name]?.catalogue ?? [] }
             default: return .respond(try Self.refuseMethod(routed.request, allowed: "GET, HEAD, POST, OPTIONS"))

@@ -1,17 +1,17 @@
-// All of it: the essentials have no sentences for errors of the file system.
+// FoundationEssentials lacks the descriptions of file system errors.
 internal import Foundation
 internal import Glibc
 internal import Synchronization
 
 /// The right to be the only process that writes to a data directory.
 ///
-/// An advisory lock on a file in it: the kernel releases it when the process ends, however it ends.
+/// It is an advisory lock on a file in the directory, which the kernel releases when the process ends for any reason.
 final class DirectoryLock: Sendable {
     private let descriptor: Mutex<Int32?>
 
     /// Makes the directory where there is none, and takes the lock.
     ///
-    /// - Throws: ``JournalError`` when another process has it.
+    /// - Throws: ``JournalError`` when another process has the lock, or the directory cannot be made.
     init(directory: String) throws(JournalError) {
         do {
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -32,7 +32,7 @@ final class DirectoryLock: Sendable {
         self.descriptor = Mutex(descriptor)
     }
 
-    /// Gives the right up; a second time it does nothing.
+    /// Releases the lock; a second call does nothing.
     func release() {
         if let descriptor = descriptor.withLock({ $0.take() }) { Glibc.close(descriptor) }
     }

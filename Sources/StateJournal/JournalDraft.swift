@@ -3,12 +3,12 @@ internal import GRDB
 internal import Glibc
 package import StateStore
 
-/// A journal in the making, in a directory without one: it is there whole, or not at all.
+/// A new journal for a directory without one, which appears there complete or not at all.
 ///
-/// It is written under another name, without a sync, and gets its own when all of it is on the disk. A draft that is
-/// dropped before takes its file along. One thread uses it.
+/// The draft writes a file of another name without syncs, and renames it once all of it is on the disk. A draft that is
+/// released before removes its file. Only one thread may use a draft.
 package final class JournalDraft {
-    /// The new history's name: two servers must not share one.
+    /// The epoch of the new history: two servers must not have the same one.
     package let epoch = Epoch.random()
     private let directory: String
     private let path: String
@@ -18,21 +18,21 @@ package final class JournalDraft {
     private var waitingBytes = 0
     private var isFinished = false
 
-    /// Takes the directory, which is made where there is none.
+    /// Locks the directory, which it makes where there is none.
     ///
-    /// - Throws: ``JournalError`` when there is a journal in it, or another process has it.
+    /// - Throws: ``JournalError`` when the directory has a journal, or another process has locked it.
     package init(directory: String) throws {
         self.directory = directory
         path = directory + "/draft.sqlite"
         lock = try DirectoryLock(directory: directory)
-        // A file beside the journal, such as its WAL, would be taken for a part of the new one.
+        // SQLite would take a leftover file of an old journal, such as its WAL, for a part of the new one.
         let journal = URL(fileURLWithPath: SQLiteJournal.path(in: directory)).lastPathComponent
         do {
             let names = try FileManager.default.contentsOfDirectory(atPath: directory)
             guard !names.contains(where: { $0.hasPrefix(journal) }) else {
                 throw JournalError("the data directory \(directory) has a journal already; an empty one is needed")
             }
-            // Of a draft whose process was killed.
+            // A draft whose process was killed leaves its file.
             if names.contains("draft.sqlite") { try FileManager.default.removeItem(atPath: path) }
             var configuration = Configuration()
             configuration.label = "storekeeper.journal.draft"
@@ -48,16 +48,20 @@ package final class JournalDraft {
     }
 
     deinit {
-        // Where it cannot be removed, the next draft tries again.
+        // If the file cannot be removed, the next draft removes it.
         if !isFinished { try? FileManager.default.removeItem(atPath: path) }
     }
 
-    /// Begins the history with a state.
+    /// Begins the history with a state, as UTF-8 JSON.
+    ///
+    /// - Throws: ``JournalError``.
     package func begin(_ state: [UInt8], version: Version) throws {
         try writing { try SQLiteJournal.begin($0, epoch, version: version, state: state) }
     }
 
-    /// Adds the next commit.
+    /// Adds the next commit; writes 1,000 commits or 16 megabytes at a time.
+    ///
+    /// - Throws: ``JournalError``.
     package func append(_ commit: Commit) throws {
         waiting.append(commit)
         waitingBytes += commit.action.count + commit.patch.count
@@ -66,7 +70,7 @@ package final class JournalDraft {
 
     /// Saves the state after the last commit, and makes the draft the directory's journal.
     ///
-    /// - Throws: ``JournalError``; then there is no journal.
+    /// - Throws: ``JournalError``; the directory then has no journal.
     package func finish(_ state: [UInt8], version: Version) throws {
         try flush()
         try writing { try SQLiteJournal.insertSnapshot($0, version: version, state: state) }

@@ -9,7 +9,7 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
 
     init(_ description: String) { self.description = description }
 
-    /// Says SQLite's error in one sentence.
+    /// Describes an error of SQLite in one sentence.
     init(_ doing: String, _ path: String, _ error: any Error) {
         let reason: String =
             switch (error as? DatabaseError)?.resultCode {
@@ -24,10 +24,10 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a journal reports to the process that runs it.
+/// A failure that a journal reports beside its results.
 package enum JournalEvent: Sendable {
     /// Commits could not be appended.
     case appendFailed(reason: String)
-    /// A snapshot could not be saved, which is no loss: the next start takes longer.
+    /// A snapshot could not be saved. No commit is lost; the next start takes longer.
     case snapshotNotSaved(reason: String)
 }

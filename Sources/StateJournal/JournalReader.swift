@@ -3,30 +3,30 @@ internal import GRDB
 internal import StateJSON
 package import StateStore
 
-/// A journal as somebody else sees it: read-only, also while a server writes to it.
+/// A read-only view of a journal, which may be open while a server writes to the journal.
 ///
-/// It ends at the version that was the newest when it was opened. Each read is a transaction of its own and lasts as long
-/// as a thousand commits take, so that the server can tidy up its WAL meanwhile, however slow the one who asks is. What the
-/// server drops between two reads is missed, never skipped: that is an error.
+/// It ends at the version that was the newest when it was opened. Each read is one transaction of at most a thousand
+/// commits, so that a slow caller does not keep the server from checkpointing its WAL. A commit that the server prunes
+/// between two reads makes the next read throw; the reader never skips one. Any thread may use it.
 package final class JournalReader: Sendable {
-    /// A state to begin with: every commit after it is there.
+    /// A state after which the journal has every commit.
     package struct Beginning: Sendable {
         package let version: Version
         /// UTF-8 JSON.
         package let state: [UInt8]
     }
 
-    /// The history's name.
+    /// The epoch of the history.
     package let epoch: Epoch
-    /// The newest version, as of the opening.
-    package let head: Version
+    /// The newest version when the reader was opened.
+    package let latest: Version
     private let database: DatabaseQueue
     private let rows: JournalRows
     private let path: String
 
-    /// Opens the journal in a directory; nothing in it changes.
+    /// Opens the journal in a directory, and changes nothing there.
     ///
-    /// - Throws: ``JournalError`` when there is none, when it is damaged, or of a newer format.
+    /// - Throws: ``JournalError`` when there is no journal, or it is damaged or of a newer format.
     package init(directory: String) throws {
         path = SQLiteJournal.path(in: directory)
         guard FileManager.default.fileExists(atPath: path) else {
@@ -38,9 +38,9 @@ package final class JournalReader: Sendable {
             configuration.busyMode = .timeout(5)
             configuration.label = "storekeeper.journal.reader"
             database = try DatabaseQueue(path: path, configuration: configuration)
-            (epoch, head) = try database.read { db in
+            (epoch, latest) = try database.read { db in
                 let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-                return (try JournalRows.epoch(db, ofFormat: format), try JournalRows.headVersion(db))
+                return (try JournalRows.epoch(db, ofFormat: format), try JournalRows.latestVersion(db))
             }
             rows = JournalRows(path: path, epoch: epoch)
         } catch let error as JournalError {
@@ -50,7 +50,7 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// The oldest good state that is kept with all commits after it.
+    /// Returns the oldest undamaged state after which the journal has every commit.
     ///
     /// - Throws: ``JournalError`` when there is none.
     package func beginning() throws -> Beginning {
@@ -58,7 +58,7 @@ package final class JournalReader: Sendable {
             let first = try oldestStart(db)
             let candidates = try Int64.fetchAll(
                 db, sql: "SELECT version FROM snapshots WHERE version >= ? AND version <= ? ORDER BY version",
-                arguments: [Int64(first), Int64(head)])
+                arguments: [Int64(first), Int64(latest)])
             for candidate in candidates {
                 guard let state = try rows.snapshot(db, Version(candidate)) else { continue }
                 return Beginning(version: Version(candidate), state: state.text)
@@ -67,13 +67,13 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// The state at a version.
+    /// Returns the state at a version.
     ///
-    /// - Throws: ``JournalError`` when it is not kept, or not all commits after it.
+    /// - Throws: ``JournalError`` when the journal lacks that state or a commit after it.
     package func beginning(at version: Version) throws -> Beginning {
         try reading { db in
-            guard version <= head else {
-                throw JournalError("the journal \(path) ends at version \(head): there is no version \(version)")
+            guard version <= latest else {
+                throw JournalError("the journal \(path) ends at version \(latest): there is no version \(version)")
             }
             let oldest = try Int64.fetchOne(db, sql: "SELECT min(version) FROM snapshots") ?? 0
             let first = max(try oldestStart(db), Version(oldest))
@@ -87,33 +87,31 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// The oldest version after which no commit is missing.
-    ///
-    /// It looks at each commit from the newest on.
+    /// Returns the oldest version after which no commit is missing; O(n) in the number of commits after it.
     private func oldestStart(_ db: Database) throws -> Version {
         let last = try Int64.fetchOne(
-            db, sql: "SELECT max(version) FROM commits WHERE version <= ?", arguments: [Int64(head)])
-        guard last == Int64(head) else { return head }
+            db, sql: "SELECT max(version) FROM commits WHERE version <= ?", arguments: [Int64(latest)])
+        guard last == Int64(latest) else { return latest }
         let first = try Int64.fetchOne(
             db,
             sql: """
                 SELECT version FROM commits AS this WHERE version <= ?
                     AND NOT EXISTS (SELECT 1 FROM commits WHERE version = this.version - 1)
                 ORDER BY version DESC LIMIT 1
-                """, arguments: [Int64(head)])
-        return first.map { Version($0 - 1) } ?? head
+                """, arguments: [Int64(latest)])
+        return first.map { Version($0 - 1) } ?? latest
     }
 
-    /// Calls with each commit after a version up to ``head``, in order, with the clients' IDs.
+    /// Calls `body` with each commit after a version up to ``latest``, in order, with the clients' IDs.
     ///
-    /// At most a thousand commits or 16 megabytes of them are in memory at a time.
+    /// The reader has at most a thousand commits or 16 megabytes of them in memory at a time.
     ///
     /// - Throws: what `body` throws, or ``JournalError`` when a commit is missing.
     package func forEachCommit(after start: Version, _ body: (Commit) throws -> Void) throws {
         var version = start
-        while version < head {
+        while version < latest {
             let commits = try reading { db in
-                let last = min(version + 1000, head)
+                let last = min(version + 1000, latest)
                 let ids = try rows.clientIDs(db, after: version, through: last)
                 return try rows.commits(db, after: version, through: last, limit: 1000)
                     .map { $0.with(clientIDs: ids[$0.version] ?? []) }
@@ -128,17 +126,17 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// The versions of the snapshots after a version, up to ``head``.
+    /// Returns the versions of the snapshots after a version, up to ``latest``.
     package func snapshots(after version: Version) throws -> [Version] {
         try reading { db in
             try Int64.fetchAll(
                 db, sql: "SELECT version FROM snapshots WHERE version > ? AND version <= ? ORDER BY version",
-                arguments: [Int64(version), Int64(head)]
+                arguments: [Int64(version), Int64(latest)]
             ).map { Version($0) }
         }
     }
 
-    /// A snapshot as JSON, or nil when it is damaged or gone.
+    /// Returns a snapshot as UTF-8 JSON, or nil when it is damaged or pruned.
     package func snapshot(_ version: Version) throws -> [UInt8]? {
         try reading { try rows.snapshot($0, version)?.text }
     }

@@ -3,14 +3,14 @@ internal import GRDB
 internal import StateJSON
 internal import StateStore
 
-/// What can be read out of a journal's tables, by its owner and beside it.
+/// The reading of a journal's tables, which the journal and a ``JournalReader`` share.
 struct JournalRows: Sendable {
-    /// For sentences.
+    /// The path of the file, for error descriptions.
     let path: String
-    /// For the IDs of commits that have no other.
+    /// The epoch, from which the default ID of a commit is made.
     let epoch: Epoch
 
-    /// The history's name.
+    /// Returns the epoch of the history.
     ///
     /// - Throws: ``JournalError`` for a format that this program does not know.
     static func epoch(_ db: Database, ofFormat format: Int) throws -> Epoch {
@@ -25,16 +25,18 @@ struct JournalRows: Sendable {
         return epoch
     }
 
-    /// The newest version.
-    static func headVersion(_ db: Database) throws -> Version {
+    /// Returns the newest version.
+    static func latestVersion(_ db: Database) throws -> Version {
         let commits = try Int64.fetchOne(db, sql: "SELECT max(version) FROM commits") ?? 0
         let snapshots = try Int64.fetchOne(db, sql: "SELECT max(version) FROM snapshots") ?? 0
         return Version(max(commits, snapshots))
     }
 
-    /// The state at a version: the newest good snapshot that is not newer, and the patches after it.
+    /// Returns the state at a version: the newest usable snapshot up to that version, with the patches after it
+    /// applied.
     ///
-    /// - Throws: ``JournalError`` when no snapshot can be used or a commit is missing.
+    /// - Parameter warnings: gets a sentence for each snapshot that is damaged.
+    /// - Throws: ``JournalError`` when no snapshot is usable or a commit is missing.
     func state(
         _ db: Database, upTo version: Version, warnings: inout [String]
     ) throws -> (state: JSONValue, version: Version, patchesCount: Int, patchesBytes: Int) {
@@ -57,20 +59,20 @@ struct JournalRows: Sendable {
             "the journal \(path) has no snapshot that can be used for version \(version): restore it from a backup")
     }
 
-    /// A snapshot, or nil where there is none or a damaged one.
+    /// Returns a snapshot, or nil where there is none or it is damaged.
     func snapshot(_ db: Database, _ version: Version) throws -> JSONValue? {
         let row: Row?
         do {
             row = try Row.fetchOne(
                 db, sql: "SELECT hash, state FROM snapshots WHERE version = ?", arguments: [Int64(version)])
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-            // A damaged page under a snapshot must not take the commits with it.
+            // A damaged page of a snapshot does not make the commits unreadable.
             return nil
         }
         guard let row else { return nil }
         let state = [UInt8](row["state"] as Data)
         guard ContentHash(state).text == row["hash"] as String else { return nil }
-        // The hash is right: what cannot be parsed was never a state.
+        // The hash is right, so bytes that are no JSON were never a state; an older snapshot serves instead.
         return try? JSONValue(parsing: state, depthMax: 1000)
     }
 
@@ -104,17 +106,18 @@ struct JournalRows: Sendable {
 // MARK: - Commits
 
 extension JournalRows {
-    /// The oldest version that can be followed from: the one before the first commit that is kept.
+    /// Returns the oldest version after which the journal has all commits.
     static func oldest(_ db: Database) throws -> Version {
         if let first = try Int64.fetchOne(db, sql: "SELECT min(version) FROM commits") { return Version(first - 1) }
         return Version(try Int64.fetchOne(db, sql: "SELECT max(version) FROM snapshots") ?? 0)
     }
 
-    /// Commits after a version, oldest first, at most `limit` and about 16 megabytes, up to the first that is missing.
-    func commits(_ db: Database, after version: Version, through head: Version, limit: Int) throws -> [Commit] {
+    /// Returns the commits after a version, oldest first, up to the first that is missing; at most `limit` commits and
+    /// about 16 megabytes.
+    func commits(_ db: Database, after version: Version, through last: Version, limit: Int) throws -> [Commit] {
         var commits: [Commit] = []
         var bytes = 0
-        try read(db, after: version, through: head) { commit in
+        try read(db, after: version, through: last) { commit in
             guard commits.count < limit, bytes < 16 << 20 else { return false }
             commits.append(commit)
             bytes += commit.action.count + commit.patch.count
@@ -123,13 +126,13 @@ extension JournalRows {
         return commits
     }
 
-    /// Reads commits in order, up to a gap or until `take` has no use for the one that it is given.
+    /// Reads commits in order, up to the first that is missing or until `take` returns false.
     func read(
-        _ db: Database, after version: Version, through head: Version, _ take: (Commit) -> Bool
+        _ db: Database, after version: Version, through last: Version, _ take: (Commit) -> Bool
     ) throws {
         let rows = try Row.fetchCursor(
             db, sql: "SELECT * FROM commits WHERE version > ? AND version <= ? ORDER BY version",
-            arguments: [Int64(version), Int64(head)])
+            arguments: [Int64(version), Int64(last)])
         var next = version + 1
         while let row = try rows.next() {
             let commit = try commit(row)
@@ -138,7 +141,7 @@ extension JournalRows {
         }
     }
 
-    /// The IDs that clients have given, of some commits, by version.
+    /// Returns the client IDs of the commits after a version up to `last`, by version.
     func clientIDs(_ db: Database, after version: Version, through last: Version) throws -> [Version: [String]] {
         let rows = try Row.fetchCursor(
             db, sql: "SELECT version, id FROM ids WHERE version > ? AND version <= ? ORDER BY version, id",
@@ -148,7 +151,7 @@ extension JournalRows {
         return ids
     }
 
-    /// Reads a row of commits; the IDs that clients have given stand in another table.
+    /// Decodes a row of `commits`, without the client IDs, which another table has.
     func commit(_ row: Row) throws -> Commit {
         let version = Version(row["version"] as Int64)
         var changedPointers: [JSONPointer] = []

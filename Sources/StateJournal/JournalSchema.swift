@@ -2,10 +2,10 @@ internal import GRDB
 
 /// The tables of a journal.
 enum JournalSchema {
-    /// Raised when the tables change; a newer one than ours is refused.
+    /// The number of this format; a program refuses journals of a newer one.
     static let version = 1
 
-    /// Makes the tables of an empty file.
+    /// Makes the tables in an empty file.
     static func create(_ db: Database) throws {
         try db.execute(
             sql: """

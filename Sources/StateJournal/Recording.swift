@@ -1,34 +1,37 @@
 internal import StateJSON
 package import StateStore
 
-/// A history as JSON Lines: a header with the state that it begins with, then a commit a line, in order.
+/// A history as JSON Lines: a header with the first state, then one commit a line, in order.
 ///
-/// Idempotency keys are not in it: they answer the retries of requests to one server.
+/// A recording has no idempotency keys, which serve the retries of requests to one server.
 package enum Recording {
-    /// Raised when the lines change; another one than ours is refused.
+    /// The number of this format; a program refuses recordings of any other.
     static let format = 1
 
-    /// The first line.
+    /// The first line of a recording.
     package struct Header: Sendable {
-        /// The name of the history that was recorded.
+        /// The epoch of the recorded history.
         package var epoch: Epoch
-        /// The version of the state.
+        /// The version of the first state.
         package var version: Version
-        /// The version of the last commit, so that a recording that was cut off is noticed; nil in one that does not say.
-        package var head: Version?
-        /// UTF-8 JSON.
+        /// The version of the last commit, by which a reader detects a recording that was cut off; nil where the header
+        /// has none.
+        ///
+        /// The JSON member is `head`.
+        package var latest: Version?
+        /// The first state as UTF-8 JSON.
         package var state: [UInt8]
 
-        /// Makes a header.
-        package init(epoch: Epoch, version: Version, head: Version?, state: [UInt8]) {
+        /// Makes a header from its members.
+        package init(epoch: Epoch, version: Version, latest: Version?, state: [UInt8]) {
             self.epoch = epoch
             self.version = version
-            self.head = head
+            self.latest = latest
             self.state = state
         }
     }
 
-    /// The first line, with its end.
+    /// Encodes the first line, with its line feed.
     package static func line(of header: Header) -> [UInt8] {
         var writer = JSONWriter(capacity: header.state.count + 128)
         var isFirst = true
@@ -39,9 +42,9 @@ package enum Recording {
         writer.member("epoch", header.epoch.text, &isFirst)
         writer.key("version", &isFirst)
         writer.integer(header.version)
-        if let head = header.head {
+        if let latest = header.latest {
             writer.key("head", &isFirst)
-            writer.integer(head)
+            writer.integer(latest)
         }
         writer.key("state", &isFirst)
         writer.raw(header.state)
@@ -49,7 +52,7 @@ package enum Recording {
         return writer.bytes
     }
 
-    /// The line of a commit, with its end.
+    /// Encodes the line of a commit, with its line feed.
     package static func line(of commit: Commit) -> [UInt8] {
         var writer = JSONWriter(capacity: commit.action.count + commit.patch.count + 128)
         var isFirst = true
@@ -59,7 +62,7 @@ package enum Recording {
         writer.key("time", &isFirst)
         writer.integer(commit.time.milliseconds)
         writer.member("id", commit.id, &isFirst)
-        // The action tells those of a batch too, but not where a middleware has made other actions of it.
+        // The action has the IDs of a batch, too, unless a middleware has replaced the batch by other actions.
         if !commit.clientIDs.isEmpty, commit.clientIDs != [commit.id] {
             writer.key("ids", &isFirst)
             writer.array(commit.clientIDs) { $1.string($0) }
@@ -75,19 +78,19 @@ package enum Recording {
     }
 }
 
-/// A line of a recording that cannot be taken.
+/// Why a line of a recording is invalid.
 package struct RecordingFault: Error, Sendable, CustomStringConvertible {
     /// The line, counted from 1.
     package var line: Int
     /// What is wrong with it.
     package var detail: String
 
-    /// Makes a fault.
+    /// Makes a fault from its line and detail.
     package init(line: Int, _ detail: String) {
         self.line = line
         self.detail = detail
     }
 
-    /// Which line, and what is wrong.
+    /// The number of the line and what is wrong with it.
     package var description: String { "line \(line): \(detail)" }
 }

@@ -1,19 +1,19 @@
 internal import StateJSON
 package import StateStore
 
-/// Reads a recording line by line, for a history under another name.
+/// A reader of recordings, which makes their commits part of a history with another epoch.
 package struct RecordingReader {
-    /// What the first line says.
+    /// The first line.
     package let header: Recording.Header
-    /// How many lines were read.
+    /// The number of lines read so far.
     package private(set) var line = 1
     private var version: Version
     private let epoch: Epoch
 
     /// Reads the first line.
     ///
-    /// - Parameter epoch: the name of the history that the commits become part of: where an ID is a cursor of the recorded
-    ///   history, it becomes the same instant of this one.
+    /// - Parameter epoch: the epoch of the history of which the commits become part. An ID that is a cursor of the
+    ///   recorded history becomes the cursor with the same version of this history.
     /// - Throws: ``RecordingFault``.
     package init(_ first: [UInt8]?, for epoch: Epoch) throws(RecordingFault) {
         guard let first else { throw RecordingFault(line: 1, "there is none; a recording begins with a header") }
@@ -30,7 +30,7 @@ package struct RecordingReader {
         }
         header = Recording.Header(
             epoch: recorded, version: try members.version("version"),
-            head: members.has("head") ? try members.version("head") : nil, state: try members.value("state").text)
+            latest: members.has("head") ? try members.version("head") : nil, state: try members.value("state").text)
         try members.end()
         version = header.version
         self.epoch = epoch
@@ -38,10 +38,10 @@ package struct RecordingReader {
 
     /// Reads the next line.
     ///
-    /// - Throws: ``RecordingFault`` for a line that is no commit, or not the next one.
-    package mutating func take(_ text: [UInt8]) throws(RecordingFault) -> Commit {
+    /// - Throws: ``RecordingFault`` for a line that is no commit, or whose version is not the next.
+    package mutating func take(_ bytes: [UInt8]) throws(RecordingFault) -> Commit {
         line += 1
-        var members = try Members(text, line: line)
+        var members = try Members(bytes, line: line)
         let found = try members.version("version")
         guard found == version + 1 else {
             throw RecordingFault(line: line, "it has version \(found) where \(version + 1) comes next")
@@ -63,16 +63,17 @@ package struct RecordingReader {
             cause: cause, root: root, types: types, action: action, patch: patch, clientIDs: clientIDs)
     }
 
-    /// Ends the reading.
+    /// Checks that the recording is complete.
     ///
-    /// - Throws: ``RecordingFault`` when the header names a later commit than the last one.
+    /// - Throws: ``RecordingFault`` when the last commit does not have the version that the header names.
     package func end() throws(RecordingFault) {
-        guard let head = header.head, head != version else { return }
+        guard let latest = header.latest, latest != version else { return }
         throw RecordingFault(
-            line: line + 1, "there is none; the header says that the recording ends at version \(head), not \(version)")
+            line: line + 1,
+            "there is none; the header says that the recording ends at version \(latest), not \(version)")
     }
 
-    /// The IDs that clients have given; a commit's own cursor is none.
+    /// Reads the IDs that clients have given, without the commit's own cursor.
     private func clientIDs(
         _ id: String, at version: Version, _ members: inout Members
     ) throws(RecordingFault) -> [String] {
@@ -97,7 +98,7 @@ package struct RecordingReader {
         return ids
     }
 
-    private func actions(_ members: inout Members) throws(RecordingFault) -> (types: [String], text: [UInt8]) {
+    private func actions(_ members: inout Members) throws(RecordingFault) -> (types: [String], bytes: [UInt8]) {
         let value = try members.value("action")
         let elements: [JSONValue] = if case .array(let elements) = value { elements } else { [value] }
         var types: [String] = []
@@ -110,24 +111,24 @@ package struct RecordingReader {
         return (types, value.text)
     }
 
-    /// The same instant in the new history, for a cursor of the recorded one.
+    /// Returns an ID with the new epoch if it is a cursor of the recorded history, or as it is.
     private func respelled(_ id: String) -> String {
         guard let cursor = Cursor(text: id), cursor.epoch == header.epoch else { return id }
         return Cursor(epoch, cursor.version).description
     }
 }
 
-/// The members of a line that are still to be looked at.
+/// The members of a line that have not been read yet.
 private struct Members {
     private var object: JSONObject
     private let line: Int
 
-    init(_ text: [UInt8], line: Int) throws(RecordingFault) {
+    init(_ bytes: [UInt8], line: Int) throws(RecordingFault) {
         self.line = line
         let value: JSONValue
         do throws(JSONFault) {
-            // A state may be nested a thousand deep, and stands a few levels deeper here.
-            value = try JSONValue(parsing: text, depthMax: 1010)
+            // A state may be nested 1,000 levels deep, and a line has it a few levels deeper.
+            value = try JSONValue(parsing: bytes, depthMax: 1010)
         } catch {
             throw RecordingFault(line: line, "it cannot be read as JSON: \(error.detail)")
         }
@@ -165,7 +166,7 @@ private struct Members {
     }
 
     mutating func version(_ key: String) throws(RecordingFault) -> Version {
-        // SQLite counts up to Int64.max.
+        // JSON integers are Int64 here, and so are the versions in SQLite.
         try integer(key, Version.self)
     }
 

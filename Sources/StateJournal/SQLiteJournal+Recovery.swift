@@ -4,29 +4,29 @@ internal import StateJSON
 package import StateStore
 
 extension SQLiteJournal {
-    /// Where a journal has left a store.
+    /// What a journal has for a store that starts.
     package struct Recovery: Sendable {
-        /// The newest state, as JSON.
+        /// The newest state, as UTF-8 JSON.
         package var state: [UInt8]
         package var version: Version
-        /// The oldest version that can be followed from.
+        /// The oldest version after which the journal has all commits.
         package var oldest: Version
         package var keys: [KeyRecord]
         /// How many patches were applied to the snapshot.
         package var patchesCount: Int
-        /// How many bytes they have.
+        /// How many bytes those patches have.
         package var patchesBytes: Int
-        /// Snapshots that were of no use, as sentences for the operator.
+        /// A sentence for the operator for each snapshot that is damaged.
         package var warnings: [String]
     }
 
-    /// Reads the newest state: the newest good snapshot and the patches after it.
+    /// Reads the newest state: the newest usable snapshot, with the patches after it applied.
     ///
-    /// No reducer runs.
+    /// No reducer runs. The cost is that of one snapshot and of the commits after it, independent of the length of the
+    /// journal.
     ///
-    /// The cost is that of one snapshot and of the commits since, whatever the length of the journal.
-    ///
-    /// - Throws: ``JournalError`` when no snapshot can be used or a commit is missing.
+    /// - Parameter time: the current time, at which idempotency keys may have expired.
+    /// - Throws: ``JournalError`` when no snapshot is usable or a commit is missing.
     package func recover(at time: Timestamp) throws -> Recovery {
         let recovery = try readRecovery(at: time)
         beginCounting(recovery)
@@ -36,8 +36,8 @@ extension SQLiteJournal {
     private func readRecovery(at time: Timestamp) throws -> Recovery {
         try reading { db in
             var warnings: [String] = []
-            let head = try JournalRows.headVersion(db)
-            let (state, version, count, bytes) = try rows.state(db, upTo: head, warnings: &warnings)
+            let latest = try JournalRows.latestVersion(db)
+            let (state, version, count, bytes) = try rows.state(db, upTo: latest, warnings: &warnings)
             let keys = try Row.fetchAll(
                 db, sql: "SELECT * FROM keys WHERE expiry > ?", arguments: [time.milliseconds]
             ).map { row in
@@ -52,7 +52,7 @@ extension SQLiteJournal {
         }
     }
 
-    /// The state at a version as JSON, or nil when no snapshot so old is kept.
+    /// Returns the state at a version as UTF-8 JSON, or nil when every snapshot is newer.
     package func state(at version: Version) throws -> [UInt8]? {
         try reading { db in
             let oldest = try Int64.fetchOne(db, sql: "SELECT min(version) FROM snapshots") ?? 0
@@ -62,7 +62,7 @@ extension SQLiteJournal {
         }
     }
 
-    /// The oldest version whose state can be looked at.
+    /// Returns the oldest version whose state the journal has.
     package func oldestState() throws -> Version {
         try reading { db in Version(try Int64.fetchOne(db, sql: "SELECT min(version) FROM snapshots") ?? 0) }
     }
@@ -81,28 +81,29 @@ extension SQLiteJournal {
 // MARK: - Commits
 
 extension SQLiteJournal {
-    /// Commits after a version, oldest first, at most `limit`, and without a gap: where one is missing, those before it.
+    /// Returns the commits after a version, oldest first, up to the first that is missing; at most `limit` commits and
+    /// about 16 megabytes.
     ///
-    /// It ends after 16 megabytes, too. `last` is the last version that may be told: the journal has a turn's commits before anybody else does.
+    /// - Parameter last: the published version: the journal has the commits of a turn before the store publishes them.
     package func commits(after version: Version, through last: Version, limit: Int) throws -> [Commit] {
         try reading { db in
             try rows.commits(db, after: version, through: last, limit: limit)
         }
     }
 
-    /// The commits after a position that pass a filter, or nil where the next commit is not kept.
+    /// Returns a page of the commits that pass a filter, or nil where the journal lacks the first commit.
     ///
-    /// It costs the commits that it looks at.
+    /// O(n) in the number of commits that it examines.
     package func page(_ query: ChangesQuery, latest: StateStore.Cursor) throws -> ChangesPage? {
         var paging = ChangesPaging(query, latest: latest)
         try reading { db in
             try rows.read(db, after: query.since, through: latest.version) { paging.take($0) }
         }
-        // What was there a moment ago may have been dropped since, and a damaged journal may lack a commit.
+        // The journal may have pruned the first commit since the caller asked, and a damaged journal may lack it.
         return paging.page.next > query.since ? paging.page : nil
     }
 
-    /// The commit that made a version, if it is kept.
+    /// Returns the commit of a version, or nil when the journal lacks it.
     package func commit(version: Version) throws -> Commit? {
         try reading { db in
             try Row.fetchOne(db, sql: "SELECT * FROM commits WHERE version = ?", arguments: [Int64(clamping: version)])
@@ -110,7 +111,7 @@ extension SQLiteJournal {
         }
     }
 
-    /// The newest commit with a client's own ID, if it is kept.
+    /// Returns the newest commit with a client's ID, or nil when the journal lacks it.
     package func commit(id: String) throws -> Commit? {
         try reading { db in
             try Row.fetchOne(

@@ -5,28 +5,26 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-/// A store's history in an SQLite file: commits, snapshots and idempotency outcomes.
+/// A journal in an SQLite file: commits, snapshots and idempotency keys.
 ///
 /// A commit that ``append(_:after:)`` has taken survives the end of the process and of the machine: each call is one
 /// transaction in WAL mode with `synchronous=FULL`. Any thread may call any method; writers take turns.
 package final class SQLiteJournal: Journal {
-    /// What the journal keeps.
+    /// How much of the history the journal keeps.
     package struct Retention: Sendable {
-        /// How many of the newest commits are kept.
+        /// How many of the newest commits are kept, besides those after the oldest snapshot.
         package var commitsMax: Int
-        /// How many snapshots are kept.
-        ///
-        /// The oldest is the oldest state that can be looked at.
+        /// How many snapshots are kept, at least 2; no state before the oldest can be read.
         package var snapshotsMax: Int
 
-        /// Makes a retention.
+        /// Makes a retention; the defaults suit a server.
         package init(commitsMax: Int = 1_000_000, snapshotsMax: Int = 8) {
             self.commitsMax = commitsMax
             self.snapshotsMax = snapshotsMax
         }
     }
 
-    /// The history's name.
+    /// The epoch of the history.
     package let epoch: Epoch
     let path: String
     let rows: JournalRows
@@ -40,7 +38,7 @@ package final class SQLiteJournal: Journal {
     private struct Condition {
         /// Why the last attempt to record failed, or nil when it did not.
         var failure: String?
-        /// Commits of failed turns that may be on the disk all the same: after a failed sync that is unknown.
+        /// Commits of failed turns that may still be on the disk: after a failed sync that is unknown.
         var remains: [Commit] = []
         /// Commits and bytes of patches since the newest snapshot.
         var commitsSince = 0
@@ -52,9 +50,11 @@ package final class SQLiteJournal: Journal {
     /// Opens the journal in a directory, or begins one there.
     ///
     /// - Parameters:
-    ///   - report: hears of what fails beside the calls, or in a call that does not throw.
-    ///   - initial: the JSON of the state that a new history begins with.
-    /// - Throws: ``JournalError`` when another process has it, when it is damaged, or of a newer format.
+    ///   - report: takes the failures of calls that do not throw, and of work in the background, on any thread.
+    ///   - initial: returns the first state of a new history as UTF-8 JSON.
+    /// - Throws: ``JournalError`` when another process has locked the directory, or the journal is damaged or of a
+    ///   newer
+    ///   format.
     package init(
         directory: String, retention: Retention = Retention(),
         report: @escaping @Sendable (JournalEvent) -> Void = { _ in }, initial: () throws -> [UInt8]
@@ -69,7 +69,7 @@ package final class SQLiteJournal: Journal {
             configuration.maximumReaderCount = 4
             configuration.label = "storekeeper.journal"
             database = try DatabasePool(path: path, configuration: configuration)
-            // GRDB sets NORMAL when it switches to WAL: a power cut could then take back what was acknowledged.
+            // GRDB sets NORMAL when it switches to WAL, with which a power failure can lose acknowledged commits.
             let synchronous = try database.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA synchronous = FULL")
                 return try Int.fetchOne(db, sql: "PRAGMA synchronous")
@@ -105,7 +105,7 @@ package final class SQLiteJournal: Journal {
         try insertSnapshot(db, version: version, state: state)
     }
 
-    /// Why the last attempt to record failed; nil when the journal takes commits.
+    /// Why the last attempt to record failed; nil when it succeeded.
     package var failure: String? { condition.withLock { $0.failure } }
 
     package func append(_ commits: [Commit], after version: Version) -> AppendResult {
@@ -118,7 +118,7 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    /// This journal has one writer: the lock of its directory keeps others out.
+    /// Does nothing: the directory lock excludes other writers, so no other process appends.
     package func follow(_ appended: @escaping @Sendable () -> Void) {}
 
     package func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {
@@ -136,19 +136,20 @@ package final class SQLiteJournal: Journal {
         try close(snapshot.whole(), version: snapshot.cursor.version)
     }
 
-    /// How many commits of failed turns may be on the disk.
+    /// How many commits of failed turns may still be on the disk.
     var remainsCount: Int { condition.withLock { $0.remains.count } }
 
-    /// Records commits, all or none of them, and returns when they are on the disk.
+    /// Records all of the commits or none, and returns when they are on the disk.
     ///
-    /// - Throws: ``JournalError`` when they are not.
+    /// - Throws: ``JournalError``; whether the commits are on the disk is then unknown until the next call deletes
+    ///   them.
     package func record(_ commits: [Commit]) throws {
         guard !commits.isEmpty else { return }
         var remains = condition.withLock { $0.remains }
         do {
             try database.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
-                    // What is not there now was never written: with each look the list shrinks to what is.
+                    // A commit without rows was never written, so that only commits with deleted rows stay in the list.
                     remains = try remains.filter { try Self.takeBack($0, db) }
                     remains += commits
                     for commit in commits { try Self.insert(commit, db) }
@@ -171,12 +172,12 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    /// Deletes exactly the rows that a commit of a failed turn has left, of which no client was told.
+    /// Deletes the rows that a commit of a failed turn has left; no client has received an answer for them.
     ///
-    /// A row with the same version and any other content was written by another process and stays: inserting beside it
-    /// then fails, and the turn is refused.
+    /// A row with the same version and any other content was written by another process and stays: the insertion of the
+    /// new commit then fails, and the store refuses the turn.
     ///
-    /// - Returns: whether its rows were there.
+    /// - Returns: whether the commit had rows.
     private static func takeBack(_ commit: Commit, _ db: Database) throws -> Bool {
         try db.cachedStatement(
             sql: """
@@ -223,17 +224,17 @@ package final class SQLiteJournal: Journal {
             Int64(commit.version), commit.time.milliseconds,
             commit.clientIDs.contains(commit.id) ? commit.id : nil, commit.cause, commit.root,
             commit.types.count == 1 ? commit.types[0] : commit.types.joined(separator: ","), Data(commit.action),
-            Data(commit.patch), Data(text(of: commit.changedPointers)),
+            Data(commit.patch), Data(encoded(commit.changedPointers)),
         ]
     }
 
-    private static func text(of pointers: [JSONPointer]) -> [UInt8] {
+    private static func encoded(_ pointers: [JSONPointer]) -> [UInt8] {
         var writer = JSONWriter()
         writer.array(pointers) { $1.string($0.description) }
         return writer.bytes
     }
 
-    /// Tries to write, so that a journal that has failed is found to work again without an action to try it on.
+    /// Tries a write if the last one failed, so that ``failure`` is reset once the disk works again, without an action.
     package func probe() {
         guard failure != nil else { return }
         do {
@@ -246,10 +247,10 @@ package final class SQLiteJournal: Journal {
         }
     }
 
-    /// Saves a last snapshot, where anything came after the newest one, copies the WAL into the file, and
-    /// lets another process have the directory.
+    /// Saves a last snapshot if there are commits after the newest one, checkpoints the WAL, and releases the
+    /// directory.
     ///
-    /// - Throws: ``JournalError``. What was recorded is safe all the same; the next start only takes longer.
+    /// - Throws: ``JournalError``. No recorded commit is lost; the next start takes longer.
     package func close(_ state: [UInt8], version: Version) throws {
         defer { lock.release() }
         do {
@@ -263,7 +264,7 @@ package final class SQLiteJournal: Journal {
 // MARK: - Snapshots
 
 extension SQLiteJournal {
-    /// Counts what the next snapshot will spare from where a recovery has found it.
+    /// Sets the counters since the newest snapshot to what a recovery has found.
     func beginCounting(_ recovery: Recovery) {
         condition.withLock { condition in
             condition.commitsSince = recovery.patchesCount
@@ -272,10 +273,10 @@ extension SQLiteJournal {
         }
     }
 
-    /// Whether enough has been recorded since the newest snapshot for another to be worth it; claims the right to save it.
+    /// Returns whether a snapshot is due, and if so claims the right to save it.
     ///
-    /// A snapshot is due after 10,000 commits whose patches weigh as much as the last one: start-up stays short, and no
-    /// more than twice what is recorded is written.
+    /// A snapshot is due after 10,000 commits whose patches have as many bytes as the last snapshot: that bounds the time
+    /// of a start, and the bytes of snapshots stay below those of the commits.
     package func claimSnapshot() -> Bool {
         condition.withLock { condition in
             guard !condition.isSaving, condition.commitsSince >= 10_000, condition.bytesSince >= condition.snapshotBytes
@@ -287,10 +288,10 @@ extension SQLiteJournal {
         }
     }
 
-    /// Saves a state after ``claimSnapshot()``, and drops what is over the retention.
+    /// Saves a snapshot after ``claimSnapshot()``, and prunes what exceeds the retention.
     ///
-    /// - Returns: the oldest version that can be followed from.
-    /// - Throws: ``JournalError``. A snapshot that could not be saved is no loss.
+    /// - Returns: the oldest version after which the journal has all commits.
+    /// - Throws: ``JournalError``. No commit is lost; the next start takes longer.
     package func saveSnapshot(_ state: [UInt8], version: Version) throws -> Version {
         defer {
             condition.withLock { condition in
@@ -301,7 +302,7 @@ extension SQLiteJournal {
         do {
             return try database.write { db in
                 try Self.insertSnapshot(db, version: version, state: state)
-                return try self.prune(db, head: version)
+                return try self.prune(db, latest: version)
             }
         } catch { throw JournalError("write a snapshot to", path, error) }
     }
@@ -312,7 +313,7 @@ extension SQLiteJournal {
             arguments: [Int64(version), ContentHash(state).text, Data(state)])
     }
 
-    private func prune(_ db: Database, head: Version) throws -> Version {
+    private func prune(_ db: Database, latest: Version) throws -> Version {
         try db.execute(
             sql: """
                 DELETE FROM snapshots WHERE version NOT IN
@@ -320,9 +321,9 @@ extension SQLiteJournal {
                 """, arguments: [max(retention.snapshotsMax, 2)])
         try db.execute(
             sql: "DELETE FROM keys WHERE expiry < ?", arguments: [Int64(Date().timeIntervalSince1970 * 1000)])
-        // Starting from the oldest snapshot must stay possible.
+        // The commits after the oldest snapshot stay, so that a start can use it when the newer ones are damaged.
         let kept = try Int64.fetchOne(db, sql: "SELECT min(version) FROM snapshots") ?? 0
-        let last = min(kept, Int64(head) - Int64(retention.commitsMax))
+        let last = min(kept, Int64(latest) - Int64(retention.commitsMax))
         if last > 0 {
             try db.execute(sql: "DELETE FROM ids WHERE version <= ?", arguments: [last])
             try db.execute(sql: "DELETE FROM commits WHERE version <= ?", arguments: [last])

@@ -75,7 +75,7 @@ package final class InProcessTransport: AnswerSink {
             state.withLock { $0.clients[number] }?(.head(response))
             beat(exchange, heartbeat)
         }
-        handlers.passEnded()
+        handlers.iterationEnded()
         if case .streaming = reply { handlers.writable([exchange]) }
         return exchange
     }

@@ -49,9 +49,9 @@ public struct JournalTool: Sendable {
         try write(
             Recording.line(
                 of: .init(
-                    epoch: reader.epoch, version: beginning.version, head: reader.head, state: beginning.state)))
+                    epoch: reader.epoch, version: beginning.version, latest: reader.latest, state: beginning.state)))
         try reader.forEachCommit(after: beginning.version) { try write(Recording.line(of: $0)) }
-        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.head)
+        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.latest)
     }
 
     /// Makes a journal from a recording: the commits as recorded, under a new epoch.
@@ -137,6 +137,6 @@ public struct JournalTool: Sendable {
             // A start skips a damaged snapshot, too. A running server may have dropped this one since the list was read.
             if let saved = try reader.snapshot(commit.version) { try verification.compare(saved: saved, after: commit) }
         }
-        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.head)
+        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.latest)
     }
 }

@@ -16,9 +16,9 @@ enum Domains {
 
     static var names: [String] { all.keys.sorted() }
 
-    /// The domain that is set.
+    /// Makes the domain that the setting `domain` names.
     ///
-    /// - Throws: `SettingsFault` when there is none of the name, or when what it needs is set wrong.
+    /// - Throws: `SettingsFault` when no domain has that name, or a setting that the domain needs is invalid.
     static func domain(_ settings: Settings) throws(SettingsFault) -> any Domain {
         guard let make = all[settings.text("domain")] else {
             throw SettingsFault(description: "domain must be one of \(names.joined(separator: ", "))")

@@ -2,26 +2,26 @@ internal import FoundationEssentials
 internal import Showcase
 internal import StateServer
 
-/// Fetches the films of the films domain over HTTP.
+/// A client that fetches the films of the films domain over HTTP.
 ///
-/// It reads what SWAPI answers, `{"results": [{"title", "episode_id", "director"}]}`, or only the array. An answer is
-/// read up to 1 MB and redirects are not followed: what is configured is where it goes.
+/// It accepts the format of SWAPI, `{"results": [{"title", "episode_id", "director"}]}`, or the array alone, up to 1
+/// MB. It does not follow redirects, so that it connects to the configured server only.
 struct FilmsClient {
     private let address: String
     private let timeout: Duration
     private let retriesMax: Int
 
-    /// Why one try brought nothing, without anything that was answered.
+    /// Why one attempt failed, without quoting the answer.
     private struct Fault: Error {
         let sentence: String
-        let isWorthAnotherTry: Bool
+        let isWorthRetrying: Bool
     }
 
     private static let bodyBytesMax = 1 << 20
 
-    /// The way to the films that the settings name; opens nothing yet.
+    /// Returns the function that fetches the films from the configured address; it connects when it is called.
     ///
-    /// - Throws: `SettingsFault` when the address is none of http or https.
+    /// - Throws: `SettingsFault` when the address is not an http or https address.
     static func fetch(_ settings: Settings) throws(SettingsFault) -> Films.Fetch {
         let base = settings.text("films_base_url")
         guard base != "none" else { return { throw Films.Unavailable("no films address is configured") } }
@@ -30,7 +30,7 @@ struct FilmsClient {
         else {
             throw SettingsFault(description: "films_base_url must be none, or http or https with a host and no query")
         }
-        // The parsed form is percent-encoded; libcurl takes no address with a space in it.
+        // The parsed form is percent-encoded; libcurl refuses an address with a space.
         let address = url.absoluteString
         let client = FilmsClient(
             address: "\(address.hasSuffix("/") ? String(address.dropLast()) : address)/films",
@@ -38,14 +38,14 @@ struct FilmsClient {
         return { try await client.films() }
     }
 
-    /// Tries until there are films or an answer that will not change, or as often as is set.
+    /// Fetches the films; retries failures that may be temporary as often as the setting `films_retries` says.
     private func films() async throws -> [Film] {
         var retriesCount = 0
         while true {
             do {
                 return try await ask()
             } catch let fault as Fault {
-                guard fault.isWorthAnotherTry, retriesCount < retriesMax else {
+                guard fault.isWorthRetrying, retriesCount < retriesMax else {
                     throw Films.Unavailable(fault.sentence)
                 }
             }
@@ -63,29 +63,29 @@ struct FilmsClient {
             switch error {
             case .cancelled: throw CancellationError()
             case .timedOut:
-                throw Fault(sentence: "the films server did not answer within \(timeout)", isWorthAnotherTry: true)
+                throw Fault(sentence: "the films server did not answer within \(timeout)", isWorthRetrying: true)
             case .tooLong:
                 throw Fault(
                     sentence: "the films server answered with more than \(Self.bodyBytesMax) bytes",
-                    isWorthAnotherTry: false)
+                    isWorthRetrying: false)
             case .disconnected(let reason):
-                throw Fault(sentence: "the connection to the films server failed: \(reason)", isWorthAnotherTry: true)
+                throw Fault(sentence: "the connection to the films server failed: \(reason)", isWorthRetrying: true)
             }
         }
         guard response.status == 200 else {
             throw Fault(
                 sentence: "the films server answered with status \(response.status)",
-                isWorthAnotherTry: response.status >= 500)
+                isWorthRetrying: response.status >= 500)
         }
         do {
             return try Self.decode(Data(response.body))
         } catch {
-            // What it says quotes the answer.
-            throw Fault(sentence: "the films server did not answer with a list of films", isWorthAnotherTry: false)
+            // The decoding error is dropped because its text quotes the answer.
+            throw Fault(sentence: "the films server did not answer with a list of films", isWorthRetrying: false)
         }
     }
 
-    /// A film as SWAPI has it; what else it says is left aside.
+    /// A film in the format of SWAPI; its other members are ignored.
     private struct Entry: Decodable {
         var title: String
         var director: String?

@@ -2,28 +2,28 @@ internal import CCurl
 internal import Dispatch
 internal import Synchronization
 
-/// One GET request through libcurl: status and body, within a time and a number of bytes.
+/// One GET request through libcurl, with limits on its time and on the bytes of the body.
 ///
-/// It goes where the address says: it follows no redirect and takes no proxy from the environment. TLS certificates are
-/// verified against those of the system. A transfer occupies a thread of its own until it ends, which a cancelled
-/// transfer does at once.
+/// It connects to the given address only: it follows no redirect and uses no proxy from the environment. libcurl
+/// verifies TLS certificates against those of the system. A transfer occupies one thread until it ends; a cancelled
+/// transfer ends at once.
 ///
-/// Threads: `perform` runs once, on a thread of `queue`; `cancel` comes from any thread.
+/// Threads: `perform` runs once, on a thread of `queue`; any thread may call `cancel`.
 // Sendable is unchecked: `perform` alone uses `easy` and `body`. libcurl's manual allows one call on `multi` from any
 // thread, curl_multi_wakeup, and `cancel` makes no other. `deinit` frees both after the last use.
 final class HTTPTransfer: @unchecked Sendable {
     struct Response {
         let status: Int
-        /// Empty unless the status is 200.
+        /// The bytes of the body; empty unless the status is 200.
         let body: [UInt8]
     }
 
     enum Failure: Error {
         case cancelled
         case timedOut
-        /// The body is longer than is allowed.
+        /// The body is longer than the limit.
         case tooLong
-        /// There is no connection, or no whole response of HTTP; the reason quotes nothing that was sent.
+        /// The connection failed, or the response is not complete HTTP; the reason quotes no part of the response.
         case disconnected(reason: String)
     }
 
@@ -37,7 +37,7 @@ final class HTTPTransfer: @unchecked Sendable {
     private var body: [UInt8] = []
     private let isCancelled = Atomic(false)
 
-    /// Asks for what is at an http or https address.
+    /// Sends a GET request to an http or https address and returns the response.
     static func get(
         _ address: String, accept: String, within timeout: Duration, bodyBytesMax: Int
     ) async throws(Failure) -> Response {
@@ -68,7 +68,7 @@ final class HTTPTransfer: @unchecked Sendable {
         try Self.check(curl_set_text(easy, CURLOPT_URL, address))
         try Self.check(curl_set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https"))
         try Self.check(curl_set_text(easy, CURLOPT_PROXY, ""))
-        // Connecting has a limit of its own, of 300 seconds unless it is set.
+        // libcurl limits the time to connect separately, to 300 seconds by default.
         let milliseconds = Int(timeout / .milliseconds(1))
         try Self.check(curl_set_long(easy, CURLOPT_TIMEOUT_MS, milliseconds))
         try Self.check(curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds))
@@ -90,7 +90,7 @@ final class HTTPTransfer: @unchecked Sendable {
     }
 
     deinit {
-        // The order that the manual of curl_multi_cleanup demands.
+        // The manual of curl_multi_cleanup demands this order.
         curl_multi_remove_handle(multi, easy)
         curl_easy_cleanup(easy)
         curl_multi_cleanup(multi)
@@ -99,7 +99,7 @@ final class HTTPTransfer: @unchecked Sendable {
 
     private func cancel() {
         isCancelled.store(true, ordering: .releasing)
-        // It fails only where no socket pair could be made: then `perform` looks by itself, a second later.
+        // The call fails only where libcurl could not make a socket pair; `perform` then checks within a second.
         curl_multi_wakeup(multi)
     }
 
@@ -121,18 +121,18 @@ final class HTTPTransfer: @unchecked Sendable {
         }
     }
 
-    /// Takes more of the body, unless that is too much.
+    /// Appends a part of the body; returns false if the body exceeds the limit.
     private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count <= bodyBytesMax - body.count else { return false }
         body += bytes
         return true
     }
 
-    /// How the transfer ended, which it has.
+    /// Returns how the transfer ended; it must have ended.
     private func outcome() -> CURLcode {
         var leftCount: Int32 = 0
         guard let message = curl_multi_info_read(multi, &leftCount), message.pointee.msg == CURLMSG_DONE else {
-            preconditionFailure("libcurl tells how each transfer ended")
+            preconditionFailure("libcurl reports how each transfer ended")
         }
         return message.pointee.data.result
     }

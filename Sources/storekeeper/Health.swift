@@ -2,7 +2,8 @@ internal import ArgumentParser
 internal import Glibc
 internal import StateServer
 
-/// `storekeeper health`: exit code 0 when the server on the configured address is ready, for container health checks.
+/// `storekeeper health`: exits with code 0 when the server at the configured address is ready, for container health
+/// checks.
 struct Health: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Ask the server at the configured address whether it is ready.")
@@ -20,7 +21,7 @@ struct Health: AsyncParsableCommand {
         }
     }
 
-    /// Sends one GET and reads the first line of what comes back, within five seconds.
+    /// Sends a GET request and returns the status line of the response; waits at most five seconds for it.
     private static func statusLine(of path: String, host: String, port: UInt16) throws -> String {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -33,12 +34,12 @@ struct Health: AsyncParsableCommand {
             address.pointee.ai_family, address.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Failure("no socket: \(String(cString: strerror(errno)))") }
         defer { close(descriptor) }
-        var patience = timeval(tv_sec: 5, tv_usec: 0)
+        var timeout = timeval(tv_sec: 5, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-            setsockopt(descriptor, SOL_SOCKET, option, &patience, socklen_t(MemoryLayout<timeval>.size))
+            setsockopt(descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
         }
         guard connect(descriptor, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0 else {
-            throw Failure("nobody listens on \(host) port \(port): \(String(cString: strerror(errno)))")
+            throw Failure("no server listens on \(host) port \(port): \(String(cString: strerror(errno)))")
         }
         let request = Array("GET \(path) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n".utf8)
         guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {

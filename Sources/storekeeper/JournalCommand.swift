@@ -1,14 +1,14 @@
 internal import ArgumentParser
 internal import StateServer
 
-/// `storekeeper journal`: what can be done with a journal without serving it.
+/// `storekeeper journal`: the commands that use a journal without serving it.
 struct JournalCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "journal", abstract: "Export, import, replay or verify the journal in a data directory.",
         subcommands: [JournalExport.self, JournalImport.self, JournalReplay.self, JournalVerify.self])
 }
 
-/// `storekeeper journal export`: the history as JSON Lines on standard output.
+/// `storekeeper journal export`: writes the history as JSON Lines to standard output.
 struct JournalExport: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
@@ -31,7 +31,7 @@ struct JournalExport: AsyncParsableCommand {
     }
 }
 
-/// `storekeeper journal import`: makes a journal of an exported one.
+/// `storekeeper journal import`: makes a journal from a recording, with the commits as recorded.
 struct JournalImport: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
@@ -51,7 +51,7 @@ struct JournalImport: AsyncParsableCommand {
     }
 }
 
-/// `storekeeper journal replay`: makes a journal of the actions of an exported one.
+/// `storekeeper journal replay`: makes a journal from the actions of a recording, with today's reducers.
 struct JournalReplay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
@@ -73,7 +73,7 @@ struct JournalReplay: AsyncParsableCommand {
     }
 }
 
-/// `storekeeper journal verify`: whether today's reducers make of the recorded actions what is recorded.
+/// `storekeeper journal verify`: checks whether today's reducers produce the recorded states from the recorded actions.
 struct JournalVerify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
@@ -93,6 +93,6 @@ struct JournalVerify: AsyncParsableCommand {
 }
 
 extension JournalTool.Span {
-    /// Such as `versions 0 to 300, 300 commits`.
+    /// A sentence such as `versions 0 to 300, 300 commits`.
     fileprivate var sentence: String { "versions \(start) to \(end), \(commitsCount) commits" }
 }

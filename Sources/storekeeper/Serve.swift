@@ -20,7 +20,7 @@ struct Serve: AsyncParsableCommand {
             let server = try Self.server(
                 Domains.domain(settings), settings, logger, portFile: portFile)
             try await server.runUntilSignal()
-            // The system takes the memory back at once; freeing a million objects one by one takes seconds.
+            // The process exits without freeing its objects: freeing a million of them takes seconds.
             Self.exit()
         } catch {
             throw Failure("\(error)")
@@ -32,7 +32,7 @@ struct Serve: AsyncParsableCommand {
     ) throws -> StateServer {
         try StateServer(domain, settings: settings, logger: logger) { address in
             guard let portFile else { return }
-            // Whole or not at all: whoever waits for the file may read it at any moment.
+            // The write is atomic, because a process that waits for the file may read it at any time.
             try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
         }
     }

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import FoundationEssentials
 internal import StateServer
 
-/// The flags that every subcommand shares: where the settings come from.
+/// The flags of every subcommand, which select and override settings.
 struct SettingsOptions: ParsableArguments {
     @Option(help: "A JSON file of settings; config/storekeeper.json lists them all.")
     var config: String?
@@ -19,7 +19,7 @@ struct SettingsOptions: ParsableArguments {
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
     var logLevel: String?
 
-    /// Reads the file, then the environment, then these flags.
+    /// Reads the settings from the file, the environment and these flags; a later source overrides an earlier one.
     func read() async throws -> SettingsReading {
         let flags: [String: String?] = ["listen": listen, "data": data, "domain": domain, "log_level": logLevel]
         return try await SettingsReading(

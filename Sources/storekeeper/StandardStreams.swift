@@ -3,11 +3,11 @@ internal import Glibc
 /// Standard input by lines.
 struct StandardInput {
     private var buffer: [UInt8] = []
-    /// What comes before has been returned.
+    /// The index in `buffer` after the lines that were returned.
     private var start = 0
     private var isAtEnd = false
 
-    /// The next line without its end, or nil after the last, which need not end.
+    /// Returns the next line without its line feed, or nil at the end; the last line need not have a line feed.
     mutating func nextLine() throws -> [UInt8]? {
         var searched = start
         while true {
@@ -38,17 +38,17 @@ struct StandardInput {
     }
 }
 
-/// Standard output in large pieces.
+/// Standard output with a buffer of 256 KiB.
 struct StandardOutput {
     private var buffer: [UInt8] = []
 
-    /// Writes now or later.
+    /// Appends bytes to the buffer, and writes the buffer when it is full.
     mutating func write(_ bytes: [UInt8]) throws {
         buffer.append(contentsOf: bytes)
         if buffer.count >= 1 << 18 { try flush() }
     }
 
-    /// Writes what is left.
+    /// Writes the buffer.
     mutating func flush() throws {
         var written = 0
         while written < buffer.count {

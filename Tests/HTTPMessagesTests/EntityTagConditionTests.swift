@@ -24,13 +24,13 @@ struct EntityTagConditionTests {
         #expect(tags.map { ($0.isWeak ? "W/" : "") + $0.opaque } == expected)
     }
 
-    @Test("a star is anything that exists", arguments: ["*", " * ", "\t*"])
+    @Test("a star is any current representation", arguments: ["*", " * ", "\t*"])
     func star(value: String) {
         #expect(EntityTagCondition(value) == .any)
     }
 
     @Test(
-        "what is neither a star nor a list of quoted tags is refused",
+        "a value that is neither a star nor a list of quoted tags is refused",
         arguments: [
             "", " ", ",", "a", #""a"#, #"a""#, #""a" "b""#, #""a";"b""#, #"w/"a""#, #"W/a"#, #"W/ "a""#, #"*, "a""#,
             #""a", *"#,

@@ -4,7 +4,7 @@ import Testing
 @Suite("Preferences")
 struct PreferencesTests {
     @Test(
-        "wait is a number of seconds, or the usual time",
+        "wait is a number of seconds, or the default time",
         arguments: [
             ("wait=25", .seconds(25)),
             ("wait=0", .seconds(0)),
@@ -22,7 +22,7 @@ struct PreferencesTests {
     }
 
     @Test(
-        "a preference that is unknown or makes no sense is ignored",
+        "an unknown or invalid preference is ignored",
         arguments: [
             "", ",", ";", "=", "wait=", "wait=-1", "wait=soon", "wait=1.5", "wait=99999999999999999999", "waiting=5",
             "return",
@@ -36,7 +36,7 @@ struct PreferencesTests {
     }
 
     @Test(
-        "return is minimal or representation, whatever the case",
+        "return is minimal or representation, in any case of letters",
         arguments: [
             ("return=minimal", .minimal),
             ("return=representation", .representation),
@@ -49,7 +49,7 @@ struct PreferencesTests {
         #expect(Preferences([value]).returning == expected)
     }
 
-    @Test("several fields count as one, the first preference of a name wins")
+    @Test("several fields count as one, and the first preference of a name counts")
     func fields() {
         let preferences = Preferences(["return=minimal", "wait=5", "wait=9", "return=representation"])
 

@@ -4,7 +4,7 @@ import Testing
 @Suite("Request targets")
 struct RequestTargetTests {
     @Test(
-        "a target as clients of a proxy send it means its path",
+        "a target in the form for proxies is its path",
         arguments: [
             ("http://host/v1/state?pretty", "/v1/state?pretty"), ("https://host:80/", "/"), ("http://host", "/"),
         ])
@@ -64,7 +64,7 @@ struct RequestTargetTests {
     }
 
     @Test(
-        "a target that cannot be decoded is refused, not repaired",
+        "a target that cannot be decoded is refused",
         arguments: [
             ("", "begins with /"),
             ("v1/state", "begins with /"),
@@ -89,7 +89,7 @@ struct RequestTargetTests {
         #expect(fault?.detail.contains(word) == true)
     }
 
-    @Test("a character whose bytes are split by a slash is not one")
+    @Test("the bytes of a character may not be in two segments")
     func splitCharacter() {
         #expect(throws: RequestTarget.Fault.self) { try RequestTarget("/%C3/%A9") }
     }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Exchanges answered later", .timeLimit(.minutes(1)))
 struct ExchangeTests {
-    @Test("an answer from another thread arrives, and the connection goes on", arguments: ["/wait", "/work"])
+    @Test("an answer from another thread arrives, and the connection stays open", arguments: ["/wait", "/work"])
     func later(target: String) async throws {
         let record = Record()
         try await withServer(.echo(record)) { server, port in
@@ -24,7 +24,7 @@ struct ExchangeTests {
         }
     }
 
-    @Test("an answer that is given before the handler returns is not lost")
+    @Test("an answer that comes before the handler returns is not lost")
     func beforeReturn() async throws {
         let handlers = Handlers { request, exchange in
             exchange.answer(.text("early"))
@@ -40,15 +40,15 @@ struct ExchangeTests {
         }
     }
 
-    @Test("work that is handed on when the pass has ended is answered")
-    func passEnded() async throws {
+    @Test("an answer that is given at the end of the iteration arrives")
+    func iterationEnded() async throws {
         let exchanges = Mutex<[Exchange]>([])
         let handlers = Handlers(
             receive: { _, exchange in
                 exchanges.withLock { $0.append(exchange) }
                 return .working()
             },
-            passEnded: {
+            iterationEnded: {
                 let taken = exchanges.withLock { waiting in
                     defer { waiting = [] }
                     return waiting
@@ -82,7 +82,7 @@ struct ExchangeTests {
         }
     }
 
-    @Test("a client that leaves while it waits is noticed")
+    @Test("the exchange of a client that leaves while it waits expires with hangUp")
     func hangUp() async throws {
         let record = Record()
         try await withServer(.echo(record)) { server, port in
@@ -94,11 +94,11 @@ struct ExchangeTests {
 
             #expect(try await eventually { record.expired == [.hangUp] })
             #expect(try await eventually { server.statistics.connections == 0 })
-            record.parked[0].answer(.text("nobody"))
+            record.parked[0].answer(.text("too late"))
         }
     }
 
-    @Test("a client that has only finished sending still gets the end of its wait and the result of its work")
+    @Test("a client that has only finished sending gets the end of its wait and the result of its work")
     func halfClosed() async throws {
         let record = Record()
         try await withServer(.echo(record)) { _, port in
@@ -147,18 +147,18 @@ struct ExchangeTests {
         try await withServer(handlers) { _, port in
             let client = try RawClient(port: port)
             var bodies: [String: Int] = [:]
-            for round in 0..<200 {
+            for attempt in 0..<200 {
                 client.request("/wait")
-                #expect(try await eventually { record.parked.count > round })
+                #expect(try await eventually { record.parked.count > attempt })
                 usleep(UInt32.random(in: 0...4000))
-                record.parked[round].answer(.text("answer"))
-                record.parked[round].answer(.text("again"))
+                record.parked[attempt].answer(.text("answer"))
+                record.parked[attempt].answer(.text("again"))
                 bodies[client.response()?.body ?? "nothing", default: 0] += 1
             }
 
             #expect(bodies["answer", default: 0] + bodies["deadline", default: 0] == 200)
             #expect(record.expired.count >= bodies["deadline", default: 0])
-            // Nothing stands behind the last answer: none came twice.
+            // The next response is that of the next request: no answer came twice.
             client.request("/wait")
             #expect(try await eventually { record.parked.count == 201 })
             record.parked[200].answer(.text("the last"))
@@ -166,7 +166,7 @@ struct ExchangeTests {
         }
     }
 
-    @Test("a deadline waits for an answer that is on its way, and so does a client that has finished sending")
+    @Test("a deadline and a client that has finished sending do not overtake an answer that is on its way")
     func onItsWay() async throws {
         let record = Record()
         let handlers = Handlers(

@@ -17,7 +17,7 @@ struct LifecycleTests {
         await server.stop()
     }
 
-    @Test("an address in use is an error with a sentence")
+    @Test("an address in use is an error that names the port")
     func addressInUse() async throws {
         try await withServer { _, port in
             var configuration = ServerConfiguration.small()
@@ -32,7 +32,7 @@ struct LifecycleTests {
         }
     }
 
-    @Test("a host that is nowhere is an error")
+    @Test("an unknown host is an error")
     func unknownHost() {
         var configuration = ServerConfiguration.small()
         configuration.host = "nowhere.invalid"
@@ -58,7 +58,7 @@ struct LifecycleTests {
         }
     }
 
-    @Test("a stop answers all who wait, and closes")
+    @Test("a stop answers all waiting requests and closes their connections")
     func stop() async throws {
         let record = Record()
         try await withServer(.echo(record)) { server, port in
@@ -78,7 +78,7 @@ struct LifecycleTests {
         }
     }
 
-    @Test("a stop lets work finish within its grace, and no longer")
+    @Test("a stop lets work finish within the grace time, and no longer")
     func stopWithWork() async throws {
         let record = Record()
         try await withServer(.echo(record)) { server, port in
@@ -110,7 +110,7 @@ struct LifecycleTests {
 
             await server.stop(grace: .seconds(30))
 
-            // Milliseconds alone; beside tests that block the pool's threads on their sockets, as long as those do.
+            // It takes milliseconds alone, and longer beside tests that block the threads of the pool on their sockets.
             #expect(ContinuousClock.now - start < .seconds(15))
             #expect(client.isAtEnd())
         }

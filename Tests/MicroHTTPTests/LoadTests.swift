@@ -10,9 +10,9 @@ struct LoadTests {
             let clients = try (0..<count).map { _ in try RawClient(port: port) }
             let start = ContinuousClock.now
 
-            for round in 0..<10 {
-                for client in clients { client.request("/\(round)") }
-                for client in clients { #expect(client.response()?.body == "GET /\(round) ") }
+            for number in 0..<10 {
+                for client in clients { client.request("/\(number)") }
+                for client in clients { #expect(client.response()?.body == "GET /\(number) ") }
             }
 
             #expect(server.statistics.requests == count * 10)
@@ -20,25 +20,25 @@ struct LoadTests {
         }
     }
 
-    @Test("a connection above the cap is told so, and the others go on")
+    @Test("a connection over capacity is answered with 503, and the others are served")
     func cap() async throws {
         try await withServer(configuration: .small(connectionsMax: 3)) { server, port in
             let clients = try (0..<3).map { _ in try RawClient(port: port) }
             for client in clients { client.request("/") }
             for client in clients { #expect(client.response()?.status == 200) }
 
-            let surplus = try RawClient(port: port)
-            surplus.request("/")
-            #expect(surplus.response()?.status == 503)
-            #expect(surplus.isAtEnd())
+            let overCapacity = try RawClient(port: port)
+            overCapacity.request("/")
+            #expect(overCapacity.response()?.status == 503)
+            #expect(overCapacity.isAtEnd())
 
             clients[0].request("/")
             #expect(clients[0].response()?.status == 200)
         }
     }
 
-    @Test("silent connections above the cap are shown out, so that those behind them get an answer")
-    func silentSurplus() async throws {
+    @Test("silent connections over capacity are closed after two seconds, so that later clients get an answer")
+    func silentOverCapacity() async throws {
         try await withServer(configuration: .small(connectionsMax: 1)) { _, port in
             let inside = try RawClient(port: port)
             inside.request("/")
@@ -50,6 +50,25 @@ struct LoadTests {
 
             #expect(last.response()?.status == 503)
             #expect(silent[0].isAtEnd())
+        }
+    }
+
+    @Test("a connection over capacity has its time to send a request, also when the loop was idle before")
+    func overCapacityAfterIdleTime() async throws {
+        let record = Record()
+        try await withServer(.echo(record), configuration: .small(connectionsMax: 1)) { _, port in
+            let inside = try RawClient(port: port)
+            inside.request("/wait")
+            #expect(try await eventually { record.parked.count == 1 })
+            record.parked[0].answer(.text("answer"))
+            #expect(inside.response()?.body == "answer")
+            try await Task.sleep(for: .milliseconds(2500))
+
+            let overCapacity = try RawClient(port: port)
+            try await Task.sleep(for: .milliseconds(300))
+            overCapacity.request("/")
+
+            #expect(overCapacity.response()?.status == 503)
         }
     }
 }

@@ -6,24 +6,24 @@ import MicroHTTP
 import Synchronization
 import Testing
 
-/// Connections that libmicrohttpd gives up while their request waits, and gets back.
+/// Connections that the loop takes from libmicrohttpd while their requests wait, and hands back.
 @Suite("Parked connections", .timeLimit(.minutes(1)))
 struct ParkingTests {
-    @Test("waits, work and plain requests take turns on one connection")
+    @Test("one connection serves waits, work and plain requests in turn")
     func turns() async throws {
         let record = Record()
         try await withServer(.echo(record)) { server, port in
             let client = try RawClient(port: port)
             var parkedCount = 0
-            for round in 0..<50 {
-                let target = ["/wait", "/plain", "/work"][round % 3]
+            for number in 0..<50 {
+                let target = ["/wait", "/plain", "/work"][number % 3]
                 client.request(
-                    target, method: round.isMultiple(of: 2) ? "GET" : "POST", fields: "Content-Length: 0\r\n")
+                    target, method: number.isMultiple(of: 2) ? "GET" : "POST", fields: "Content-Length: 0\r\n")
                 if target != "/plain" {
                     parkedCount += 1
                     #expect(try await eventually { record.parked.count == parkedCount })
-                    record.parked[parkedCount - 1].answer(.text("answer \(round)"))
-                    #expect(client.response()?.body == "answer \(round)")
+                    record.parked[parkedCount - 1].answer(.text("answer \(number)"))
+                    #expect(client.response()?.body == "answer \(number)")
                 } else {
                     #expect(client.response()?.body.hasSuffix("/plain ") == true)
                 }
@@ -32,7 +32,9 @@ struct ParkingTests {
         }
     }
 
-    @Test("what was sent behind a request that waits is not answered wrongly: the answer closes the connection")
+    @Test(
+        "a request that is pipelined behind one that waits gets no answer: the connection closes after the first answer"
+    )
     func pipelined() async throws {
         let record = Record()
         try await withServer(.echo(record)) { server, port in
@@ -50,7 +52,7 @@ struct ParkingTests {
         }
     }
 
-    @Test("bytes that arrive while the socket is asked never make the count of those read too small")
+    @Test("the count of bytes read is never too small, also when bytes arrive while it is taken")
     func arriving() throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(listener) }
@@ -66,24 +68,24 @@ struct ParkingTests {
         #expect(isListening)
         let client = try RawClient(port: UInt16(bigEndian: address.sin_port))
         let accepted = accept(listener, nil, nil)
-        // It ends when the other side closes.
+        // The thread ends when the server's side closes.
         Thread { while client.send("0123456789abcdef") {} }.start()
 
-        var (readCount, leastSurplus, rounds) = (0, Int64.max, 0)
+        var (readCount, leastExcess, attemptsCount) = (0, Int64.max, 0)
         var buffer = [UInt8](repeating: 0, count: 4096)
         let end = ContinuousClock.now + .seconds(2)
         while ContinuousClock.now < end {
-            leastSurplus = min(leastSurplus, microhttpd_bytes_read(accepted) - Int64(readCount))
+            leastExcess = min(leastExcess, microhttpd_bytes_read(accepted) - Int64(readCount))
             readCount += max(recv(accepted, &buffer, buffer.count, Int32(MSG_DONTWAIT)), 0)
-            rounds += 1
+            attemptsCount += 1
         }
         close(accepted)
 
-        #expect(leastSurplus == 0)
-        #expect(readCount > 0 && rounds > 1000)
+        #expect(leastExcess == 0)
+        #expect(readCount > 0 && attemptsCount > 1000)
     }
 
-    @Test("what comes while a request waits is read after its answer")
+    @Test("a request that arrives while another waits is answered after it")
     func impatient() async throws {
         let record = Record()
         try await withServer(.echo(record)) { _, port in
@@ -100,8 +102,8 @@ struct ParkingTests {
         }
     }
 
-    @Test("a client of HTTP/1.0, one that says close, and HEAD get what they can read")
-    func manners() async throws {
+    @Test("the answer of a parked connection fits HTTP/1.0, Connection: close and HEAD")
+    func forms() async throws {
         let record = Record()
         try await withServer(.echo(record)) { _, port in
             let old = try RawClient(port: port)
@@ -130,7 +132,7 @@ struct ParkingTests {
         }
     }
 
-    @Test("an answer that a slow client takes bit by bit arrives whole, and the connection goes on")
+    @Test("an answer that a client reads slowly arrives whole, and the connection stays open")
     func slow() async throws {
         let record = Record()
         try await withServer(.echo(record)) { _, port in
@@ -148,7 +150,7 @@ struct ParkingTests {
         }
     }
 
-    @Test("connections above the cap are told so, also while the others are parked")
+    @Test("connections over capacity are answered with 503, also while the others are parked")
     func cap() async throws {
         let record = Record()
         try await withServer(.echo(record), configuration: .small(connectionsMax: 4)) { server, port in
@@ -156,9 +158,9 @@ struct ParkingTests {
             for waiter in waiters { waiter.request("/wait") }
             #expect(try await eventually { server.statistics.waiting == 4 })
 
-            let surplus = try RawClient(port: port)
-            surplus.request("/plain")
-            #expect(surplus.response()?.status == 503)
+            let overCapacity = try RawClient(port: port)
+            overCapacity.request("/plain")
+            #expect(overCapacity.response()?.status == 503)
 
             for exchange in record.parked { exchange.answer(.text("go")) }
             for waiter in waiters { #expect(waiter.response()?.body == "go") }
@@ -167,7 +169,7 @@ struct ParkingTests {
         }
     }
 
-    @Test("two loops share the clients and answer them all")
+    @Test("two loops share the clients and answer all of them")
     func loops() async throws {
         let record = Record()
         var configuration = ServerConfiguration.small()
@@ -182,106 +184,5 @@ struct ParkingTests {
 
             for client in clients { #expect(client.response()?.body == "all") }
         }
-    }
-}
-
-@Suite("Streams on the wire", .timeLimit(.minutes(1)))
-struct StreamTests {
-    /// Streams that begin with `begin`, and what the handlers hear of them.
-    final class Told: Sendable {
-        private let state = Mutex((streams: [Exchange](), writable: 0, silent: 0, expired: [Expiry]()))
-
-        var streams: [Exchange] { state.withLock { $0.streams } }
-        var writable: Int { state.withLock { $0.writable } }
-        var silent: Int { state.withLock { $0.silent } }
-        var expired: [Expiry] { state.withLock { $0.expired } }
-
-        func handlers(heartbeat: Duration = .seconds(60)) -> Handlers {
-            Handlers(
-                receive: { [self] _, exchange in
-                    state.withLock { $0.streams.append(exchange) }
-                    return .streaming(.text("begin"), heartbeat: heartbeat)
-                },
-                expire: { [self] _, reason in
-                    state.withLock { $0.expired.append(reason) }
-                    return .text("end")
-                },
-                writable: { [self] streams in state.withLock { $0.writable += streams.count } },
-                silent: { [self] streams in
-                    state.withLock { $0.silent += streams.count }
-                    Exchange.send(Array(":".utf8), to: streams)
-                })
-        }
-    }
-
-    @Test("pieces arrive in order, one after the other has been taken, and the last closes")
-    func pieces() async throws {
-        let told = Told()
-        try await withServer(told.handlers()) { server, port in
-            let client = try RawClient(port: port)
-            client.request("/")
-            let head = client.response(hasBody: false)
-            #expect(head?.field("connection") == "close")
-            #expect(head?.field("content-length") == nil)
-
-            for number in 1...100 {
-                #expect(try await eventually { told.writable == number })
-                Exchange.send(Array("\(number),".utf8), to: told.streams)
-            }
-            Exchange.send(Array("last".utf8), to: told.streams, isLast: true)
-
-            #expect(client.rest() == "begin" + (1...100).map { "\($0)," }.joined() + "last")
-            #expect(try await eventually { server.statistics.connections == 0 && server.statistics.waiting == 0 })
-            #expect(told.expired == [])
-        }
-    }
-
-    @Test("a piece that is not taken holds up nobody else, and the next is asked for when it is")
-    func stalled() async throws {
-        let told = Told()
-        try await withServer(told.handlers()) { _, port in
-            let (slow, quick) = (try RawClient(port: port), try RawClient(port: port))
-            slow.request("/")
-            #expect(try await eventually { told.writable == 1 })
-            quick.request("/")
-            #expect(try await eventually { told.writable == 2 })
-            let large = [UInt8](repeating: 0x61, count: 8 << 20)
-
-            Exchange.send(large, to: [told.streams[0]])
-            Exchange.send(Array("quick".utf8), to: [told.streams[1]])
-
-            #expect(try await eventually { told.writable == 3 })
-            try await Task.sleep(for: .milliseconds(100))
-            #expect(told.writable == 3)
-            Exchange.send([], to: [told.streams[1]], isLast: true)
-            _ = quick.response(hasBody: false)
-            #expect(quick.rest() == "beginquick")
-
-            _ = slow.response(hasBody: false)
-            #expect(slow.count(upTo: large.count + 5) == large.count + 5)
-            #expect(try await eventually { told.writable == 4 })
-        }
-    }
-
-    @Test("a silent stream is reported, a client that leaves is noticed, and a stop ends the rest")
-    func ends() async throws {
-        let told = Told()
-        let server = HTTPServer(configuration: .small(), handlers: told.handlers(heartbeat: .milliseconds(50)))
-        let port = try server.start().port
-        let stays = try RawClient(port: port)
-        stays.request("/")
-        do {
-            let leaves = try RawClient(port: port)
-            leaves.request("/")
-            #expect(try await eventually { told.streams.count == 2 })
-        }
-        #expect(try await eventually { told.expired == [.hangUp] })
-        #expect(try await eventually { told.silent >= 2 })
-
-        await server.stop(grace: .seconds(1))
-
-        #expect(told.expired == [.hangUp, .stopping])
-        _ = stays.response(hasBody: false)
-        #expect(stays.rest().hasSuffix("end"))
     }
 }

@@ -1,6 +1,8 @@
+// microhttpd.h includes the socket headers, and the compiler may attribute their declarations to its module.
+import CMicroHTTPD
 import Glibc
 
-/// A blocking socket that sends and reads bytes, and knows just enough HTTP to find the end of an answer.
+/// A blocking client socket that parses no more HTTP than it needs to find the end of a response.
 final class RawClient: Sendable {
     let descriptor: Int32
 
@@ -21,7 +23,7 @@ final class RawClient: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether somebody listens there.
+    /// Whether a server listens on the port.
     static func canConnect(port: UInt16) -> Bool {
         do {
             _ = try RawClient(port: port)
@@ -31,7 +33,7 @@ final class RawClient: Sendable {
         }
     }
 
-    /// Sends bytes; whether they were taken.
+    /// Sends text; returns whether the socket took all of it.
     @discardableResult
     func send(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
@@ -51,16 +53,16 @@ final class RawClient: Sendable {
         send("\(method) \(target) HTTP/1.1\r\nHost: test\r\n\(fields)\r\n")
     }
 
-    /// Closes the sending side, like `nc -N`.
+    /// Finishes sending, like `nc -N`.
     func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// One byte, or nil at the end of the connection.
+    /// Reads one byte; returns nil at the end of the connection.
     private func byte() -> UInt8? {
         var byte: UInt8 = 0
         return recv(descriptor, &byte, 1, 0) == 1 ? byte : nil
     }
 
-    /// The next answer: head, and as much body as it declares; nil if the connection ended before it.
+    /// Reads the next response: head, and as much body as it declares; returns nil if the connection ends before it.
     func response(hasBody: Bool = true) -> RawResponse? {
         var head: [UInt8] = []
         while !head.suffix(4).elementsEqual([13, 10, 13, 10]) {
@@ -74,14 +76,14 @@ final class RawClient: Sendable {
         return RawResponse(head: text, body: String(decoding: body, as: UTF8.self))
     }
 
-    /// Everything up to the end of the connection.
+    /// Reads everything up to the end of the connection.
     func rest() -> String {
         var bytes: [UInt8] = []
         while let byte = byte() { bytes.append(byte) }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Reads and drops so many bytes; how many came.
+    /// Reads and drops up to `most` bytes; returns how many it has read.
     func count(upTo most: Int) -> Int {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         var count = 0
@@ -93,7 +95,18 @@ final class RawClient: Sendable {
         return count
     }
 
-    /// Whether the server has closed the connection.
+    /// Reads `most` bytes, or fewer if the connection ends before.
+    func bytes(_ most: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
+            while count < most {
+                let came = recv(descriptor, buffer.baseAddress.map { $0 + count }, most - count, 0)
+                guard came > 0 else { break }
+                count += came
+            }
+        }
+    }
+
+    /// Whether the server has closed the connection; waits until it sends or closes.
     func isAtEnd() -> Bool { byte() == nil }
 }
 

@@ -49,7 +49,7 @@ struct RequestScreeningTests {
     }
 
     @Test(
-        "a request that two readers could take for different ones is malformed", arguments: Self.malformedCases)
+        "a request that allows two readings is malformed", arguments: Self.malformedCases)
     func malformed(lines: [(String, String)]) {
         let fault = #expect(throws: TransportFault.self) { try framing(lines) }
         #expect(fault?.status == .badRequest)
@@ -63,7 +63,7 @@ struct RequestScreeningTests {
     }
 
     @Test(
-        "a declared length over the cap is too large, however many digits it has",
+        "a declared length above the limit is too large, with any number of digits",
         arguments: ["1001", "99999999999999999999999"])
     func tooLarge(length: String) {
         #expect(throws: TransportFault.bodyTooLarge(bytesMax: 1000)) { try framing([("Content-Length", length)]) }

@@ -49,7 +49,7 @@ struct RequestTests {
         }
     }
 
-    @Test("a declared body arrives whole, up to the last byte that is allowed")
+    @Test("a declared body of the longest allowed length arrives whole")
     func body() async throws {
         try await withServer { _, port in
             let client = try RawClient(port: port)
@@ -62,7 +62,7 @@ struct RequestTests {
         }
     }
 
-    @Test("a chunked body arrives whole, and the connection goes on")
+    @Test("a chunked body arrives whole, and the connection stays open")
     func chunked() async throws {
         try await withServer { _, port in
             let client = try RawClient(port: port)
@@ -92,7 +92,7 @@ struct RequestTests {
         }
     }
 
-    @Test("a chunked body that grows too long is read to its end and refused")
+    @Test("a chunked body that is too long is read to its end and refused")
     func chunkedOversize() async throws {
         try await withServer { _, port in
             let client = try RawClient(port: port)
@@ -106,7 +106,7 @@ struct RequestTests {
         }
     }
 
-    @Test("a chunked body without end is cut off")
+    @Test("the connection of an endless chunked body is closed")
     func endlessBody() async throws {
         try await withServer { _, port in
             let client = try RawClient(port: port)
@@ -134,7 +134,7 @@ struct RequestTests {
     }
 
     @Test(
-        "the target is what was sent, percent signs and all",
+        "the handler gets the target as sent, with its percent escapes",
         arguments: ["/a%2Fb%00c?x=%26&y", "/%", "/a?flag", "*", "//"])
     func rawTarget(target: String) async throws {
         try await withServer { _, port in
@@ -147,7 +147,7 @@ struct RequestTests {
     }
 
     @Test(
-        "a head that can be read in two ways is refused and the connection ends",
+        "an ambiguous head is refused and the connection closes",
         arguments: Self.ambiguousHeads)
     func smuggling(text: String, status: Int) async throws {
         try await withServer { _, port in
@@ -161,7 +161,7 @@ struct RequestTests {
     }
 
     @Test(
-        "an unusual but sound head is accepted",
+        "an unusual but valid head is accepted",
         arguments: [
             "GET / HTTP/1.1\r\nHost:a\r\nX:   1  \r\nEmpty:\r\n\r\n",
             "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",

@@ -18,7 +18,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("204 and 304 come without the body they were given", arguments: [204, 304])
+    @Test("204 and 304 are sent without the body of the response", arguments: [204, 304])
     func bodyless(code: Int) async throws {
         let handlers = Handlers { _, _ in
             .now(Response(status: .init(code: code), fields: [.eTag: "\"a\""], body: Array("body".utf8)))
@@ -35,7 +35,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("a response that closes says so and does so")
+    @Test("a response that closes has Connection: close, and the connection closes")
     func close() async throws {
         try await withServer(Handlers { _, _ in .now(.text("bye", connection: .close)) }) { _, port in
             let client = try RawClient(port: port)

@@ -3,21 +3,20 @@ import HTTPTypes
 import MicroHTTP
 import Synchronization
 
-/// What a server's handlers have been called with.
+/// A record of the calls of a server's handlers.
 final class Record: Sendable {
-    private let state = Mutex((parked: [Exchange](), expired: [Expiry](), passes: 0))
+    private let state = Mutex((parked: [Exchange](), expired: [Expiry](), iterationsCount: 0))
 
     func park(_ exchange: Exchange) { state.withLock { $0.parked.append(exchange) } }
     func expire(_ reason: Expiry) { state.withLock { $0.expired.append(reason) } }
-    func pass() { state.withLock { $0.passes += 1 } }
+    func endIteration() { state.withLock { $0.iterationsCount += 1 } }
 
     var parked: [Exchange] { state.withLock { $0.parked } }
     var expired: [Expiry] { state.withLock { $0.expired } }
-    var passes: Int { state.withLock { $0.passes } }
 }
 
 extension Handlers {
-    /// Says the target and the body back at once, parks `/wait` and `/work`, and records what happens.
+    /// Answers with the target and the body, leaves `/wait` and `/work` without an answer, and records the calls.
     static func echo(_ record: Record = Record(), deadline: Duration? = nil) -> Handlers {
         Handlers(
             receive: { request, exchange in
@@ -37,7 +36,7 @@ extension Handlers {
                 record.expire(reason)
                 return .text("\(reason)")
             },
-            passEnded: { record.pass() },
+            iterationEnded: { record.endIteration() },
             refuse: { fault, request in
                 var response = Response.text(request?.target ?? "no head")
                 response.status = fault.status
@@ -58,7 +57,7 @@ extension ServerConfiguration {
     }
 }
 
-/// Runs a server for the length of the body, and stops it.
+/// Runs a server during the body, and stops it.
 func withServer(
     _ handlers: Handlers = .echo(), configuration: ServerConfiguration = .small(),
     _ body: (HTTPServer, UInt16) async throws -> Void
@@ -74,7 +73,7 @@ func withServer(
     await server.stop(grace: .seconds(1))
 }
 
-/// Waits until something is true, and says whether it became so within five seconds.
+/// Waits until a condition is true; returns whether it became true within five seconds.
 func eventually(_ isTrue: () -> Bool) async throws -> Bool {
     for _ in 0..<500 {
         if isTrue() { return true }

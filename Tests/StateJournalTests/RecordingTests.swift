@@ -12,11 +12,11 @@ struct RecordingTests {
     let epoch = Epoch("bbbbbbbbbbbbbbbb") ?? .random()
 
     func reader(_ header: String? = nil) throws -> RecordingReader {
-        let plain = Recording.line(of: .init(epoch: recorded, version: 4, head: 6, state: Array("{}".utf8)))
+        let plain = Recording.line(of: .init(epoch: recorded, version: 4, latest: 6, state: Array("{}".utf8)))
         return try RecordingReader(header.map { Array($0.utf8) } ?? plain, for: epoch)
     }
 
-    @Test("a commit comes back from its line as it was, under the new history's name")
+    @Test("a commit is read from its line as it was recorded, under the new epoch")
     func roundTrip() throws {
         var reader = try reader()
         let single = Commit(
@@ -121,7 +121,7 @@ struct RecordingTests {
         #expect(fault?.line == 1)
     }
 
-    @Test("a header need not say where the recording ends")
+    @Test("a header without the version of the last commit is valid")
     func openEnd() throws {
         let reader = try reader(
             #"{"storekeeper":"journal","format":1,"epoch":"aaaaaaaaaaaaaaaa","version":3,"state":{"a":1}}"#)
@@ -133,7 +133,7 @@ struct RecordingTests {
     }
 }
 
-@Suite("A journal read from beside")
+@Suite("Journal readers")
 struct JournalReaderTests {
     let scratch = Scratch()
 
@@ -143,7 +143,7 @@ struct JournalReaderTests {
         return versions
     }
 
-    @Test("it is read while its owner has it, and ends where it ended when it was opened")
+    @Test("a reader reads a journal that a server has open, up to the version at which the reader was opened")
     func beside() throws {
         let journal = try scratch.open()
         try journal.record((1...2500).map { .setting($0) })
@@ -159,7 +159,7 @@ struct JournalReaderTests {
         #expect(try versions(reader, after: 2498) == [2499, 2500])
     }
 
-    @Test("commits come with the IDs that clients have given, those of a batch too")
+    @Test("commits have their client IDs, those of a batch too")
     func ids() throws {
         let journal = try scratch.open()
         try journal.record([.setting(1, ids: ["a", "b"]), .setting(2)])
@@ -170,7 +170,7 @@ struct JournalReaderTests {
         #expect(ids == [["a", "b"], []])
     }
 
-    @Test("it begins with the oldest good snapshot after which no commit is missing")
+    @Test("a reader begins with the oldest undamaged snapshot after which no commit is missing")
     func gap() throws {
         let journal = try scratch.open()
         try journal.record((1...30).map { .setting($0) })
@@ -191,7 +191,8 @@ struct JournalReaderTests {
         #expect(error?.description.contains("lacks the commit of version 7") == true)
     }
 
-    @Test("it begins with any version whose state and later commits are kept, and refuses its neighbours")
+    @Test(
+        "a reader begins with any version whose state and later commits are kept, and refuses the versions beside them")
     func since() throws {
         let journal = try scratch.open(retention: .init(commitsMax: 5, snapshotsMax: 2))
         for version in stride(from: Version(1), through: 40, by: 10) {
@@ -211,7 +212,7 @@ struct JournalReaderTests {
         #expect(late?.description.hasSuffix("ends at version 40: there is no version 41") == true)
     }
 
-    @Test("what the owner drops meanwhile is missed, not skipped")
+    @Test("a commit that is pruned meanwhile is an error")
     func dropped() throws {
         let journal = try scratch.open()
         try journal.record((1...2500).map { .setting($0) })
@@ -227,7 +228,7 @@ struct JournalReaderTests {
         #expect(error?.description.contains("lacks the commit of version 1001") == true)
     }
 
-    @Test("a directory without a journal is refused, and stays without one")
+    @Test("a directory without a journal is refused and not created")
     func none() throws {
         let error = #expect(throws: JournalError.self) { _ = try JournalReader(directory: scratch.path) }
 
@@ -236,14 +237,14 @@ struct JournalReaderTests {
     }
 }
 
-@Suite("A journal in the making")
+@Suite("Journal drafts")
 struct JournalDraftTests {
     let scratch = Scratch()
     let state = Array(#"{"value":0,"list":[]}"#.utf8)
 
     func files() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: scratch.path).sorted() }
 
-    @Test("it is a journal like any other when it is finished")
+    @Test("a finished draft is a journal")
     func finished() throws {
         let draft = try JournalDraft(directory: scratch.path)
         try draft.begin(state, version: 3)
@@ -263,7 +264,7 @@ struct JournalDraftTests {
         #expect(try journal.commit(id: "id77")?.version == 77)
     }
 
-    @Test("it leaves no journal behind when it is dropped, and the next one may begin")
+    @Test("a draft that is released leaves no journal, and another draft can begin")
     func droppedDraft() throws {
         var draft: JournalDraft? = try JournalDraft(directory: scratch.path)
         try draft?.begin(state, version: 0)
@@ -274,7 +275,7 @@ struct JournalDraftTests {
         #expect(throws: Never.self) { _ = try JournalDraft(directory: scratch.path) }
     }
 
-    @Test("what a killed process has left of a draft is no hindrance")
+    @Test("a draft replaces the file that a killed process has left")
     func killed() throws {
         try FileManager.default.createDirectory(atPath: scratch.path, withIntermediateDirectories: true)
         try Data("half a draft".utf8).write(to: URL(fileURLWithPath: scratch.path + "/draft.sqlite"))
@@ -299,7 +300,7 @@ struct JournalDraftTests {
         #expect(try files() == [name, "lock"])
     }
 
-    @Test("a directory that a server uses is refused")
+    @Test("a directory that a server has locked is refused")
     func locked() throws {
         let journal = try scratch.open()
 

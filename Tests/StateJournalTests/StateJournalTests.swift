@@ -6,7 +6,7 @@ import Testing
 
 @testable import StateJournal
 
-/// A directory of its own for each test, gone afterwards.
+/// A directory for one test, removed afterwards.
 final class Scratch {
     let path = FileManager.default.temporaryDirectory.appending(path: "journal-\(UUID().uuidString)").path
 
@@ -40,7 +40,7 @@ let start = Timestamp(milliseconds: 0)
 struct JournalTests {
     let scratch = Scratch()
 
-    @Test("what was recorded is there after opening again, under the same epoch")
+    @Test("recorded commits are there after the journal is opened again, under the same epoch")
     func recover() throws {
         var journal: SQLiteJournal? = try scratch.open()
         let epoch = journal?.epoch
@@ -57,7 +57,7 @@ struct JournalTests {
         #expect(recovery.patchesCount == 3)
     }
 
-    @Test("a new journal begins with the state it is given, at version 0")
+    @Test("a new journal begins with the given state, at version 0")
     func new() throws {
         let recovery = try scratch.open().recover(at: start)
 
@@ -66,7 +66,7 @@ struct JournalTests {
         #expect(text(recovery.state) == #"{"value":0,"list":[]}"#)
     }
 
-    @Test("a start from a snapshot needs only the patches after it")
+    @Test("a recovery applies only the patches after the newest snapshot")
     func snapshot() throws {
         let journal = try scratch.open()
         try journal.record((1...10).map { .setting($0) })
@@ -78,7 +78,7 @@ struct JournalTests {
         #expect(text(recovery.state) == #"{"value":10,"list":[]}"#)
     }
 
-    @Test("a damaged snapshot is passed over for an older one, with a warning", arguments: ["hash", "text"])
+    @Test("an older snapshot replaces a damaged one, with a warning", arguments: ["hash", "text"])
     func damagedSnapshot(kind: String) throws {
         let journal = try scratch.open()
         try journal.record((1...10).map { .setting($0) })
@@ -97,7 +97,7 @@ struct JournalTests {
         #expect(text(recovery.state) == #"{"value":10,"list":[]}"#)
     }
 
-    @Test("a missing commit is named and nothing is made up")
+    @Test("a recovery names a missing commit and returns no state")
     func gap() throws {
         let journal = try scratch.open()
         try journal.record((1...5).map { .setting($0) })
@@ -110,7 +110,7 @@ struct JournalTests {
         #expect(try journal.commits(after: 2, through: 10, limit: 10).isEmpty)
     }
 
-    @Test("an action type that nobody knows any more does not matter to a start")
+    @Test("a recovery does not need the action types of the domain")
     func unknownType() throws {
         let journal = try scratch.open()
         try journal.record([.setting(1, type: "long/gone")])
@@ -119,7 +119,7 @@ struct JournalTests {
         #expect(try journal.commits(after: 0, through: 10, limit: 10).map(\.types) == [["long/gone"]])
     }
 
-    @Test("a second journal on the same directory is refused with a sentence, and let in afterwards")
+    @Test("a second journal on the same directory is refused, and accepted after the first has ended")
     func lock() throws {
         var first: SQLiteJournal? = try scratch.open()
         _ = first
@@ -131,7 +131,7 @@ struct JournalTests {
         #expect(throws: Never.self) { _ = try scratch.open() }
     }
 
-    @Test("every commit is synced: the setting that GRDB chooses is put right")
+    @Test("every commit is synced: the journal overrides the setting that GRDB chooses")
     func synchronous() throws {
         let journal = try scratch.open()
 
@@ -142,7 +142,7 @@ struct JournalTests {
         #expect(mode == "wal")
     }
 
-    @Test("a full disk refuses the whole turn, and the next one that fits takes its versions")
+    @Test("on a full disk the whole turn is refused, and the next turn that fits gets its versions")
     func full() throws {
         let journal = try scratch.open()
         try journal.record([.setting(1)])
@@ -164,7 +164,7 @@ struct JournalTests {
         #expect(text(try journal.recover(at: start).state) == #"{"value":77,"list":[]}"#)
     }
 
-    /// Refuses a turn as its second commit is written, after the journal has begun to write it.
+    /// Makes a turn fail when the journal writes its second commit.
     private func fail(_ turn: [Commit], in journal: SQLiteJournal) throws {
         try journal.database.writeWithoutTransaction { db in
             try db.execute(
@@ -177,13 +177,13 @@ struct JournalTests {
         try journal.database.writeWithoutTransaction { try $0.execute(sql: "DROP TRIGGER failing") }
     }
 
-    /// Writes commits past the journal, as the disk or another process does.
+    /// Writes commits without the journal, as a failed sync or another process does.
     private func write(_ commits: [Commit]) throws {
         let other = try DatabaseQueue(path: SQLiteJournal.path(in: scratch.path))
         try other.write { db in for commit in commits { try SQLiteJournal.insert(commit, db) } }
     }
 
-    @Test("what a failed sync may have left behind is taken back by the next turn")
+    @Test("the next turn deletes what a failed sync has left")
     func ambiguous() throws {
         let journal = try scratch.open()
         let key = KeyRecord(
@@ -191,7 +191,7 @@ struct JournalTests {
         let turn: [Commit] = [.setting(2, ids: ["mine"], key: key), .setting(3)]
         try journal.record([.setting(1)])
         try fail(turn, in: journal)
-        // As if the sync had failed after the disk had the commits.
+        // The state after a sync that failed although the disk had the commits.
         try write(turn)
 
         try journal.record([.setting(2, to: 22)])
@@ -203,7 +203,7 @@ struct JournalTests {
         #expect(try journal.commit(id: "mine") == nil)
     }
 
-    @Test("rows that another process wrote are never taken back: the turn is refused", arguments: [false, true])
+    @Test("the rows of another process are never deleted: the turn is refused", arguments: [false, true])
     func foreign(isBesideRemains: Bool) throws {
         let journal = try scratch.open()
         let turn: [Commit] = [.setting(2, ids: ["mine"]), .setting(3)]
@@ -229,7 +229,7 @@ struct JournalTests {
         #expect(journal.failure != nil)
     }
 
-    @Test("a turn that failed again and again leaves no more to look for than its own commits")
+    @Test("a turn that fails several times leaves its own commits only to look for")
     func repeated() throws {
         let journal = try scratch.open()
         for _ in 0..<3 { try fail([.setting(1), .setting(2)], in: journal) }
@@ -251,7 +251,7 @@ struct JournalTests {
         #expect(try journal.commit(version: .max) == nil)
     }
 
-    @Test("what is not published yet is not told: a follower would stand above the head")
+    @Test("commits are read up to the published version only")
     func unpublished() throws {
         let journal = try scratch.open()
         try journal.record((1...5).map { .setting($0) })
@@ -259,7 +259,7 @@ struct JournalTests {
         #expect(try journal.commits(after: 1, through: 3, limit: 10).map(\.version) == [2, 3])
     }
 
-    @Test("a commit comes back as it was")
+    @Test("a commit is read as it was recorded")
     func roundTrip() throws {
         let journal = try scratch.open()
         let commit = Commit.setting(1, ids: ["x"])
@@ -274,7 +274,7 @@ struct JournalTests {
         #expect(read.id == "x")
     }
 
-    @Test("idempotency keys come back until their time is over", arguments: [(999, 1), (1000, 0)])
+    @Test("idempotency keys are recovered until they expire", arguments: [(999, 1), (1000, 0)])
     func keys(now: Int64, count: Int) throws {
         let journal = try scratch.open()
         let record = KeyRecord(
@@ -286,7 +286,7 @@ struct JournalTests {
         #expect(keys == Array(repeating: record, count: count))
     }
 
-    @Test("the journal keeps its number of commits, and always enough to start from")
+    @Test("the journal keeps the configured number of commits, and all after its oldest snapshot")
     func retention() throws {
         let journal = try scratch.open(retention: .init(commitsMax: 5, snapshotsMax: 2))
         for version in stride(from: Version(1), through: 40, by: 10) {
@@ -317,7 +317,7 @@ struct JournalTests {
         #expect(!journal.claimSnapshot())
     }
 
-    @Test("a journal of a newer format is refused with a sentence")
+    @Test("a journal of a newer format is refused, with both numbers")
     func newer() throws {
         var journal: SQLiteJournal? = try scratch.open()
         try journal?.database.write { try $0.execute(sql: "PRAGMA user_version = 99") }
@@ -328,7 +328,7 @@ struct JournalTests {
         #expect(error?.description == "the journal is of format 99, this program knows up to 1: use a newer program")
     }
 
-    @Test("a file that is no journal is refused with a sentence")
+    @Test("a file that is no journal is refused as damaged")
     func noJournal() throws {
         try FileManager.default.createDirectory(atPath: scratch.path, withIntermediateDirectories: true)
         try Data(repeating: 7, count: 8192).write(to: URL(fileURLWithPath: scratch.path + "/journal.sqlite"))

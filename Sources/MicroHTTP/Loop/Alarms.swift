@@ -1,20 +1,21 @@
 import HeapModule
 
-/// The moments at which the loop has to look at something, the nearest first.
+/// The instants at which the loop has to check an exchange or a connection, the earliest first.
 ///
-/// Alarms are not taken back; who rings is looked up when the time has come, and may be gone. So that answered
-/// exchanges with distant deadlines do not pile up, the dead are swept out when they outnumber the living.
+/// An alarm is not cancelled: when it is due, the loop looks up its subject, which may have ended. So that the alarms
+/// of ended exchanges with distant deadlines do not accumulate, `sweep` removes them once they are the majority.
 struct Alarms {
-    /// Whom an alarm is for.
+    /// What the loop checks when the alarm is due.
     enum Subject: Equatable {
-        /// The end of an exchange's time.
+        /// The deadline of the exchange with this number.
         case exchange(UInt64)
-        /// The end of a stream's silence.
+        /// The heartbeat of the stream with this number.
         case silence(UInt64)
-        /// A look at a parked connection that takes no answer, or sends no request.
+        /// The idle timeout of a parked connection whose client does not read its answer or sends no request.
         case parked(UInt64)
-        case surplusConnection(UInt64)
-        /// The next try to let clients in.
+        /// The time of a connection over capacity to send a request.
+        case overCapacity(UInt64)
+        /// The next attempt to accept clients.
         case listening
     }
 
@@ -28,7 +29,7 @@ struct Alarms {
     private var heap = Heap<Alarm>()
     private static let sweepCount = 4096
 
-    /// The nearest moment.
+    /// The instant of the earliest alarm.
     var next: ContinuousClock.Instant? { heap.min?.instant }
 
     /// Adds an alarm; O(log n) in the number of alarms.
@@ -36,17 +37,17 @@ struct Alarms {
         heap.insert(Alarm(instant: instant, subject: subject))
     }
 
-    /// Removes and returns an alarm whose time has come.
+    /// Removes the earliest alarm and returns its subject, or returns nil if no alarm is due.
     mutating func popDue(now: ContinuousClock.Instant) -> Subject? {
         guard let alarm = heap.min, alarm.instant <= now else { return nil }
         return heap.removeMin().subject
     }
 
-    /// Throws out alarms whose subject is gone, when there are more than twice as many alarms as living subjects.
+    /// Removes the alarms whose subject has ended, when there are more than twice as many alarms as subjects.
     ///
     /// O(n), after at least n / 2 insertions: constant per alarm.
-    mutating func sweep(livingCount: Int, isLiving: (Subject) -> Bool) {
-        guard heap.count > Self.sweepCount, heap.count > 2 * livingCount else { return }
-        heap = Heap(heap.unordered.filter { isLiving($0.subject) })
+    mutating func sweep(subjectsCount: Int, exists: (Subject) -> Bool) {
+        guard heap.count > Self.sweepCount, heap.count > 2 * subjectsCount else { return }
+        heap = Heap(heap.unordered.filter { exists($0.subject) })
     }
 }

@@ -2,28 +2,31 @@ import CMicroHTTPD
 import Glibc
 import HTTPMessages
 
-/// libmicrohttpd's daemon: started here, and from here its callbacks go to the loop.
+/// The daemon of libmicrohttpd, whose callbacks call the receiver of requests.
 ///
-/// Everything but the start, which comes before the thread, runs on the loop thread.
+/// The initializer runs before the loop thread starts; all other methods and the callbacks run on the loop thread.
 struct Daemon {
     let handle: OpaquePointer
     let epollDescriptor: Int32
 
-    /// Starts a daemon that serves nothing until `run` is called; the loop must outlive it.
+    /// Starts a daemon that serves nothing until `run` is called.
+    ///
+    /// The daemon keeps unowned pointers to the receiver and the log, which have to outlive it.
     init(
-        configuration: ServerConfiguration, loop: EventLoop, log: UnsafePointer<MicroHTTPDLog>
+        configuration: ServerConfiguration, receiver: RequestReceiver, log: LoopLog
     ) throws(ServerError) {
-        // No internal thread: it deadlocks when exactly 128, 256, ... connections are ready (MICROHTTPD.md 11, 12).
-        // Turbo, at this version: no shutdown before a close, without which no socket could be taken away, and a new
-        // connection is read at once instead of after a turn through epoll.
+        // The daemon has no internal thread, which deadlocks when exactly 128, 256, ... connections are ready
+        // (Libmicrohttpd page, 11 and 12). In this version, MHD_USE_TURBO closes a socket without a shutdown, which
+        // lets the loop keep a duplicate of the socket, and reads a new connection at once instead of after a wait in
+        // epoll.
         let flags =
             MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ERROR_LOG.rawValue
             | MHD_USE_TURBO.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
         var callbacks = MicroHTTPDCallbacks(
-            context: Unmanaged.passUnretained(loop).toOpaque(), handle: handleRequest, request_line: requestLine,
+            context: Unmanaged.passUnretained(receiver).toOpaque(), handle: handleRequest, request_line: requestLine,
             completed: requestCompleted, connection: connectionChanged)
         let options = Self.options(configuration)
-        guard let handle = microhttpd_start(flags, &callbacks, log, options) else {
+        guard let handle = microhttpd_start(flags, &callbacks, log.pointer, options) else {
             throw .unavailable(reason: "libmicrohttpd did not start")
         }
         epollDescriptor = microhttpd_epoll_descriptor(handle)
@@ -31,16 +34,17 @@ struct Daemon {
     }
 
     private static func options(_ configuration: ServerConfiguration) -> [MHD_OptionItem] {
-        let connections = configuration.connectionsMax + configuration.surplusConnectionsMax
+        let connections = configuration.connectionsMax + configuration.overCapacityMax
         let idleSeconds = max(1, Int(configuration.idleTimeout.components.seconds))
         return [
             MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
             MHD_OptionItem(
                 option: .CONNECTION_MEMORY_LIMIT, value: configuration.connectionMemoryBytes, ptr_value: nil),
-            // One timeout for all: connections with their own are walked in every pass (MICROHTTPD.md 14).
+            // All connections have the same timeout: each iteration walks those with another (Libmicrohttpd page, 14).
             MHD_OptionItem(option: .CONNECTION_TIMEOUT, value: idleSeconds, ptr_value: nil),
-            // Not 1: the two checks that 1 adds, a Host and no space in the target, are made by RequestScreening and
-            // RawTarget, with answers of ours. To a missing Host, 0.9.75 would send the head of its answer twice.
+            // The value is not 1: RequestScreening and RawTarget make the two checks that 1 adds, a Host and no space
+            // in the target, and answer with problem documents. With 1, libmicrohttpd 0.9.75 sends the head of its
+            // answer to a request without Host twice.
             MHD_OptionItem(option: .STRICT_FOR_CLIENT, value: 0, ptr_value: nil),
             // `HTTPServer.start` ignores SIGPIPE.
             MHD_OptionItem(option: .SIGPIPE_HANDLED_BY_APP, value: 1, ptr_value: nil),
@@ -48,36 +52,38 @@ struct Daemon {
         ]
     }
 
-    /// One pass over everything that is ready; never blocks.
+    /// Processes all connections that are ready; never blocks.
     func run() {
         let result = MHD_run(handle)
         precondition(result == .YES, "MHD_run fails only for a daemon with a thread of its own or after its stop")
     }
 
-    /// The milliseconds until `run` must be called even if nothing happens; nil if nothing is due.
+    /// The milliseconds after which the loop has to call `run` even if no event occurs; nil if it need not.
     var timeoutMilliseconds: UInt64? {
         var milliseconds: UInt64 = 0
         return MHD_get_timeout(handle, &milliseconds) == .YES ? milliseconds : nil
     }
 
-    /// Takes in a new client from a listening socket, see `microhttpd_accept`.
+    /// Accepts a client from a listening socket; the result is that of `microhttpd_accept`.
     func accept(from listener: Int32) -> Int32 { microhttpd_accept(handle, listener) }
 
-    /// Takes over a connected socket; false, and the socket is closed, if it cannot.
+    /// Takes over a connected socket; returns false, and closes the socket, if libmicrohttpd refuses it.
     func add(_ socket: Int32) -> Bool { microhttpd_add(handle, socket) }
 
-    /// Closes all connections; aborts the process if one is suspended (MICROHTTPD.md 9), so none may be.
+    /// Closes all connections.
+    ///
+    /// No connection may be suspended: libmicrohttpd would abort the process (Libmicrohttpd page, 9).
     func stop() {
         MHD_stop_daemon(handle)
     }
 }
 
-private func loop(_ context: UnsafeMutableRawPointer?) -> EventLoop {
-    guard let context else { preconditionFailure("libmicrohttpd gives back the pointer it was started with") }
-    return Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue()
+private func receiver(_ context: UnsafeMutableRawPointer?) -> RequestReceiver {
+    guard let context else { preconditionFailure("libmicrohttpd passes the pointer it was started with") }
+    return Unmanaged<RequestReceiver>.fromOpaque(context).takeUnretainedValue()
 }
 
-/// MHD_OPTION_NOTIFY_CONNECTION: a connection's beginning and end.
+/// MHD_OPTION_NOTIFY_CONNECTION: libmicrohttpd calls it when a connection starts and when it has closed.
 private func connectionChanged(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
     _ storage: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ change: MHD_ConnectionNotificationCode
@@ -85,26 +91,26 @@ private func connectionChanged(
     guard let handle, let storage else { return }
     if change == .CONNECTION_NOTIFY_STARTED {
         // Released below, at the end of the connection.
-        storage.pointee = Unmanaged.passRetained(loop(context).connectionStarted(handle)).toOpaque()
+        storage.pointee = Unmanaged.passRetained(receiver(context).connectionStarted(handle)).toOpaque()
     } else if let pointer = storage.pointee {
         // The release for the retain above.
-        loop(context).connectionClosed(Unmanaged<ClientConnection>.fromOpaque(pointer).takeRetainedValue())
+        receiver(context).connectionClosed(Unmanaged<ClientConnection>.fromOpaque(pointer).takeRetainedValue())
         storage.pointee = nil
     }
 }
 
-/// MHD_OPTION_URI_LOG_CALLBACK: called once for each request, before its target is decoded in place.
+/// MHD_OPTION_URI_LOG_CALLBACK: libmicrohttpd calls it once for each request, before it decodes the target in place.
 ///
-/// What it returns is the request's context in the two callbacks that follow: the connection, which outlives it.
+/// The result is the request's context in the next two callbacks: the connection, which outlives the request.
 private func requestLine(
     _ context: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
     guard let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
-    loop(context).lineReceived(uri, on: Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
+    receiver(context).lineReceived(uri, on: Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
     return pointer
 }
 
-/// MHD_AccessHandlerCallback; the decoded URL is not used (MICROHTTPD.md 19).
+/// MHD_AccessHandlerCallback; the server does not use the decoded URL (Libmicrohttpd page, 19).
 private func handleRequest(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?, _ decodedURL: UnsafePointer<CChar>?,
     _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ upload: UnsafePointer<CChar>?,
@@ -112,17 +118,17 @@ private func handleRequest(
 ) -> MHD_Result {
     guard let pointer = request?.pointee, let method, let version, let uploadCount else { return .NO }
     let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : uploadCount.pointee)
-    // All of each piece is taken (MICROHTTPD.md 21).
+    // The handler takes all of each piece (Libmicrohttpd page, 21).
     uploadCount.pointee = 0
     let connection = Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue()
-    return loop(context).advance(connection, method: method, version: version, piece: piece) ? .YES : .NO
+    return receiver(context).advance(connection, method: method, version: version, piece: piece) ? .YES : .NO
 }
 
-/// MHD_OPTION_NOTIFY_COMPLETED: called once for each request whose line was received, however it ended.
+/// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request whose line was received, however it ended.
 private func requestCompleted(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
     _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_RequestTerminationCode
 ) {
     guard let pointer = request?.pointee else { return }
-    loop(context).requestCompleted(Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
+    receiver(context).requestCompleted(Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
 }

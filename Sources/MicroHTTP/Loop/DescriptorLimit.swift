@@ -1,20 +1,22 @@
 import Glibc
 
-/// The process's limit of open files, which every connection counts against.
+/// The process's limit of open files; each connection counts against it.
 enum DescriptorLimit {
-    /// Files that are neither connections nor the server's own: journal, logs, standard streams, a margin.
+    /// The descriptors for everything but connections: the journal, logs, standard streams, epoll, and a margin.
     private static let reserve = 128
 
-    /// How many connections the hard limit has room for.
+    /// How many connections the hard limit allows.
     static var connectionsAllowed: Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
         return Int(clamping: limit.rlim_max) - reserve
     }
 
-    /// Raises the soft limit so that this many connections fit, and throws if the hard limit forbids it.
+    /// Raises the soft limit of the process to what this many connections need.
     ///
-    /// The limit is the whole process's. Running into it would make libmicrohttpd spin (MICROHTTPD.md 16).
+    /// A process that reaches the limit makes libmicrohttpd spin (Libmicrohttpd page, 16).
+    ///
+    /// - Throws: ``ServerError/descriptorLimit(needed:allowed:)`` if the hard limit is too low.
     static func makeRoom(connections: Int) throws(ServerError) {
         let needed = rlim_t(connections + reserve)
         var limit = rlimit()
@@ -24,7 +26,7 @@ enum DescriptorLimit {
         guard limit.rlim_cur < needed else { return }
         let allowed = Int(limit.rlim_max)
         limit.rlim_cur = needed
-        // Above the hard limit only a privileged process gets through; the system knows whether this is one.
+        // Only a privileged process may exceed the hard limit; setrlimit fails for any other.
         limit.rlim_max = max(limit.rlim_max, needed)
         guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
             throw .descriptorLimit(needed: Int(needed), allowed: allowed)

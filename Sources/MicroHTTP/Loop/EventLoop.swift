@@ -2,194 +2,141 @@ import CMicroHTTPD
 import Glibc
 import HTTPMessages
 
-/// The one thread that serves: it waits, takes what others have left, and lets libmicrohttpd make a pass.
+/// A loop: it waits for events, takes its mail, handles alarms, and lets libmicrohttpd run.
 ///
-/// Everything here runs on the loop thread, so nothing is locked. Other threads reach it through the ``Inbox``, and
-/// exchanges are known to them by number only: no pointer into libmicrohttpd leaves this thread.
+/// All of it runs on the loop thread, so that it needs no locks; only the initializer and ``start()`` run before that
+/// thread exists. Other threads reach the loop through its ``LoopMailbox``. They identify exchanges by number: no
+/// pointer into libmicrohttpd leaves the loop thread.
 final class EventLoop {
-    let configuration: ServerConfiguration
-    let handlers: Handlers
-    let inbox: Inbox
-    let poller: Poller
-    let reader = RequestReader()
-    let heads = HeadCache()
+    private let context: LoopContext
+    private let mailbox: LoopMailbox
     private let gauges: LoopGauges
-    private let log: UnsafeMutablePointer<MicroHTTPDLog>
+    private let log: LoopLog
+    private let acceptor: ClientAcceptor
+    private let pending: PendingExchanges
+    private let parked: ParkedConnections
+    private let receiver: RequestReceiver
 
-    /// The exchanges that are being worked on, by number.
-    var pending: [UInt64: ClientConnection] = [:]
-    /// The connections that libmicrohttpd has given up, by the number of the exchange that it gave them up for.
-    var parked: [UInt64: ParkedConnection] = [:]
-    /// The one that is being handed back at this moment.
-    var returning: ParkedConnection?
-    /// The streams that can take more, and those that have been silent, since their owner was last told.
-    var writable: [Exchange] = []
-    var silent: [Exchange] = []
-    /// The connections above the cap that are to be told so, by number.
-    var surplus: [UInt64: ClientConnection] = [:]
-    var alarms = Alarms()
-    var statistics = Statistics()
-    /// Requests whose line has been received and whose end has not been reported.
-    var inFlightCount = 0
-    /// How many of the exchanges at work are held in libmicrohttpd's ready list rather than suspended.
-    var heldWorkCount = 0
-    var stage = Stage.serving
-    /// Whom to tell that the loop has ended.
-    var whenStopped: [@Sendable () -> Void] = []
-
-    var listener: ListeningSocket?
-    /// Whether the poller watches the listening socket.
-    var isListening = false
-    private var startedDaemon: Daemon?
-    private var lastNumber: UInt64
-    private let numberStride: UInt64
-    private var items: [Inbox.Item] = []
+    private var items: [LoopMailbox.Item] = []
     private var published = Statistics()
-    private var roundTime: ContinuousClock.Instant?
-    /// Whether the present pass has moved anything besides looking at held connections.
-    var passMoved = false
-    /// Whether the present pass has taken in a request.
-    var passReceived = false
-    private var passCount = 0
+    private var iterationCount = 0
+    /// What the loop calls when it has ended.
+    private var whenStopped: [@Sendable () -> Void] = []
+    /// How long answers that are being sent when the grace time ends may take.
+    private static let cuttingTime = Duration.milliseconds(250)
 
-    /// Makes a loop that waits on the bell of this inbox.
+    /// Makes a loop that serves the clients of a listening socket.
     ///
-    /// - Parameter index: which of the server's loops it is.
+    /// - Parameter index: the index of the loop in its server.
     init(
-        configuration: ServerConfiguration, index: Int, handlers: Handlers, inbox: Inbox, gauges: LoopGauges,
+        configuration: ServerConfiguration, index: Int, handlers: Handlers, mailbox: LoopMailbox, gauges: LoopGauges,
         listener: ListeningSocket
     ) throws(ServerError) {
-        // No two loops give out the same number.
-        lastNumber = UInt64(index)
-        numberStride = UInt64(max(1, configuration.loops))
-        self.configuration = configuration
-        self.handlers = handlers
-        self.inbox = inbox
+        self.mailbox = mailbox
         self.gauges = gauges
-        self.listener = listener
-        poller = try Poller()
-        log = .allocate(capacity: 1)
-        log.initialize(to: MicroHTTPDLog(write: writeRemark, context: nil))
+        log = LoopLog(handlers.debugLog)
+        context = try LoopContext(configuration: configuration, handlers: handlers)
+        acceptor = ClientAcceptor(context, listener: listener)
+        pending = PendingExchanges(context)
+        parked = ParkedConnections(context)
+        receiver = RequestReceiver(
+            context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked)
     }
 
-    deinit {
-        log.deinitialize(count: 1)
-        log.deallocate()
-    }
-
-    /// Starts libmicrohttpd; before the thread starts.
+    /// Starts libmicrohttpd, before the loop thread starts.
     func start() throws(ServerError) {
-        log.pointee.context = Unmanaged.passUnretained(self).toOpaque()
-        let daemon = try Daemon(configuration: configuration, loop: self, log: log)
+        let daemon = try Daemon(configuration: context.configuration, receiver: receiver, log: log)
         do {
-            try poller.watchDaemon(daemon.epollDescriptor)
-            try poller.watchBell(inbox.bell)
-            if let listener { try poller.watchListener(listener.descriptor) }
+            try context.poller.watchDaemon(daemon.epollDescriptor)
+            try context.poller.watchWakeUp(mailbox.wakeUp)
+            try acceptor.start()
         } catch {
             daemon.stop()
             throw error
         }
-        isListening = true
-        startedDaemon = daemon
+        context.use(daemon)
     }
 
-    var daemon: Daemon {
-        guard let startedDaemon else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
-        return startedDaemon
-    }
+    /// Stops libmicrohttpd where the loop thread could not be started.
+    func abandon() { context.daemon.stop() }
 
-    /// Serves until a stop has been asked for and carried out.
+    /// Serves until a stop that was asked for is complete.
     func run() {
         repeat {
-            sleep()
-            roundTime = nil
-            takeInbox()
-            ringAlarms()
-            makePass()
-            tellStreams()
+            context.forgetTime()
+            wait()
+            takeMail()
+            handleDueAlarms()
+            parked.resumePaused()
+            runIteration()
+            parked.reportStreams()
         } while !hasStopped()
 
         precondition(pending.isEmpty, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")
-        stopAccepting()
-        for connection in Array(parked.values) { close(connection) }
-        daemon.stop()
-        for case .stop(_, let done) in inbox.close() { whenStopped.append(done) }
+        acceptor.stop()
+        parked.closeAll()
+        context.daemon.stop()
+        for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
         publish()
         for done in whenStopped { done() }
     }
 
-    /// A number that no exchange or connection of this server has had.
-    func nextNumber() -> UInt64 {
-        lastNumber += numberStride
-        return lastNumber
-    }
-
-    /// The moment of the present round: one look at the clock serves all that happens in it.
-    func timeOfRound() -> ContinuousClock.Instant {
-        if let roundTime { return roundTime }
-        let now = ContinuousClock.now
-        roundTime = now
-        return now
-    }
-
-    private func makePass() {
-        passMoved = false
-        passReceived = false
-        daemon.run()
-        if passReceived { handlers.passEnded() }
-        if !isListening { listenIfPossible() }
-        if statistics != published { publish() }
-        alarms.sweep(livingCount: pending.count + surplus.count + parked.count) { subject in
+    private func runIteration() {
+        context.beginRun()
+        context.daemon.run()
+        if context.hasReceived { context.handlers.iterationEnded() }
+        acceptor.listenIfPossible()
+        if context.statistics != published { publish() }
+        context.sweepAlarms(subjectsCount: pending.count + acceptor.overCapacityCount + parked.count) { subject in
             switch subject {
             case .exchange(let number): pending[number] != nil || parked[number] != nil
             case .parked(let number), .silence(let number): parked[number] != nil
-            case .surplusConnection(let number): surplus[number] != nil
+            case .overCapacity(let number): acceptor.isOverCapacity(number)
             case .listening: true
             }
         }
     }
 
-    /// Asks those who own streams what comes next.
-    private func tellStreams() {
-        if !writable.isEmpty { handlers.writable(exchange(&writable, with: [])) }
-        if !silent.isEmpty { handlers.silent(exchange(&silent, with: [])) }
-    }
-
     private func publish() {
-        published = statistics
-        gauges.publish(statistics)
+        published = context.statistics
+        gauges.publish(published)
     }
 
     // MARK: Waiting
 
-    /// Waits until there is something to do, and does what has happened on the sockets that are the loop's own.
-    private func sleep() {
-        var milliseconds = sleepMilliseconds()
-        passCount &+= 1
-        if milliseconds == 0 {
-            // libmicrohttpd has more to do at once. Its own events it looks up itself; the others can wait a few passes.
-            guard passCount.isMultiple(of: 16) else { return }
-        } else if !inbox.prepareToSleep() {
+    /// Waits until there is something to do, and handles the events of new clients and parked connections.
+    private func wait() {
+        var milliseconds = waitMilliseconds()
+        iterationCount &+= 1
+        if parked.hasPaused {
+            // The loop looks for events of all clients between two shares of a long answer.
+            milliseconds = 0
+        } else if milliseconds == 0 {
+            // libmicrohttpd has more to do at once. It polls its own events; the loop's may wait some iterations.
+            guard iterationCount.isMultiple(of: 16) else { return }
+        } else if !mailbox.prepareToWait() {
             milliseconds = 0
         }
-        poller.wait(milliseconds: milliseconds, newClients: acceptClients, event: parkedEvent)
+        context.poller.wait(
+            milliseconds: milliseconds, newClients: acceptor.acceptClients, event: { parked.handle($0) })
     }
 
-    private func sleepMilliseconds() -> Int32 {
+    private func waitMilliseconds() -> Int32 {
         var limit = Int32.max
-        if let timeout = daemon.timeoutMilliseconds {
+        if let timeout = context.daemon.timeoutMilliseconds {
             if timeout > 0 {
                 limit = Int32(clamping: timeout)
-            } else if heldWorkCount == 0 || passMoved {
+            } else if !pending.hasHeld || context.hasProgressed {
                 return 0
             } else {
-                // Held connections are always ready, so libmicrohttpd would spin (MICROHTTPD.md 13). The last pass
-                // moved nothing else: the answers' bell or a client's event is what to wait for. Should something
-                // have been overlooked, it waits for a millisecond, and only until the held ones are suspended.
+                // Held connections are always ready, so that libmicrohttpd would spin (Libmicrohttpd page, 13). The
+                // last iteration did nothing else: the loop waits for the wake-up descriptor or an event of a client.
+                // Work that this condition does not cover waits one millisecond, and only until the held ones are
+                // suspended.
                 limit = 1
             }
         }
-        for instant in [alarms.next, stage.deadline] {
+        for instant in [context.nextAlarm, context.stage.deadline] {
             guard let instant else { continue }
             let left = ContinuousClock.now.duration(to: instant) / .milliseconds(1)
             limit = min(limit, left <= 0 ? 0 : Int32(clamping: Int64(left.rounded(.up))))
@@ -197,46 +144,95 @@ final class EventLoop {
         return limit == Int32.max ? -1 : limit
     }
 
-    // MARK: What others have left
+    private func handleDueAlarms() {
+        guard context.nextAlarm != nil else { return }
+        let now = ContinuousClock.now
+        while let subject = context.popDueAlarm(now: now) {
+            switch subject {
+            case .exchange(let number):
+                if let connection = pending[number] { pending.expire(connection, .deadline) }
+                parked.handle(subject, of: number)
+            case .silence(let number), .parked(let number): parked.handle(subject, of: number)
+            case .listening: acceptor.listenIfPossible()
+            case .overCapacity(let number): acceptor.endOverCapacity(number)
+            }
+        }
+    }
 
-    private func takeInbox() {
-        inbox.take(into: &items)
+    // MARK: Mail
+
+    private func takeMail() {
+        mailbox.take(into: &items)
         guard !items.isEmpty else { return }
         for item in items {
             switch item {
             case .deliver(let transmission): deliver(transmission)
-            case .stopAccepting: stopAccepting()
+            case .stopAccepting: acceptor.stop()
             case .stop(let grace, let done):
                 whenStopped.append(done)
-                stopAccepting()
+                acceptor.stop()
                 beginDraining(grace: grace)
             }
         }
         items.removeAll(keepingCapacity: true)
     }
 
-    private func ringAlarms() {
-        guard alarms.next != nil else { return }
-        let now = ContinuousClock.now
-        while let subject = alarms.popDue(now: now) {
-            switch subject {
-            case .exchange(let number):
-                if let connection = pending[number] { expire(connection, .deadline) }
-                parkedAlarm(number, subject)
-            case .silence(let number), .parked(let number): parkedAlarm(number, subject)
-            case .listening: listenIfPossible()
-            case .surplusConnection(let number):
-                // It ends like a client that left. One that is just being answered ends by itself.
-                if let connection = surplus[number] { shutdown(connection.descriptor, Int32(SHUT_RD)) }
+    /// Gives a transmission to its exchanges; exchanges whose clients have left are no longer registered.
+    private func deliver(_ transmission: Transmission) {
+        switch transmission {
+        case .answer(let exchanges, let response):
+            // Each of the two forms is made when the first connection needs it, and shared by all.
+            var (prepared, wire): (PreparedResponse??, WireResponse?)
+            for exchange in exchanges {
+                if let connection = pending[exchange.id] {
+                    let form = prepared ?? context.prepare(response)
+                    prepared = .some(form)
+                    pending.finish(connection, form)
+                } else if let connection = parked[exchange.id] {
+                    let form = wire ?? WireResponse(response, closing: false)
+                    wire = form
+                    parked.answer(connection, form)
+                }
+            }
+        case .chunk(let exchanges, let bytes, let isLast):
+            for exchange in exchanges {
+                guard let connection = parked[exchange.id] else { continue }
+                parked.write(bytes, to: connection, exchange, isLast: isLast)
             }
         }
     }
-}
 
-/// Called with libmicrohttpd's own messages, already formatted.
-private func writeRemark(_ context: UnsafeMutableRawPointer?, _ line: UnsafePointer<CChar>?) {
-    guard let context, let line else { return }
-    var text = String(cString: line)
-    if text.hasSuffix("\n") { text.removeLast() }
-    Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue().handlers.remark(text)
+    // MARK: Stopping
+
+    /// Begins to stop; of several calls, the earliest end applies.
+    private func beginDraining(grace: Duration) {
+        let until = ContinuousClock.now + grace
+        switch context.stage {
+        case .serving:
+            context.stage = .draining(until: until)
+            parked.stopAll()
+        case .draining(let present):
+            context.stage = .draining(until: min(present, until))
+        case .cutting:
+            break
+        }
+    }
+
+    /// Moves on to the next stage if it is time; returns whether the loop may end.
+    private func hasStopped() -> Bool {
+        let isInFlight = receiver.inFlightCount > 0 || !parked.isEmpty
+        switch context.stage {
+        case .serving:
+            return false
+        case .draining(let until):
+            guard isInFlight else { return true }
+            guard until <= .now else { return false }
+            context.stage = .cutting(until: .now + Self.cuttingTime)
+            pending.stopAll()
+            return false
+        case .cutting(let until):
+            // The answer of an exchange that is still pending is about to be put into the mailbox.
+            return pending.isEmpty && (!isInFlight || until <= .now)
+        }
+    }
 }

@@ -1,30 +1,31 @@
-// libmicrohttpd.h includes the socket headers, and the compiler takes it for the owner of what they declare.
+// microhttpd.h includes the socket headers, and the compiler attributes their declarations to its module.
 import CMicroHTTPD
 import Glibc
 
-/// Where a server listens: the numeric address and the real port.
+/// The address on which a server listens.
 public struct BoundAddress: Sendable, Equatable {
-    /// The numeric address.
+    /// The address in numbers, such as `127.0.0.1` or `::`.
     public let host: String
-    /// The port, also where the configuration asked for any.
+    /// The port; where the configuration has 0, the one that the system has chosen.
     public let port: UInt16
 }
 
 /// A socket that is bound and listens.
 ///
-/// The server binds it itself instead of leaving that to libmicrohttpd, whose only error is "no".
+/// The server binds it instead of libmicrohttpd, which does not report why an address cannot be bound.
 struct ListeningSocket {
     let descriptor: Int32
     let address: BoundAddress
 
     /// Binds and listens on the configured host and port.
     ///
-    /// - Parameter isShared: whether further sockets of this process will listen there too.
+    /// - Parameter isShared: whether further sockets of this process listen on the same address.
     init(host: String, port: UInt16, isShared: Bool) throws(ServerError) {
         do {
             try self.init(candidatesOf: host, port: port, isShared: isShared)
         } catch .cannotListen where host == "::" {
-            // MICROHTTPD.md 27: where IPv6 is off, as in many containers, every IPv4 address is what was meant.
+            // Where IPv6 is off, as in many containers, the server listens on all IPv4 addresses (Libmicrohttpd page,
+            // 27).
             try self.init(candidatesOf: "0.0.0.0", port: port, isShared: isShared)
         }
     }
@@ -40,8 +41,8 @@ struct ListeningSocket {
         }
         defer { freeaddrinfo(list) }
         let all = Array(sequence(first: list, next: { $0.pointee.ai_next }))
-        // A name such as localhost has an address of each kind, and the first asked for by clients differs: IPv4 is
-        // what all of them fall back to.
+        // A name such as localhost has an address of each kind, and clients differ in which one they try first; all of
+        // them try the IPv4 address at last.
         let preferred = all.filter { $0.pointee.ai_family == AF_INET } + all.filter { $0.pointee.ai_family == AF_INET6 }
         var failure = ServerError.hostUnknown(host: host, reason: "it has no IPv4 or IPv6 address")
         for candidate in preferred {
@@ -75,18 +76,18 @@ struct ListeningSocket {
         var yes: Int32 = 1
         var no: Int32 = 0
         let size = socklen_t(MemoryLayout<Int32>.size)
-        // A restarted server must not wait for the old one's connections to leave TIME_WAIT.
+        // Without this option, a restarted server could not bind while connections of the old one are in TIME_WAIT.
         guard setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, size) == 0 else {
             throw Self.error(errno, host: host, port: port)
         }
-        // Each loop has a socket of its own, and the kernel deals the clients out.
+        // Each loop has its own socket, and the kernel distributes the clients.
         if isShared {
             guard setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &yes, size) == 0 else {
                 throw Self.error(errno, host: host, port: port)
             }
         }
         if candidate.ai_family == AF_INET6 {
-            // `::` takes IPv4 clients too, whatever the system's default.
+            // `::` accepts IPv4 clients too, whatever the default of the system.
             guard setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &no, size) == 0 else {
                 throw Self.error(errno, host: host, port: port)
             }
@@ -119,7 +120,7 @@ struct ListeningSocket {
     }
 }
 
-/// The numeric form of a socket address; an IPv4 client of a dual-stack socket is shown as IPv4.
+/// Returns a socket address in numbers; the address of an IPv4 client of a dual-stack socket is in the form of IPv4.
 func numericAddress(_ address: UnsafePointer<sockaddr>) -> BoundAddress? {
     var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
     let capacity = socklen_t(text.count)

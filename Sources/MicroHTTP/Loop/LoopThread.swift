@@ -1,16 +1,16 @@
 import Glibc
 
-/// A thread for one loop.
+/// The thread of one loop.
 struct LoopThread {
     private let thread: pthread_t
 
     /// Starts a thread that runs the body once.
     ///
-    /// What the body captures belongs to the thread from then on. The C call hides that from the compiler, which would
-    /// also refuse the one use that is right: cleaning up after a thread that could not be started. Signals are blocked
-    /// in the thread: they are for the threads of whoever owns the process.
+    /// The thread owns what the body captures: the caller may use it again only if this initializer throws. The
+    /// compiler cannot check that across the C call. The thread blocks all signals, so that the other threads of the
+    /// process handle them.
     init(_ body: @escaping () -> Void) throws(ServerError) {
-        let context = Unmanaged.passRetained(Body(body))  // Released by the thread, or below if there is none.
+        let context = Unmanaged.passRetained(Body(body))  // The thread releases it, or the code below if none starts.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
@@ -31,7 +31,7 @@ struct LoopThread {
         self.thread = thread
     }
 
-    /// Waits for its end.
+    /// Waits until the thread has ended.
     func join() {
         let result = pthread_join(thread, nil)
         precondition(result == 0, "a loop thread is joined once, and not by itself")

@@ -1,18 +1,20 @@
 import CMicroHTTPD
 import Glibc
 
-/// The loop's own epoll: it waits for libmicrohttpd's descriptor, for the bell, for new clients, and for what happens on
-/// parked connections.
+/// The epoll instance of a loop, which watches libmicrohttpd's epoll descriptor, the wake-up descriptor, the listening
+/// socket and the parked connections.
+///
+/// Only the loop thread uses it.
 struct Poller: ~Copyable {
-    /// What has happened on a parked connection.
+    /// An event of a parked connection.
     struct Event {
-        /// The number under which it is watched.
+        /// The number of the connection.
         var number: UInt64
-        /// There is something to read.
+        /// The socket has bytes to read, or its end.
         var isReadable: Bool
-        /// There is room to write.
+        /// The socket has room for bytes to send.
         var isWritable: Bool
-        /// The other side has finished sending.
+        /// The client has finished sending.
         var isHungUp: Bool
         /// The connection is broken.
         var isBroken: Bool
@@ -20,8 +22,8 @@ struct Poller: ~Copyable {
 
     private let descriptor: Int32
     private let buffer: UnsafeMutableBufferPointer<epoll_event>
-    /// The tag of whatever only asks for a pass: the pass finds out what there is to do.
-    private static let pass = UInt64.max
+    /// The tag of the descriptors whose events only start an iteration.
+    private static let iteration = UInt64.max
     /// The tag of the listening socket.
     private static let listener = UInt64.max - 1
 
@@ -36,57 +38,60 @@ struct Poller: ~Copyable {
         close(descriptor)
     }
 
-    /// Wakes the loop whenever libmicrohttpd's own epoll descriptor is ready.
+    /// Watches the epoll descriptor of libmicrohttpd, level-triggered.
     func watchDaemon(_ daemonDescriptor: Int32) throws(ServerError) {
-        guard control(EPOLL_CTL_ADD, daemonDescriptor, EPOLLIN.rawValue, Self.pass) else {
+        guard control(EPOLL_CTL_ADD, daemonDescriptor, EPOLLIN.rawValue, Self.iteration) else {
             throw .unavailable(reason: "epoll_ctl: \(ServerError.words(for: errno))")
         }
     }
 
-    /// Wakes the loop at each write to the bell; edge-triggered, so that nobody has to read it.
-    func watchBell(_ bell: Int32) throws(ServerError) {
-        guard control(EPOLL_CTL_ADD, bell, EPOLLIN.rawValue | EPOLLET.rawValue, Self.pass) else {
+    /// Watches the wake-up descriptor, edge-triggered: each write is an event, and the loop need not read the
+    /// descriptor.
+    func watchWakeUp(_ wakeUp: Int32) throws(ServerError) {
+        guard control(EPOLL_CTL_ADD, wakeUp, EPOLLIN.rawValue | EPOLLET.rawValue, Self.iteration) else {
             throw .unavailable(reason: "epoll_ctl: \(ServerError.words(for: errno))")
         }
     }
 
-    /// Reports clients who want to be let in, as long as there are some.
+    /// Watches the listening socket, level-triggered: `wait` reports it as long as clients are in its backlog.
     func watchListener(_ socket: Int32) throws(ServerError) {
         guard control(EPOLL_CTL_ADD, socket, EPOLLIN.rawValue, Self.listener) else {
             throw .unavailable(reason: "epoll_ctl: \(ServerError.words(for: errno))")
         }
     }
 
-    /// Watches a parked connection; false if the system has no room for a watch.
+    /// Watches the socket of a parked connection; returns false if the system has no memory for it.
     ///
-    /// Edge-triggered: what has happened before is reported once, what happens later once each time.
+    /// Edge-triggered: `wait` reports the state at registration once, and then each change once.
     func watch(_ socket: Int32, number: UInt64) -> Bool {
         control(EPOLL_CTL_ADD, socket, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue, number)
     }
 
-    /// Reports when a watched connection has room to write, too.
+    /// Watches a socket for room to send, too.
+    ///
+    /// The change of the registration makes the next `wait` report room that the socket already has.
     func watchRoom(_ socket: Int32, number: UInt64) {
         let events = EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
         let isChanged = control(EPOLL_CTL_MOD, socket, events, number)
-        precondition(isChanged, "only a watched socket is asked for room")
+        precondition(isChanged, "only a watched socket is watched for room")
     }
 
-    /// Ends a watch.
+    /// Stops watching a socket.
     func unwatch(_ socket: Int32) {
         let result = epoll_ctl(descriptor, EPOLL_CTL_DEL, socket, nil)
         precondition(result == 0, "a watched socket is closed only after it has been unwatched")
     }
 
-    /// Waits for at most this many milliseconds, for ever if negative, and reports what has happened.
+    /// Waits for at most this many milliseconds, without limit if negative, and calls the closures with all events.
     func wait(milliseconds: Int32, newClients: () -> Void, event: (Event) -> Void) {
         var milliseconds = milliseconds
         while true {
-            // Interrupted by a signal counts as nothing seen: the loop comes round again.
+            // A wait that a signal interrupts reports no events; the next iteration waits again.
             let count = Int(epoll_wait(descriptor, buffer.baseAddress, Int32(buffer.count), milliseconds))
             for index in 0..<max(0, count) {
                 let (bits, tag) = (buffer[index].events, buffer[index].data.u64)
                 switch tag {
-                case Self.pass: break
+                case Self.iteration: break
                 case Self.listener: newClients()
                 default:
                     event(

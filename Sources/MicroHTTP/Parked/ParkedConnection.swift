@@ -1,45 +1,43 @@
+import Glibc
 import HTTPMessages
 
-/// A client's socket that libmicrohttpd has given up while nothing is to be read or written but by us.
+/// A client's connection that the loop has taken from libmicrohttpd.
 ///
-/// Its request waits, or is a stream, or has been answered and the client's next one has not come yet. Nothing of the
-/// request is kept: a parked connection costs its socket and this object. Belongs to the loop thread.
+/// Its request waits, or is a stream, or has been answered and the client has not sent its next request. A parked
+/// connection occupies its socket and this object; the loop does not keep the request. Only the loop thread uses it.
 final class ParkedConnection {
-    /// Where it stands.
+    /// The state of a parked connection.
     enum Phase {
-        /// Its request waits for an answer.
+        /// The request waits for an answer.
         case waiting(Exchange)
-        /// The answer has not gone out whole yet.
+        /// The socket has not taken all bytes of the answer yet.
         case answering(Outgoing, isLast: Bool)
-        /// The next request is awaited.
-        case resting
-        /// A stream, with what has not gone out yet.
+        /// The answer is sent, and the client has not sent its next request.
+        case keepAliveIdle
+        /// A stream, with the chunk that the socket has not taken yet.
         case streaming(Exchange, Outgoing?)
-        /// Nothing more will happen.
+        /// The socket is closed, or libmicrohttpd has it again.
         case closed
     }
 
-    /// Bytes on their way, shared with others who get the same.
-    struct Outgoing {
-        let bytes: [UInt8]
-        var sentCount = 0
-    }
-
-    /// The number of its exchange, under which the loop and the poller know it.
+    /// The number of its exchange, by which the loop and the poller identify the connection.
     let number: UInt64
     let descriptor: Int32
     let isHead: Bool
-    /// Whether the answer has to end the connection.
+    /// Whether the server closes the connection after the answer.
     let closesAfterAnswer: Bool
-    /// How many bytes its requests have taken up so far.
+    /// The number of bytes of all requests on this connection so far.
     let consumedCount: Int
     var phase: Phase
-    /// Whether the client has sent something since, or has closed its side.
+    /// Whether the socket has bytes of the next request.
     var hasInput = false
+    /// Whether the client has finished sending.
     var hasHungUp = false
-    /// When something last went out.
+    /// Whether the connection is in the queue of those that continue to send in a later iteration.
+    var isPaused = false
+    /// When the socket last took bytes.
     var lastSent: ContinuousClock.Instant
-    /// How long a stream may be silent.
+    /// How long the server may send nothing on a stream before the heartbeat is due.
     var heartbeat = Duration.zero
 
     init(
@@ -53,5 +51,12 @@ final class ParkedConnection {
         self.consumedCount = consumedCount
         self.phase = phase
         lastSent = now
+    }
+
+    /// Gives bytes to the socket, without blocking.
+    func take(_ bytes: UnsafeRawBufferPointer) -> Outgoing.Taken {
+        let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        if count >= 0 { return .bytes(count) }
+        return errno == EAGAIN ? .none : errno == EINTR ? .bytes(0) : .broken
     }
 }

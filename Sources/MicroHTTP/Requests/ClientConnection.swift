@@ -1,66 +1,105 @@
 import CMicroHTTPD
 import HTTPMessages
 
-/// One client's connection while libmicrohttpd holds it, and where its present request stands.
+/// A client's connection while libmicrohttpd has it, and the state of its current request.
 ///
-/// It lives from libmicrohttpd's notice that the connection has started to the notice that it has closed, and serves
-/// one request after the other. A connection whose request waits is taken from libmicrohttpd: see ``ParkedConnection``.
-/// Belongs to the loop thread.
+/// It exists from libmicrohttpd's notification that the connection has started until the notification that it has
+/// closed, and serves one request after the other. The loop takes a connection whose request waits from libmicrohttpd:
+/// see ``ParkedConnection``. Only the loop thread uses it.
 final class ClientConnection {
-    /// Where the present request stands.
+    /// The state of the current request.
     enum Phase {
-        /// Between requests.
+        /// There is no request.
         case idle
-        /// The request line is in.
+        /// The request line has been received.
         case lineReceived
-        /// The head has been accepted; the body is coming in.
+        /// The head has been accepted, and libmicrohttpd receives the body.
         case reading
-        /// The body has passed the cap; this many more bytes of it are read and thrown away before the refusal.
+        /// The body is too long; the server discards up to this many more bytes of it and then refuses the request.
         case draining(bytesLeft: Int)
-        /// A handler has it. The connection is in libmicrohttpd's ready list and is looked at in each pass, until the
-        /// moment that stands in ``ClientConnection/heldUntil``; then it is suspended.
+        /// A handler works on the request. libmicrohttpd has the connection in its ready list and calls the access
+        /// handler in each iteration; after ``ClientConnection/heldUntil`` the loop suspends the connection.
         case held(Exchange)
-        /// A handler has it and libmicrohttpd has laid the connection aside.
+        /// A handler works on the request, and the connection is suspended.
         case suspended(Exchange)
-        /// The answer has come and waits for libmicrohttpd's next look; nil closes the connection.
+        /// The loop has the answer and queues it in the next call of the access handler; nil closes the connection.
         case answered(PreparedResponse?)
-        /// The answer is libmicrohttpd's.
+        /// The loop has given the answer to libmicrohttpd.
         case queued
-        /// The socket has been taken away; what is left here is about to be closed.
+        /// The loop has taken the socket; libmicrohttpd is about to close the rest of the connection.
         case parked
     }
 
     let handle: OpaquePointer
     let descriptor: Int32
     let client: String
-    /// Nil for a connection within the cap; else the number under which the loop counts those above it.
-    let surplus: UInt64?
+    /// The number of a connection over capacity; nil for any other.
+    let overCapacity: UInt64?
     var phase = Phase.idle
-    /// Until when the present request is held, if it is.
+    /// Until when the current request is held, if it is.
     ///
-    /// Not in the phase: an instant's size is the standard library's secret, and what holds one is copied by looking it up.
+    /// It is not a part of the phase because the size of an instant is known only at run time, which would make each
+    /// copy of a phase slower.
     var heldUntil: ContinuousClock.Instant?
-    /// The present request's target, as it came in.
+    /// The current request's target, as received.
     var target = RawTarget()
-    /// The present request's head, if it is one that was seen before or may be seen again.
+    /// The head cache's entry for the current request's head, if it has one.
     var head: HeadCache.Entry?
-    /// The request being read, unless its head is of those seen before.
+    /// The current request while it is received, unless its head came from the head cache.
     var request: Request?
-    /// What has come of its body, and how long its head says that it will be; 0 if it does not say.
+    /// The part of its body that has been received.
     var body: [UInt8] = []
+    /// The length of its body by its head, or 0 where the head has none.
     var bodyCountDeclared = 0
-    /// How the present request wants its answer, if it waits and could not be parked yet.
-    var parksLater: RequestManner?
+    /// The options of the current request if it waits and the loop could not park its connection yet.
+    var parkingOptions: ResponseOptions?
     /// Whether the request came by HTTP/1.0.
     var isVersion10 = false
-    /// How many bytes its requests have taken up so far, nil when that cannot be told.
+    /// The number of bytes of all requests on this connection so far; nil when it is unknown.
     var consumedCount: Int?
 
-    init(handle: OpaquePointer, surplus: UInt64?, consumedCount: Int) {
+    init(handle: OpaquePointer, overCapacity: UInt64?, consumedCount: Int) {
         self.handle = handle
-        self.surplus = surplus
+        self.overCapacity = overCapacity
         self.consumedCount = consumedCount
         descriptor = microhttpd_connection_descriptor(handle)
         client = microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
+    }
+}
+
+extension ClientConnection {
+    /// Counts the bytes of a request, whose head was accepted.
+    func consumed(_ headCount: Int, _ framing: BodyFraming) {
+        bodyCountDeclared = 0
+        switch framing {
+        case .none: consumedCount = consumedCount.map { $0 + headCount }
+        case .declared(let bytes):
+            bodyCountDeclared = bytes
+            consumedCount = consumedCount.map { $0 + headCount + bytes }
+        case .chunked: consumedCount = nil
+        }
+    }
+
+    /// Whether libmicrohttpd has, or may have, read more than the requests so far.
+    ///
+    /// Those bytes are lost when the loop parks the connection, so the server then closes it after the answer, and the
+    /// client sends its next request again (RFC 9112, section 9.3.2).
+    var hasMoreInput: Bool {
+        guard let consumedCount else { return true }
+        return microhttpd_bytes_read(descriptor) != Int64(consumedCount)
+    }
+
+    /// Appends a piece of the body; drops a body that exceeds the limit and discards the rest of it from then on.
+    func append(_ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration) {
+        guard body.count + piece.count <= limits.bodyBytesMax else {
+            body = []
+            phase = .draining(bytesLeft: limits.drainBytesMax)
+            return
+        }
+        if body.isEmpty, bodyCountDeclared > 0 {
+            // The server does not reserve all of a declared length, because a client may declare more than it sends.
+            body.reserveCapacity(min(bodyCountDeclared, 64 << 10))
+        }
+        body.append(contentsOf: piece)
     }
 }

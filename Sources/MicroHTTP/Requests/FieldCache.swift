@@ -1,13 +1,11 @@
 import Glibc
 import HTTPTypes
 
-/// Header fields seen before, found again by their bytes.
+/// A cache of parsed header fields by their bytes.
 ///
-/// Clients send the same `Host`, `User-Agent` and `Accept` with each request. Looking them up saves the validation and
-/// up to three strings for each. The cache is direct-mapped and fixed in size: a collision only costs the older field
-/// its place. Long values, which tend to be unique or secret, are not kept.
-///
-/// Belongs to the loop thread.
+/// Clients send the same `Host`, `User-Agent` and `Accept` with each request. A hit saves the validation and up to
+/// three strings for each field. The cache is direct-mapped and fixed in size: a colliding field replaces the older
+/// one. It does not store long fields, which tend to be unique or secret. Only the loop thread uses it.
 final class FieldCache {
     private struct Entry {
         var bytes: [UInt8] = []
@@ -18,7 +16,7 @@ final class FieldCache {
     private var entries = [Entry](repeating: Entry(), count: 256)
     private static let bytesMax = 160
 
-    /// The field with this name and value, or nil if RFC 9110 forbids one of them.
+    /// Returns the field with this name and value, or nil if RFC 9110 forbids one of them.
     func field(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) -> HTTPField? {
         let count = name.count + value.count
         guard count <= Self.bytesMax else { return Self.makeField(name: name, value: value) }
@@ -36,7 +34,7 @@ final class FieldCache {
     private static func makeField(
         name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>
     ) -> HTTPField? {
-        // HTTPField's initializer would turn forbidden bytes into spaces; here they are the client's error.
+        // HTTPField's initializer would turn forbidden bytes into spaces; the server refuses them.
         guard let name = HTTPField.Name(String(decoding: name, as: UTF8.self)), HTTPField.isValidValue(value) else {
             return nil
         }
@@ -44,7 +42,8 @@ final class FieldCache {
     }
 
     private static func slot(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) -> Int {
-        // Lengths and a few bytes at both ends tell the common fields apart; a full hash would cost more than it finds.
+        // Lengths and a few bytes at both ends distinguish the common fields; a full hash would cost more than it
+        // saves.
         var hash = UInt64(truncatingIfNeeded: name.count &* 31 &+ value.count)
         for byte in [name.first, name.last, value.first, value.last] {
             hash = (hash ^ UInt64(byte ?? 0)) &* 0x100_0000_01B3

@@ -1,6 +1,6 @@
 import HTTPTypes
 
-/// How the body of a request is delimited, once it is clear that everybody on the way reads it alike.
+/// How the body of a request is delimited.
 enum BodyFraming: Equatable {
     case none
     case declared(bytes: Int)
@@ -13,14 +13,16 @@ enum ProtocolVersion {
     case http11
 }
 
-/// The checks that keep two readers of one connection from seeing different requests in it.
+/// The checks against request smuggling: a proxy and this server must find the same requests in a connection.
 ///
-/// libmicrohttpd takes the first of several lengths, lets a transfer coding beat a length, and reads an unknown coding
-/// until the connection ends (MICROHTTPD.md 20). A proxy in front may decide otherwise, and then a request can be
-/// hidden in another's body. Whatever could be read in two ways is refused; the rules are RFC 9112's, sections 3.2
-/// and 6.
+/// libmicrohttpd uses the first of several lengths, prefers a transfer coding to a length, and reads a body of an
+/// unknown coding until the connection ends (Libmicrohttpd page, 20). A proxy may decide otherwise, so that an attacker
+/// can hide a request in the body of another. The server refuses a head that allows two readings, by RFC 9112, sections
+/// 3.2 and 6.
 enum RequestScreening {
-    /// Decides how the body is delimited, or throws the reason to refuse the request.
+    /// Returns how the body is delimited.
+    ///
+    /// - Throws: the ``TransportFault`` for which the server refuses the request.
     static func framing(
         of fields: HTTPFields, version: ProtocolVersion, bodyBytesMax: Int
     ) throws(TransportFault) -> BodyFraming {
@@ -28,7 +30,7 @@ enum RequestScreening {
         var length: HTTPField?
         var coding: HTTPField?
         for field in fields {
-            // The count first: it spares almost every field the comparison of strings.
+            // The comparison of the lengths spares almost every field the comparison of strings.
             let name = field.name.canonicalName
             switch name.utf8.count {
             case 4 where name == "host":
@@ -61,11 +63,11 @@ enum RequestScreening {
 
     private static func declaredBytes(_ field: HTTPField, bodyBytesMax: Int) throws(TransportFault) -> Int {
         let digits = field.value.utf8
-        // Int.init would take "+5" too.
+        // Int.init accepts "+5", which RFC 9110 does not.
         guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw .malformed("Content-Length is not a number")
         }
-        // What does not fit an Int is certainly too large.
+        // A number that does not fit an Int is above any limit.
         guard let bytes = Int(field.value), bytes <= bodyBytesMax else {
             throw .bodyTooLarge(bytesMax: bodyBytesMax)
         }

@@ -1,14 +1,14 @@
 public import HTTPTypes
 
-/// Why a request is refused before anybody has looked at what it asks for.
+/// Why the transport refuses a request before a handler receives it.
 public enum TransportFault: Error, Sendable, Equatable {
     /// The head breaks a rule of RFC 9112; the sentence says which, without quoting the client.
     case malformed(String)
     /// The body comes in a transfer coding other than `chunked`.
     case unsupportedTransferCoding
-    /// The body is, or says it is, longer than the configured maximum.
+    /// The body is longer than the configured maximum, by its length or by its head.
     case bodyTooLarge(bytesMax: Int)
-    /// All connections are taken; this one was accepted only to be told.
+    /// The server has as many connections as its configuration allows, and refuses this one.
     case connectionsExhausted
 
     /// The status that RFC 9110 has for this fault.

@@ -2,17 +2,17 @@ import CMicroHTTPD
 import HTTPMessages
 import HTTPTypes
 
-/// A response in libmicrohttpd's form, which any number of connections may share (MICROHTTPD.md 23).
+/// A response in libmicrohttpd's form, which any number of connections may share (Libmicrohttpd page, 23).
 ///
-/// Made and dropped on the loop thread.
+/// Only the loop thread makes, uses and releases it.
 final class PreparedResponse {
     private let handle: OpaquePointer
     private let status: UInt32
 
-    /// Bodies up to this size are copied; for longer ones libmicrohttpd borrows the array.
+    /// libmicrohttpd copies bodies up to this size and reads longer ones from the array.
     private static let copiedBytesMax = 16 << 10
 
-    /// Makes one, or returns nil if libmicrohttpd has no memory for it or refuses a field.
+    /// Makes a response, or returns nil if libmicrohttpd has no memory for it or refuses a field.
     init?(_ response: Response, closing: Bool) {
         guard let handle = Self.makeHandle(response.body) else { return nil }
         guard Self.addFields(of: response, closing: closing, to: handle) else {
@@ -23,24 +23,24 @@ final class PreparedResponse {
         status = UInt32(response.status.code)
     }
 
-    // "Decreases the reference counter"; connections still sending it hold references of their own.
+    // The call "decreases the reference counter"; a connection that still sends the response has its own reference.
     deinit { MHD_destroy_response(handle) }
 
-    /// Gives it to a connection, inside the access handler; false if libmicrohttpd refuses.
+    /// Queues the response on a connection, inside the access handler; returns false if libmicrohttpd refuses.
     func queue(on connection: OpaquePointer) -> Bool {
-        // The bodies of 204, 304 and answers to HEAD are dropped by libmicrohttpd (MICROHTTPD.md 25).
+        // libmicrohttpd drops the bodies of 204, 304 and answers to HEAD (Libmicrohttpd page, 25).
         MHD_queue_response(connection, status, handle) == .YES
     }
 
     private static func makeHandle(_ body: [UInt8]) -> OpaquePointer? {
         guard body.count > copiedBytesMax else {
             return body.withUnsafeBytes { bytes in
-                // MUST_COPY only reads the buffer; the parameter is not const in C.
+                // With MUST_COPY, libmicrohttpd only reads the buffer, though the C parameter is not const.
                 MHD_create_response_from_buffer(
                     bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress), .RESPMEM_MUST_COPY)
             }
         }
-        let box = Unmanaged.passRetained(RetainedBody(body))  // Released in `releaseBody`, or below if it never ran.
+        let box = Unmanaged.passRetained(RetainedBody(body))  // `releaseBody` releases it, or the code below.
         let handle = box.takeUnretainedValue().withBaseAddress { base in
             MHD_create_response_from_buffer_with_free_callback_cls(body.count, base, releaseBody, box.toOpaque())
         }
@@ -50,30 +50,33 @@ final class PreparedResponse {
 
     private static func addFields(of response: Response, closing: Bool, to handle: OpaquePointer) -> Bool {
         for field in response.fields {
-            // libmicrohttpd refuses empty values, and leaving out an empty field says the same.
+            // libmicrohttpd refuses empty values; an empty field and a missing one mean the same.
             guard !field.value.isEmpty else { continue }
             guard MHD_add_response_header(handle, field.name.rawName, field.value) == .YES else { return false }
         }
         guard closing || response.connection == .close else { return true }
-        // On a shared response this closes every connection that gets it (MICROHTTPD.md 24), which is what it says.
+        // A shared response closes every connection that gets it (Libmicrohttpd page, 24), as its field states.
         return MHD_add_response_header(handle, "Connection", "close") == .YES
     }
 }
 
-/// Keeps a long body alive for as long as libmicrohttpd reads it.
+/// The owner of a long body while libmicrohttpd reads it.
 private final class RetainedBody {
     private let bytes: [UInt8]
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The address outlives the call: an array on Linux is one native heap object that nobody moves, it is never
-    /// written, and this box holds it until `releaseBody`.
+    /// Calls the closure with the address of the body, which stays valid until `releaseBody`.
+    ///
+    /// On Linux an array is one native heap object, which never moves; no code writes to this one, and this object owns
+    /// it.
     func withBaseAddress<Result>(_ body: (UnsafeMutableRawPointer?) -> Result) -> Result {
         bytes.withUnsafeBytes { body(UnsafeMutableRawPointer(mutating: $0.baseAddress)) }
     }
 }
 
-/// Called by libmicrohttpd when the last connection has sent the body: the release for `makeHandle`'s retain.
+/// MHD_ContentReaderFreeCallback: libmicrohttpd calls it when no connection needs the body; it balances the retain in
+/// `makeHandle`.
 private func releaseBody(_ box: UnsafeMutableRawPointer?) {
     guard let box else { return }
     Unmanaged<RetainedBody>.fromOpaque(box).release()

@@ -47,12 +47,12 @@ final class RequestHandler: Sendable {
             receive: { self.receive($0, $1) },
             expire: { self.expire($0, $1) },
             // Without a journal, the loop thread runs the turn of an iteration: that takes less time than waking the queue.
-            passEnded: { self.journal == nil ? self.store.flushNow() : self.store.flush() },
+            iterationEnded: { self.journal == nil ? self.store.flushNow() : self.store.flush() },
             writable: { self.hub.writable($0.map(\.id)) },
             silent: { self.hub.silent($0.map(\.id)) },
             refuse: { self.refuse($0, $1) },
             generation: { [hub] in hub.generation },
-            remark: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
+            debugLog: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
     }
 
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {

@@ -1,0 +1,82 @@
+import HTTPMessages
+
+/// What the parts of a loop share: configuration, handlers, clock, alarms, statistics, stage, poller and daemon.
+///
+/// Only the loop thread uses it.
+final class LoopContext {
+    let configuration: ServerConfiguration
+    let handlers: Handlers
+    let poller: Poller
+    var statistics = Statistics()
+    var stage = Stage.serving
+    private var alarms = Alarms()
+    private var startedDaemon: Daemon?
+    private var iterationTime: ContinuousClock.Instant?
+    /// Whether the current iteration has done more than to look at held connections.
+    private(set) var hasProgressed = false
+    /// Whether the current iteration has received a request.
+    private(set) var hasReceived = false
+
+    init(configuration: ServerConfiguration, handlers: Handlers) throws(ServerError) {
+        self.configuration = configuration
+        self.handlers = handlers
+        poller = try Poller()
+    }
+
+    // MARK: The daemon
+
+    /// The daemon, which starts before the loop thread.
+    var daemon: Daemon {
+        guard let startedDaemon else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
+        return startedDaemon
+    }
+
+    func use(_ daemon: Daemon) { startedDaemon = daemon }
+
+    // MARK: The iteration
+
+    /// The time of the current iteration: the loop reads the clock at most once in each.
+    func time() -> ContinuousClock.Instant {
+        if let iterationTime { return iterationTime }
+        let now = ContinuousClock.now
+        iterationTime = now
+        return now
+    }
+
+    /// Drops the time of the last iteration, before the loop waits.
+    func forgetTime() { iterationTime = nil }
+
+    /// Resets what is noted of an iteration, before libmicrohttpd runs.
+    func beginRun() {
+        hasProgressed = false
+        hasReceived = false
+    }
+
+    func noteProgress() { hasProgressed = true }
+    func noteRequest() { hasReceived = true }
+
+    // MARK: Alarms
+
+    /// The instant of the earliest alarm.
+    var nextAlarm: ContinuousClock.Instant? { alarms.next }
+
+    /// Sets an alarm after a duration from the time of the iteration.
+    func setAlarm(_ subject: Alarms.Subject, after duration: Duration) { alarms.set(subject, at: time() + duration) }
+
+    func setAlarm(_ subject: Alarms.Subject, at instant: ContinuousClock.Instant) { alarms.set(subject, at: instant) }
+
+    func popDueAlarm(now: ContinuousClock.Instant) -> Alarms.Subject? { alarms.popDue(now: now) }
+
+    func sweepAlarms(subjectsCount: Int, exists: (Alarms.Subject) -> Bool) {
+        alarms.sweep(subjectsCount: subjectsCount, exists: exists)
+    }
+
+    // MARK: Responses
+
+    /// Returns the response in libmicrohttpd's form, or nil, with a line in the debug log, if libmicrohttpd refuses it.
+    func prepare(_ response: Response) -> PreparedResponse? {
+        let prepared = PreparedResponse(response, closing: stage.isStopping)
+        if prepared == nil { handlers.debugLog("libmicrohttpd refused a response: no memory, or a forbidden field") }
+        return prepared
+    }
+}

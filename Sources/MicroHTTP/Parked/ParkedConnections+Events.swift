@@ -1,0 +1,68 @@
+import HTTPMessages
+
+/// What the events of the poller and the alarms mean to a parked connection, and how it ends.
+extension ParkedConnections {
+    /// Handles an event of the poller.
+    func handle(_ event: Poller.Event) {
+        guard let connection = self[event.number] else { return }
+        if event.isReadable { connection.hasInput = true }
+        if event.isHungUp { connection.hasHungUp = true }
+        if event.isBroken { return fail(connection) }
+        switch connection.phase {
+        case .waiting(let exchange):
+            if event.isHungUp { expire(connection, exchange, .hangUp) }
+        case .streaming:
+            if event.isHungUp { return fail(connection) }
+            if event.isWritable, !connection.isPaused { continueSending(connection) }
+        case .answering:
+            if event.isWritable, !connection.isPaused { continueSending(connection) }
+        case .keepAliveIdle: handBack(connection)
+        case .closed: break
+        }
+    }
+
+    /// Handles an alarm that is due: a deadline, a heartbeat or an idle timeout.
+    func handle(_ alarm: Alarms.Subject, of number: UInt64) {
+        guard let connection = self[number] else { return }
+        switch (connection.phase, alarm) {
+        case (.waiting(let exchange), .exchange): expire(connection, exchange, .deadline)
+        case (.streaming(let exchange, let unsent), .silence):
+            heartbeatDue(connection, exchange, isSending: unsent != nil)
+        case (.answering, .parked), (.keepAliveIdle, .parked):
+            // The timeout counts from the last bytes that the socket has taken.
+            let due = connection.lastSent + context.configuration.idleTimeout
+            if due <= .now { close(connection) } else { context.setAlarm(.parked(number), at: due) }
+        case (.waiting, _), (.streaming, _), (.answering, _), (.keepAliveIdle, _), (.closed, _): break
+        }
+    }
+
+    private func heartbeatDue(_ connection: ParkedConnection, _ exchange: Exchange, isSending: Bool) {
+        let now = ContinuousClock.now
+        let due = connection.lastSent + connection.heartbeat
+        if isSending, connection.lastSent + context.configuration.idleTimeout <= now { return fail(connection) }
+        if !isSending, due <= now { noteSilent(exchange) }
+        context.setAlarm(.silence(connection.number), at: due > now ? due : now + connection.heartbeat)
+    }
+
+    /// Closes a connection that is broken, or whose client has gone.
+    func fail(_ connection: ParkedConnection) {
+        switch connection.phase {
+        case .waiting(let exchange), .streaming(let exchange, _):
+            context.statistics.waiting -= 1
+            close(connection)
+            if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
+        case .answering, .keepAliveIdle: close(connection)
+        case .closed: break
+        }
+    }
+
+    /// Ends a wait or a stream, unless its answer is on its way.
+    func expire(_ connection: ParkedConnection, _ exchange: Exchange, _ reason: Expiry) {
+        guard let response = context.handlers.end(exchange, reason) else { return }
+        if case .streaming = connection.phase {
+            write(response.body, to: connection, exchange, isLast: true)
+        } else {
+            answer(connection, WireResponse(response, closing: false))
+        }
+    }
+}

@@ -1,0 +1,244 @@
+import CMicroHTTPD
+import Glibc
+import HTTPMessages
+
+/// The connections that the loop has taken from libmicrohttpd because their requests wait.
+///
+/// A connection that is suspended in libmicrohttpd keeps its memory pool, and each resumption of another connection
+/// walks it (Libmicrohttpd page, 8). The loop therefore takes the socket of a request that waits: it duplicates the
+/// descriptor, and the access handler returns false, at which libmicrohttpd forgets the connection and closes its own
+/// descriptor; with `MHD_USE_TURBO` it does not shut the socket down. The loop writes the answer by itself. When the
+/// client sends its next request, the loop hands the socket back with `MHD_add_connection`.
+///
+/// Only the loop thread uses it. The poller and the loop identify a connection by the number of its exchange.
+final class ParkedConnections {
+    let context: LoopContext
+    private var connections: [UInt64: ParkedConnection] = [:]
+    /// The connections that continue to send in a later iteration.
+    private var paused = SendQueue()
+    private var reports = StreamReports()
+    /// The connection that the loop is handing back at this moment.
+    private var returning: ParkedConnection?
+
+    init(_ context: LoopContext) { self.context = context }
+
+    var count: Int { connections.count }
+    var isEmpty: Bool { connections.isEmpty }
+    /// Whether a connection has more to send in the next iteration.
+    var hasPaused: Bool { !paused.isEmpty }
+
+    /// The parked connection of the exchange with this number.
+    subscript(number: UInt64) -> ParkedConnection? { connections[number] }
+
+    /// The number of bytes of all requests of the connection that the loop is handing back; nil if it hands none back.
+    var returningConsumedCount: Int? { returning?.consumedCount }
+
+    // MARK: Parking
+
+    /// Parks the connection of a request that waits; returns false if the process has no descriptor for it.
+    ///
+    /// libmicrohttpd closes its descriptors at the end of each iteration, so that many connections that are parked at
+    /// once may need more descriptors for a moment than there are.
+    func park(_ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions) -> Bool {
+        let closes = options.endsConnection || connection.hasMoreInput
+        guard take(connection, exchange, options, closesAfterAnswer: closes, phase: .waiting(exchange)) != nil
+        else { return false }
+        context.statistics.waiting += 1
+        return true
+    }
+
+    /// Begins a stream; returns false if the process has no descriptor for it.
+    func beginStream(
+        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, _ response: Response,
+        heartbeat: Duration
+    ) -> Bool {
+        guard
+            let parked = take(
+                connection, exchange, options, closesAfterAnswer: true, phase: .streaming(exchange, nil))
+        else { return false }
+        context.statistics.waiting += 1
+        parked.heartbeat = heartbeat
+        microhttpd_prepare_stream(parked.descriptor)
+        context.setAlarm(.silence(parked.number), after: heartbeat)
+        write(WireResponse.stream(response, isHead: options.isHead), to: parked, exchange)
+        return true
+    }
+
+    private func take(
+        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, closesAfterAnswer: Bool,
+        phase: ParkedConnection.Phase
+    ) -> ParkedConnection? {
+        context.noteProgress()
+        let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else { return nil }
+        guard context.poller.watch(descriptor, number: exchange.id) else {
+            Glibc.close(descriptor)
+            return nil
+        }
+        let taken = ParkedConnection(
+            number: exchange.id, descriptor: descriptor, isHead: options.isHead, closesAfterAnswer: closesAfterAnswer,
+            consumedCount: connection.consumedCount ?? 0, phase: phase, now: context.time())
+        connections[exchange.id] = taken
+        return taken
+    }
+
+    // MARK: Answers and chunks
+
+    /// Answers a request that waits, unless its client has gone.
+    func answer(_ connection: ParkedConnection, _ response: WireResponse) {
+        guard case .waiting = connection.phase else { return }
+        context.statistics.waiting -= 1
+        let (bytes, isLast) = response.bytes(
+            closing: connection.closesAfterAnswer || context.stage.isStopping, isHead: connection.isHead)
+        send(Outgoing(bytes), isLast: isLast, on: connection)
+    }
+
+    /// Sends a chunk of a stream.
+    func write(_ chunk: [UInt8], to connection: ParkedConnection, _ exchange: Exchange, isLast: Bool = false) {
+        guard case .streaming(_, let unsent) = connection.phase else { return }
+        if isLast { context.statistics.waiting -= 1 }
+        guard unsent == nil else {
+            // Only the last chunk of a stream may come while another is being sent; the client is too slow to get it.
+            if isLast { close(connection) }
+            return
+        }
+        send(Outgoing(chunk), on: connection, of: exchange, isLast: isLast)
+    }
+
+    private func send(_ outgoing: Outgoing, isLast: Bool, on connection: ParkedConnection) {
+        var outgoing = outgoing
+        switch push(&outgoing, to: connection) {
+        case .done where isLast: closeGracefully(connection)
+        case .done: awaitNextRequest(connection)
+        case .full, .paused: keepAnswering(connection, outgoing, isLast: isLast)
+        case .broken: close(connection)
+        }
+    }
+
+    private func send(_ chunk: Outgoing, on connection: ParkedConnection, of exchange: Exchange, isLast: Bool) {
+        var chunk = chunk
+        switch push(&chunk, to: connection) {
+        case .done where isLast: closeGracefully(connection)
+        case .done:
+            connection.phase = .streaming(exchange, nil)
+            reports.noteWritable(exchange)
+        case .full where isLast, .paused where isLast: keepAnswering(connection, chunk, isLast: true)
+        case .full, .paused: connection.phase = .streaming(exchange, chunk)
+        // The last chunk has ended the wait already.
+        case .broken where isLast: close(connection)
+        case .broken: fail(connection)
+        }
+    }
+
+    /// Keeps the rest of an answer, or of the last chunk of a stream, for later.
+    private func keepAnswering(_ connection: ParkedConnection, _ outgoing: Outgoing, isLast: Bool) {
+        // The alarm closes the connection if the client does not read; it is set once, when the answering begins.
+        switch connection.phase {
+        case .waiting, .streaming:
+            context.setAlarm(.parked(connection.number), at: .now + context.configuration.idleTimeout)
+        case .answering, .keepAliveIdle, .closed: break
+        }
+        connection.phase = .answering(outgoing, isLast: isLast)
+    }
+
+    /// Sends bytes until the socket is full or the connection has had its share of the iteration.
+    ///
+    /// An event reports room in a full socket; the send queue continues with a paused connection.
+    private func push(_ outgoing: inout Outgoing, to connection: ParkedConnection) -> Outgoing.Progress {
+        let before = outgoing.sentCount
+        let progress = outgoing.send { connection.take($0) }
+        switch progress {
+        case .done:
+            connection.lastSent = context.time()
+        case .full:
+            if outgoing.sentCount > before { connection.lastSent = .now }
+            context.poller.watchRoom(connection.descriptor, number: connection.number)
+        case .paused:
+            connection.lastSent = context.time()
+            connection.isPaused = true
+            paused.append(connection.number)
+        case .broken:
+            break
+        }
+        return progress
+    }
+
+    /// Continues to send on the paused connections whose turn it is.
+    func resumePaused() {
+        guard !paused.isEmpty else { return }
+        for number in paused.next() {
+            guard let connection = connections[number] else { continue }
+            connection.isPaused = false
+            continueSending(connection)
+        }
+    }
+
+    func continueSending(_ connection: ParkedConnection) {
+        switch connection.phase {
+        case .streaming(let exchange, let chunk?): send(chunk, on: connection, of: exchange, isLast: false)
+        case .answering(let outgoing, let isLast): send(outgoing, isLast: isLast, on: connection)
+        case .waiting, .streaming, .keepAliveIdle, .closed: break
+        }
+    }
+
+    func noteSilent(_ exchange: Exchange) { reports.noteSilent(exchange) }
+
+    /// Reports to the handlers which streams are writable, and which have a heartbeat due, since the last report.
+    func reportStreams() { reports.send(to: context.handlers) }
+
+    // MARK: Between two requests
+
+    private func awaitNextRequest(_ connection: ParkedConnection) {
+        connection.phase = .keepAliveIdle
+        if connection.hasInput || connection.hasHungUp { return handBack(connection) }
+        context.setAlarm(.parked(connection.number), after: context.configuration.idleTimeout)
+    }
+
+    /// Hands a connection back to libmicrohttpd, which reads the next request; closes it if there is none.
+    func handBack(_ connection: ParkedConnection) {
+        guard connection.hasInput, !context.stage.isStopping else { return close(connection) }
+        context.poller.unwatch(connection.descriptor)
+        connections[connection.number] = nil
+        connection.phase = .closed
+        context.statistics.connections -= 1
+        returning = connection
+        defer { returning = nil }
+        if !context.daemon.add(connection.descriptor) {
+            context.handlers.debugLog("libmicrohttpd refused a connection with a client's next request")
+        }
+    }
+
+    /// Closes a connection whose client may still be reading the answer.
+    private func closeGracefully(_ connection: ParkedConnection) {
+        // To close a socket with unread input resets the connection, and the client may lose the answer.
+        shutdown(connection.descriptor, Int32(SHUT_WR))
+        microhttpd_discard_input(connection.descriptor)
+        close(connection)
+    }
+
+    func close(_ connection: ParkedConnection) {
+        context.poller.unwatch(connection.descriptor)
+        Glibc.close(connection.descriptor)
+        connection.phase = .closed
+        connections[connection.number] = nil
+        context.statistics.connections -= 1
+    }
+
+    // MARK: Stopping
+
+    /// Ends all waits and streams because the server is stopping, and closes the connections that are idle.
+    func stopAll() {
+        for connection in Array(connections.values) {
+            switch connection.phase {
+            case .waiting(let exchange), .streaming(let exchange, _): expire(connection, exchange, .stopping)
+            case .keepAliveIdle: close(connection)
+            case .answering, .closed: break
+            }
+        }
+    }
+
+    /// Closes all connections, whether or not their clients have read their answers.
+    func closeAll() {
+        for connection in Array(connections.values) { close(connection) }
+    }
+}

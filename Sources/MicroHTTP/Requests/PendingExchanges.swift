@@ -1,0 +1,97 @@
+import CMicroHTTPD
+import HTTPMessages
+
+/// The exchanges on which handlers work, with their connections, which libmicrohttpd has.
+///
+/// A connection goes from held to suspended, and from either to answered.
+///
+/// **Held.** The access handler returns without an answer and without suspending, which leaves the connection in
+/// libmicrohttpd's ready list; libmicrohttpd calls the handler again in the next iteration. An answer that exists by
+/// then needs neither the four system calls of a suspension nor a walk over all suspended connections (Libmicrohttpd
+/// page, 8). The loop holds a connection for `parkingDelay`.
+///
+/// **Suspended.** The iterations before a suspension also change what a resumption does. libmicrohttpd reads from a
+/// connection that was suspended in the iteration in which its request was read, and drops it without an answer if the
+/// client has finished sending (Libmicrohttpd page, 3 and 18). A connection that was held in between is in
+/// libmicrohttpd's state "blocked by the application", and a resumption leads to its answer. So a client that has
+/// finished sending, such as `nc -N`, is answered too.
+///
+/// Only the loop thread uses it.
+final class PendingExchanges {
+    private let context: LoopContext
+    private var connections: [UInt64: ClientConnection] = [:]
+    private var heldCount = 0
+
+    init(_ context: LoopContext) { self.context = context }
+
+    var count: Int { connections.count }
+    var isEmpty: Bool { connections.isEmpty }
+    /// Whether some connection is held, which makes libmicrohttpd report more work at once.
+    var hasHeld: Bool { heldCount > 0 }
+
+    /// The connection of the exchange with this number, while a handler works on it.
+    subscript(number: UInt64) -> ClientConnection? { connections[number] }
+
+    /// Holds the connection of an exchange that a handler works on.
+    func hold(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) {
+        connections[exchange.id] = connection
+        context.statistics.working += 1
+        heldCount += 1
+        connection.phase = .held(exchange)
+        connection.heldUntil = context.time() + context.configuration.parkingDelay
+        if let time { context.setAlarm(.exchange(exchange.id), after: time) }
+    }
+
+    /// Suspends a held connection; only the access handler may call it (Libmicrohttpd page, 5).
+    func suspend(_ connection: ClientConnection, _ exchange: Exchange) {
+        context.noteProgress()
+        heldCount -= 1
+        MHD_suspend_connection(connection.handle)
+        connection.phase = .suspended(exchange)
+    }
+
+    /// Ends the work on an exchange, unless its answer is on its way.
+    func expire(_ connection: ClientConnection, _ reason: Expiry) {
+        guard let exchange = connection.exchange, let response = context.handlers.end(exchange, reason) else { return }
+        finish(connection, context.prepare(response))
+    }
+
+    /// Ends the work on all exchanges because the server is stopping.
+    func stopAll() {
+        for connection in Array(connections.values) { expire(connection, .stopping) }
+    }
+
+    /// Gives a connection its answer, which the access handler queues in the same iteration; nil closes the connection.
+    func finish(_ connection: ClientConnection, _ response: PreparedResponse?) {
+        let mustResume = remove(connection)
+        connection.phase = .answered(response)
+        if mustResume { MHD_resume_connection(connection.handle) }
+    }
+
+    /// Removes a held or suspended connection; returns whether it is suspended.
+    @discardableResult
+    func remove(_ connection: ClientConnection) -> Bool {
+        context.statistics.working -= 1
+        switch connection.phase {
+        case .held(let exchange):
+            connections[exchange.id] = nil
+            heldCount -= 1
+            return false
+        case .suspended(let exchange):
+            connections[exchange.id] = nil
+            return true
+        case .idle, .lineReceived, .reading, .draining, .answered, .queued, .parked:
+            preconditionFailure("only held and suspended connections are pending")
+        }
+    }
+}
+
+extension ClientConnection {
+    /// The exchange on which a handler works.
+    fileprivate var exchange: Exchange? {
+        switch phase {
+        case .held(let exchange), .suspended(let exchange): exchange
+        case .idle, .lineReceived, .reading, .draining, .answered, .queued, .parked: nil
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import CMicroHTTPD
+import HTTPMessages
+
+/// The reading of request heads: from the head cache, or by the reader and the screening.
+///
+/// Only the loop thread uses it.
+final class RequestHeads {
+    private let bodyBytesMax: Int
+    private let reader = RequestReader()
+    private let cache = HeadCache()
+
+    init(bodyBytesMax: Int) { self.bodyBytesMax = bodyBytesMax }
+
+    /// Reads the head of a connection's current request and counts the bytes of the request.
+    ///
+    /// - Throws: the ``TransportFault`` for which the server refuses the request; the connection has the request if its
+    ///   head could be read.
+    func read(
+        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
+    ) throws(TransportFault) {
+        let headCount = microhttpd_head_size(connection.handle)
+        let isVersion10 = RequestReader.version(version) == .http10
+        connection.isVersion10 = isVersion10
+        if connection.overCapacity == nil,
+            let head = cache.entry(of: connection.handle, method: method, target: connection.target, version: version)
+        {
+            connection.head = head
+            connection.consumed(headCount, head.framing)
+            return
+        }
+        let request = try reader.head(
+            of: connection.handle, target: connection.target, method: method, version: version,
+            client: connection.client)
+        connection.request = request
+        guard connection.overCapacity == nil else { throw .connectionsExhausted }
+        let framing = try RequestScreening.framing(
+            of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: bodyBytesMax)
+        connection.consumed(headCount, framing)
+        connection.head = cache.store(request, framing)
+    }
+
+    /// Stores the reusable answer to a connection's current request, if the cache has its head.
+    func store(
+        _ prepared: PreparedResponse, _ bodyCount: Int, of generation: UInt64, for connection: ClientConnection
+    ) {
+        guard let head = connection.head else { return }
+        cache.store(prepared, bodyCount, of: generation, for: head)
+    }
+}

@@ -1,0 +1,250 @@
+import CMicroHTTPD
+import HTTPMessages
+
+/// The receiver of libmicrohttpd's callbacks: it follows each connection and each request, and calls the handlers.
+///
+/// Only the loop thread uses it. libmicrohttpd has an unowned pointer to it.
+final class RequestReceiver {
+    private let context: LoopContext
+    private let mailbox: LoopMailbox
+    private let acceptor: ClientAcceptor
+    private let pending: PendingExchanges
+    private let parked: ParkedConnections
+    private let heads: RequestHeads
+    private var lastNumber: UInt64
+    private let numberStride: UInt64
+    /// How many requests libmicrohttpd has begun to receive and not yet completed.
+    private(set) var inFlightCount = 0
+
+    /// - Parameter index: the index of the loop, which determines the numbers that it gives out.
+    init(
+        _ context: LoopContext, index: Int, mailbox: LoopMailbox, acceptor: ClientAcceptor, pending: PendingExchanges,
+        parked: ParkedConnections
+    ) {
+        self.context = context
+        self.mailbox = mailbox
+        self.acceptor = acceptor
+        self.pending = pending
+        self.parked = parked
+        heads = RequestHeads(bodyBytesMax: context.configuration.bodyBytesMax)
+        lastNumber = UInt64(index)
+        numberStride = UInt64(max(1, context.configuration.loops))
+    }
+
+    /// Returns a number that no exchange or connection of this server has had.
+    private func nextNumber() -> UInt64 {
+        lastNumber += numberStride
+        return lastNumber
+    }
+
+    // MARK: Connections
+
+    func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
+        context.noteProgress()
+        context.statistics.connections += 1
+        if let consumedCount = parked.returningConsumedCount {
+            return ClientConnection(handle: handle, overCapacity: nil, consumedCount: consumedCount)
+        }
+        guard context.statistics.connections > context.configuration.connectionsMax else {
+            return ClientConnection(handle: handle, overCapacity: nil, consumedCount: 0)
+        }
+        let number = nextNumber()
+        let connection = ClientConnection(handle: handle, overCapacity: number, consumedCount: 0)
+        acceptor.register(connection, as: number)
+        return connection
+    }
+
+    func connectionClosed(_ connection: ClientConnection) {
+        // The loop still has the socket of a parked connection, which counts on.
+        if case .parked = connection.phase { return }
+        context.statistics.connections -= 1
+        if let number = connection.overCapacity { acceptor.unregister(number) }
+    }
+
+    // MARK: Requests
+
+    func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
+        context.noteProgress()
+        inFlightCount += 1
+        connection.target.take(target)
+        connection.phase = .lineReceived
+    }
+
+    /// Handles a call of the access handler; returns false where libmicrohttpd closes the connection.
+    ///
+    /// libmicrohttpd calls first with the head, then with each piece of the body, then with an empty piece in each
+    /// iteration until the connection has an answer or is suspended.
+    func advance(
+        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
+        piece: UnsafeRawBufferPointer
+    ) -> Bool {
+        switch connection.phase {
+        case .lineReceived:
+            return readHead(connection, method: method, version: version)
+        case .reading:
+            if piece.isEmpty { return receive(connection) }
+            context.noteProgress()
+            connection.append(piece, within: context.configuration)
+            return true
+        case .draining(let bytesLeft):
+            // An answer cannot be queued during an upload call (Libmicrohttpd page, 21).
+            if piece.isEmpty { return refuse(connection, .bodyTooLarge(bytesMax: context.configuration.bodyBytesMax)) }
+            context.noteProgress()
+            connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
+            return piece.count <= bytesLeft
+        case .held(let exchange):
+            if parkHeld(connection, exchange) { return false }
+            if let until = connection.heldUntil, until > context.time() { return true }
+            pending.suspend(connection, exchange)
+            return true
+        case .answered(let response):
+            return queue(response, on: connection)
+        case .idle, .suspended, .queued, .parked:
+            // libmicrohttpd does not call in these phases; if it did, its state and ours would differ.
+            return false
+        }
+    }
+
+    func requestCompleted(_ connection: ClientConnection) {
+        context.noteProgress()
+        inFlightCount -= 1
+        connection.request = nil
+        connection.parkingOptions = nil
+        connection.head = nil
+        connection.body = []
+        switch connection.phase {
+        case .held(let exchange), .suspended(let exchange):
+            // The connection broke before the answer; libmicrohttpd gives no other notification of it (3).
+            pending.remove(connection)
+            if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
+        case .parked: return
+        case .idle, .lineReceived, .reading, .draining, .answered, .queued:
+            break
+        }
+        connection.phase = .idle
+    }
+
+    /// Handles the first call, with the whole head.
+    ///
+    /// An answer in this call closes the connection (Libmicrohttpd page, 6) and spares a client that waits for
+    /// `100 Continue` the upload (22), so the receiver answers only refusals here.
+    private func readHead(
+        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
+    ) -> Bool {
+        do throws(TransportFault) {
+            try heads.read(connection, method: method, version: version)
+            connection.phase = .reading
+            return true
+        } catch {
+            return refuse(connection, error)
+        }
+    }
+
+    /// Hands a complete request to the handlers, and does what they reply.
+    private func receive(_ connection: ClientConnection) -> Bool {
+        context.noteProgress()
+        context.statistics.requests += 1
+        let generation = context.handlers.generation()
+        // While the server stops, handlers answer differently.
+        if let answer = connection.head?.answer(of: generation), !context.stage.isStopping, connection.body.isEmpty {
+            return queue(answer, on: connection)
+        }
+        guard var request = connection.request.take() ?? connection.head?.request(client: connection.client) else {
+            return false
+        }
+        swap(&request.body, &connection.body)
+        context.noteRequest()
+        let exchange = Exchange(id: nextNumber(), client: connection.client, sink: mailbox)
+        switch context.handlers.receive(request, exchange) {
+        case .reusable(let response):
+            guard exchange.fire(), let prepared = context.prepare(response) else { return false }
+            if response.connection == .keep, !context.stage.isStopping {
+                heads.store(prepared, response.body.count, of: generation, for: connection)
+            }
+            return queue(prepared, on: connection)
+        case .now(let response):
+            // A handler that has also answered through the exchange has its answer in the mailbox.
+            guard exchange.fire() else { return hold(connection, exchange, atMost: nil) }
+            return send(response, on: connection)
+        case .working(let time):
+            return hold(connection, exchange, atMost: time)
+        case .waiting(let time):
+            let options = ResponseOptions(request, isVersion10: connection.isVersion10)
+            return park(connection, exchange, options, atMost: time)
+        case .streaming(let response, let heartbeat):
+            let options = ResponseOptions(request, isVersion10: connection.isVersion10)
+            return beginStream(connection, exchange, options, response, heartbeat: heartbeat)
+        }
+    }
+
+    // MARK: Replies
+
+    private func hold(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) -> Bool {
+        if context.stage.refusesWork, exchange.fire() {
+            return send(context.handlers.stop(exchange), on: connection)
+        }
+        pending.hold(connection, exchange, atMost: time)
+        return true
+    }
+
+    /// Parks the connection of a request that waits, or holds it until the process has a descriptor for it.
+    private func park(
+        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, atMost time: Duration?
+    ) -> Bool {
+        if context.stage.isStopping, exchange.fire() {
+            return send(context.handlers.stop(exchange), on: connection)
+        }
+        if let time { context.setAlarm(.exchange(exchange.id), after: time) }
+        guard parked.park(connection, exchange, options) else {
+            connection.parkingOptions = options
+            return hold(connection, exchange, atMost: nil)
+        }
+        connection.phase = .parked
+        return false
+    }
+
+    /// Parks a connection that is held for lack of a descriptor; returns false if there is still none.
+    private func parkHeld(_ connection: ClientConnection, _ exchange: Exchange) -> Bool {
+        guard let options = connection.parkingOptions, parked.park(connection, exchange, options) else { return false }
+        pending.remove(connection)
+        connection.phase = .parked
+        return true
+    }
+
+    private func beginStream(
+        _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, _ response: Response,
+        heartbeat: Duration
+    ) -> Bool {
+        if context.stage.isStopping, exchange.fire() {
+            return send(context.handlers.stop(exchange), on: connection)
+        }
+        guard parked.beginStream(connection, exchange, options, response, heartbeat: heartbeat) else {
+            // The handler gives up the exchange, and the client gets the answer of a connection over capacity.
+            if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
+            var response = context.handlers.refuse(.connectionsExhausted, nil)
+            response.connection = .close
+            return send(response, on: connection)
+        }
+        connection.phase = .parked
+        return false
+    }
+
+    private func refuse(_ connection: ClientConnection, _ fault: TransportFault) -> Bool {
+        context.statistics.refused += 1
+        var response = context.handlers.refuse(fault, connection.request)
+        response.connection = .close
+        return send(response, on: connection)
+    }
+
+    private func send(_ response: Response, on connection: ClientConnection) -> Bool {
+        queue(context.prepare(response), on: connection)
+    }
+
+    /// Gives the answer to libmicrohttpd, inside the access handler.
+    private func queue(_ response: PreparedResponse?, on connection: ClientConnection) -> Bool {
+        context.noteProgress()
+        guard let response, response.queue(on: connection.handle) else { return false }
+        connection.phase = .queued
+        return true
+    }
+}

@@ -1,0 +1,27 @@
+import HTTPMessages
+import HTTPTypes
+
+/// The properties of a request that determine the form of its answer on a parked connection.
+struct ResponseOptions {
+    /// Whether the answer has no body.
+    var isHead: Bool
+    /// Whether the connection closes after the answer: the client asks for it, or its version of HTTP needs it.
+    var endsConnection: Bool
+
+    init(_ request: Request, isVersion10: Bool) {
+        isHead = request.method == .head
+        let wantsClose = request.fields[values: .connection].contains { value in
+            value.split(separator: ",").contains { $0.trimmed.lowercased() == "close" }
+        }
+        endsConnection = isVersion10 || wantsClose
+    }
+}
+
+extension Substring {
+    fileprivate var trimmed: Substring {
+        var text = self
+        while text.first == " " || text.first == "\t" { text.removeFirst() }
+        while text.last == " " || text.last == "\t" { text.removeLast() }
+        return text
+    }
+}

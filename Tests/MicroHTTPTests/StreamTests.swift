@@ -1,0 +1,203 @@
+// microhttpd.h includes the socket headers, and the compiler may attribute their declarations to its module.
+import CMicroHTTPD
+import Foundation
+import Glibc
+import HTTPMessages
+import MicroHTTP
+import Synchronization
+import Testing
+
+@Suite("Streams on the wire", .timeLimit(.minutes(1)))
+struct StreamTests {
+    /// A record of streams that begin with `begin`, and of the calls of their handlers.
+    final class StreamRecord: Sendable {
+        private let state = Mutex((streams: [Exchange](), writable: 0, silent: 0, expired: [Expiry]()))
+
+        var streams: [Exchange] { state.withLock { $0.streams } }
+        var writable: Int { state.withLock { $0.writable } }
+        var silent: Int { state.withLock { $0.silent } }
+        var expired: [Expiry] { state.withLock { $0.expired } }
+
+        func handlers(heartbeat: Duration = .seconds(60)) -> Handlers {
+            Handlers(
+                receive: { [self] _, exchange in
+                    state.withLock { $0.streams.append(exchange) }
+                    return .streaming(.text("begin"), heartbeat: heartbeat)
+                },
+                expire: { [self] _, reason in
+                    state.withLock { $0.expired.append(reason) }
+                    return .text("end")
+                },
+                writable: { [self] streams in state.withLock { $0.writable += streams.count } },
+                silent: { [self] streams in
+                    state.withLock { $0.silent += streams.count }
+                    Exchange.send(Array(":".utf8), to: streams)
+                })
+        }
+    }
+
+    @Test("chunks arrive in order, each after the one before was taken, and the last closes the connection")
+    func chunks() async throws {
+        let record = StreamRecord()
+        try await withServer(record.handlers()) { server, port in
+            let client = try RawClient(port: port)
+            client.request("/")
+            let head = client.response(hasBody: false)
+            #expect(head?.field("connection") == "close")
+            #expect(head?.field("content-length") == nil)
+
+            for number in 1...100 {
+                #expect(try await eventually { record.writable == number })
+                Exchange.send(Array("\(number),".utf8), to: record.streams)
+            }
+            Exchange.send(Array("last".utf8), to: record.streams, isLast: true)
+
+            #expect(client.rest() == "begin" + (1...100).map { "\($0)," }.joined() + "last")
+            #expect(try await eventually { server.statistics.connections == 0 && server.statistics.waiting == 0 })
+            #expect(record.expired == [])
+        }
+    }
+
+    @Test(
+        "a chunk that one client does not read delays no other client, and its stream is writable when the client has read it"
+    )
+    func stalled() async throws {
+        let record = StreamRecord()
+        try await withServer(record.handlers()) { _, port in
+            let (slow, quick) = (try RawClient(port: port), try RawClient(port: port))
+            slow.request("/")
+            #expect(try await eventually { record.writable == 1 })
+            quick.request("/")
+            #expect(try await eventually { record.writable == 2 })
+            let large = [UInt8](repeating: 0x61, count: 8 << 20)
+
+            Exchange.send(large, to: [record.streams[0]])
+            Exchange.send(Array("quick".utf8), to: [record.streams[1]])
+
+            #expect(try await eventually { record.writable == 3 })
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(record.writable == 3)
+            Exchange.send([], to: [record.streams[1]], isLast: true)
+            _ = quick.response(hasBody: false)
+            #expect(quick.rest() == "beginquick")
+
+            _ = slow.response(hasBody: false)
+            #expect(slow.count(upTo: large.count + 5) == large.count + 5)
+            #expect(try await eventually { record.writable == 4 })
+        }
+    }
+
+    @Test("a long chunk to a fast reader arrives whole, and the loop serves other clients meanwhile")
+    func long() async throws {
+        let chunk = (0..<16 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 12) }
+        let state = Mutex((stream: Exchange?.none, requestsCount: 0, requestsCountWhenWritable: [Int]()))
+        let handlers = Handlers(
+            receive: { request, exchange in
+                guard request.target != "/stream" else {
+                    state.withLock { $0.stream = exchange }
+                    return .streaming(.text("begin"), heartbeat: .seconds(60))
+                }
+                let stream = state.withLock { state in
+                    state.requestsCount += 1
+                    return state.requestsCount == 1 ? state.stream : nil
+                }
+                if let stream { Exchange.send(chunk, to: [stream]) }
+                return .now(.text("plain"))
+            },
+            writable: { _ in state.withLock { $0.requestsCountWhenWritable.append($0.requestsCount) } })
+        try await withServer(handlers) { _, port in
+            let (reader, other) = (try RawClient(port: port), try RawClient(port: port))
+            reader.request("/stream")
+            _ = reader.response(hasBody: false)
+            #expect(reader.bytes(5) == Array("begin".utf8))
+            #expect(try await eventually { state.withLock { $0.requestsCountWhenWritable == [0] } })
+
+            // The handler of the first request sends the chunk; the loop serves about one request in each iteration.
+            other.send(String(repeating: "GET / HTTP/1.1\r\nHost: test\r\n\r\n", count: 40))
+
+            #expect(reader.bytes(chunk.count) == chunk)
+            for _ in 0..<40 { #expect(other.response()?.body == "plain") }
+            #expect(try await eventually { state.withLock { $0.requestsCountWhenWritable.count == 2 } })
+            #expect(state.withLock { $0.requestsCountWhenWritable.last ?? 0 } >= 20)
+        }
+    }
+
+    @Test("a heartbeat is due on a silent stream, a client that leaves expires, and a stop ends the other streams")
+    func ends() async throws {
+        let record = StreamRecord()
+        let server = HTTPServer(configuration: .small(), handlers: record.handlers(heartbeat: .milliseconds(50)))
+        let port = try server.start().port
+        let stays = try RawClient(port: port)
+        stays.request("/")
+        do {
+            let leaves = try RawClient(port: port)
+            leaves.request("/")
+            #expect(try await eventually { record.streams.count == 2 })
+        }
+        #expect(try await eventually { record.expired == [.hangUp] })
+        #expect(try await eventually { record.silent >= 2 })
+
+        await server.stop(grace: .seconds(1))
+
+        #expect(record.expired == [.hangUp, .stopping])
+        _ = stays.response(hasBody: false)
+        #expect(stays.rest().hasSuffix("end"))
+    }
+
+    @Test("a stream whose client does not read the last chunk is closed after the idle timeout")
+    func unreadEnd() async throws {
+        let record = StreamRecord()
+        var configuration = ServerConfiguration.small()
+        configuration.idleTimeout = .seconds(1)
+        try await withServer(record.handlers(), configuration: configuration) { server, port in
+            let client = try RawClient(port: port)
+            client.request("/")
+            #expect(try await eventually { record.writable == 1 })
+
+            Exchange.send([UInt8](repeating: 0x61, count: 16 << 20), to: record.streams, isLast: true)
+
+            #expect(try await eventually { server.statistics.waiting == 0 })
+            #expect(server.statistics.connections == 1)
+            #expect(try await eventually { server.statistics.connections == 0 })
+            #expect(client.count(upTo: 16 << 20) < 16 << 20)
+        }
+    }
+
+    @Test("the last chunk of a stream whose connection is broken ends one wait and no more")
+    func brokenEnd() async throws {
+        let state = Mutex((streams: [Exchange](), client: RawClient?.none))
+        let handlers = Handlers { request, exchange in
+            state.withLock { state in
+                guard request.target != "/stream" else {
+                    state.streams.append(exchange)
+                    return .streaming(.text("begin"), heartbeat: .seconds(60))
+                }
+                // On the loop's thread, so that the loop sends before it sees the reset.
+                var reset = linger(l_onoff: 1, l_linger: 0)
+                if let client = state.client {
+                    setsockopt(
+                        client.descriptor, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
+                }
+                state.client = nil
+                Exchange.send(Array("last".utf8), to: state.streams, isLast: true)
+                state.streams = []
+                return .now(.text("plain"))
+            }
+        }
+        try await withServer(handlers) { server, port in
+            let other = try RawClient(port: port)
+            for _ in 0..<8 {
+                try state.withLock { $0.client = try RawClient(port: port) }
+                state.withLock { $0.client?.request("/stream") }
+                #expect(try await eventually { server.statistics.waiting == 1 })
+
+                // While libmicrohttpd has pipelined requests, the loop takes its mail without looking for events first.
+                other.send(String(repeating: "GET /plain HTTP/1.1\r\nHost: test\r\n\r\n", count: 4))
+                for _ in 0..<4 { #expect(other.response()?.body == "plain") }
+
+                #expect(try await eventually { server.statistics.connections == 1 })
+                #expect(server.statistics.waiting == 0)
+            }
+        }
+    }
+}
