@@ -32,6 +32,26 @@ struct ParkingTests {
         }
     }
 
+    @Test("a connection stays open behind an answer that does not fit into the socket's buffer")
+    func longAnswers() async throws {
+        let record = Record()
+        let body = String(repeating: "x", count: 6 << 20)
+        try await withServer(.echo(record)) { server, port in
+            let client = try RawClient(port: port)
+            for number in 0..<30 {
+                client.request("/wait")
+                #expect(try await eventually { record.parked.count == number + 1 })
+                record.parked[number].answer(.text(body))
+                let head = try #require(client.head(), "the connection has ended before round \(number)")
+                #expect(!head.lowercased().contains("connection: close"))
+                #expect(client.count(upTo: body.utf8.count) == body.utf8.count)
+                // The socket reports its room again when the client has read all: that must not end the connection.
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            #expect(server.statistics.connections == 1)
+        }
+    }
+
     @Test(
         "a request that is pipelined behind one that waits gets no answer: the connection closes after the first answer"
     )

@@ -83,6 +83,16 @@ final class RawClient: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// The head of the next response; nil at the end of the connection.
+    func head() -> String? {
+        var head: [UInt8] = []
+        while !head.suffix(4).elementsEqual("\r\n\r\n".utf8) {
+            guard let byte = byte() else { return nil }
+            head.append(byte)
+        }
+        return String(decoding: head, as: UTF8.self)
+    }
+
     /// Reads and drops up to `most` bytes; returns how many it has read.
     func count(upTo most: Int) -> Int {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)

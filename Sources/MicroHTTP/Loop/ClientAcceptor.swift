@@ -10,6 +10,8 @@ final class ClientAcceptor {
     private var listener: ListeningSocket?
     /// Whether the poller watches the listening socket.
     private var isListening = false
+    /// Whether the system has refused a client, and the time to try again has not come.
+    private var awaitsRetry = false
     /// The connections over capacity, by number.
     private var overCapacity: [UInt64: ClientConnection] = [:]
     /// How long a connection over capacity has to send a request.
@@ -43,7 +45,7 @@ final class ClientAcceptor {
                 // The process has no descriptors or memory left; the clients stay in the backlog for a moment.
                 context.handlers.debugLog("no client can be accepted: \(ServerError.words(for: errno))")
                 pause()
-                context.setAlarm(.listening, after: Self.retryTime)
+                retryLater()
                 return
             }
         }
@@ -52,14 +54,25 @@ final class ClientAcceptor {
 
     /// Listens again if there is room for connections.
     func listenIfPossible() {
-        guard let listener, !isListening, hasRoom else { return }
+        guard let listener, !isListening, !awaitsRetry, hasRoom else { return }
         do {
             try context.poller.watchListener(listener.descriptor)
             isListening = true
         } catch {
             context.handlers.debugLog(error.description)
-            context.setAlarm(.listening, after: Self.retryTime)
+            retryLater()
         }
+    }
+
+    private func retryLater() {
+        awaitsRetry = true
+        context.setAlarm(.listening, after: Self.retryTime)
+    }
+
+    /// Listens again after the system refused a client.
+    func retry() {
+        awaitsRetry = false
+        listenIfPossible()
     }
 
     /// Closes the listening socket.

@@ -153,7 +153,7 @@ final class EventLoop {
                 if let connection = pending[number] { pending.expire(connection, .deadline) }
                 parked.handle(subject, of: number)
             case .silence(let number), .parked(let number): parked.handle(subject, of: number)
-            case .listening: acceptor.listenIfPossible()
+            case .listening: acceptor.retry()
             case .overCapacity(let number): acceptor.endOverCapacity(number)
             }
         }

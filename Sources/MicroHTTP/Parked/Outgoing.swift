@@ -35,6 +35,9 @@ struct Outgoing {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
+    /// How many bytes the socket has not taken.
+    var unsentCount: Int { bytes.count - sentCount }
+
     /// Sends what is left, up to ``sendBytesMax`` bytes.
     ///
     /// - Parameter socket: takes bytes, perhaps fewer than it is given.

@@ -13,10 +13,12 @@ extension ParkedConnections {
             if event.isHungUp { expire(connection, exchange, .hangUp) }
         case .streaming:
             if event.isHungUp { return fail(connection) }
-            if event.isWritable, !connection.isPaused { continueSending(connection) }
+            if event.isWritable { resumeLater(connection) }
         case .answering:
-            if event.isWritable, !connection.isPaused { continueSending(connection) }
-        case .keepAliveIdle: handBack(connection)
+            if event.isWritable { resumeLater(connection) }
+        case .keepAliveIdle:
+            // The socket may report room for an answer that it has taken in the meantime: that is no reason to end it.
+            if event.isReadable || event.isHungUp { handBack(connection) }
         case .closed: break
         }
     }

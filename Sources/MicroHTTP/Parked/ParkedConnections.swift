@@ -16,6 +16,12 @@ final class ParkedConnections {
     private var connections: [UInt64: ParkedConnection] = [:]
     /// The connections that continue to send in a later iteration.
     private var paused = SendQueue()
+    /// How many bytes the sockets have taken since the loop last resumed paused connections.
+    private var sentCount = 0
+    /// Above this sum, what is long waits for its turn in the send queue: thousands of clients may be given a megabyte at
+    /// once. What is short is always sent directly, which for thousands of waiters is the fastest way.
+    private static let iterationBytesMax = 8 << 20
+    private static let shortBytesMax = 64 << 10
     private var reports = StreamReports()
     /// The connection that the loop is handing back at this moment.
     private var returning: ParkedConnection?
@@ -98,8 +104,14 @@ final class ParkedConnections {
         guard case .streaming(_, let unsent) = connection.phase else { return }
         if isLast { context.statistics.waiting -= 1 }
         guard unsent == nil else {
-            // Only the last chunk of a stream may come while another is being sent; the client is too slow to get it.
-            if isLast { close(connection) }
+            // Only the last chunk of a stream may come while another is being sent. A client that has had its share of
+            // the iteration gets the rest of its chunk; one whose socket is full is too slow for it.
+            guard isLast else { return }
+            if connection.isPaused, let unsent {
+                keepAnswering(connection, unsent, isLast: true)
+            } else {
+                close(connection)
+            }
             return
         }
         send(Outgoing(chunk), on: connection, of: exchange, isLast: isLast)
@@ -146,7 +158,13 @@ final class ParkedConnections {
     /// An event reports room in a full socket; the send queue continues with a paused connection.
     private func push(_ outgoing: inout Outgoing, to connection: ParkedConnection) -> Outgoing.Progress {
         let before = outgoing.sentCount
+        let isLong = outgoing.unsentCount > Self.shortBytesMax
+        guard !isLong || sentCount < Self.iterationBytesMax else {
+            resumeLater(connection)
+            return .paused
+        }
         let progress = outgoing.send { connection.take($0) }
+        sentCount += outgoing.sentCount - before
         switch progress {
         case .done:
             connection.lastSent = context.time()
@@ -155,16 +173,23 @@ final class ParkedConnections {
             context.poller.watchRoom(connection.descriptor, number: connection.number)
         case .paused:
             connection.lastSent = context.time()
-            connection.isPaused = true
-            paused.append(connection.number)
+            resumeLater(connection)
         case .broken:
             break
         }
         return progress
     }
 
+    /// Has the loop continue to send on a connection, behind the connections that are paused already.
+    func resumeLater(_ connection: ParkedConnection) {
+        guard !connection.isPaused else { return }
+        connection.isPaused = true
+        paused.append(connection.number)
+    }
+
     /// Continues to send on the paused connections whose turn it is.
     func resumePaused() {
+        sentCount = 0
         guard !paused.isEmpty else { return }
         for number in paused.next() {
             guard let connection = connections[number] else { continue }
@@ -189,6 +214,8 @@ final class ParkedConnections {
     // MARK: Between two requests
 
     private func awaitNextRequest(_ connection: ParkedConnection) {
+        // The stop has looked for idle connections already.
+        if context.stage.isStopping { return closeGracefully(connection) }
         connection.phase = .keepAliveIdle
         if connection.hasInput || connection.hasHungUp { return handBack(connection) }
         context.setAlarm(.parked(connection.number), after: context.configuration.idleTimeout)

@@ -161,28 +161,10 @@ final class LayoutField<Root: Sendable>: Sendable {
         _ name: String, _ path: any WritableKeyPath<Root, Part> & Sendable, _ node: some LayoutNode<Part>
     ) {
         self.name = name
-        let part = FieldReader(path)
-        write = { try node.write(part.of($0), to: &$1) }
-        select = { try node.select(part.of($0), $1, countMax: $2) }
-        count = { node.count(part.of($0)) }
-        compare = { try node.compare(part.of($0), part.of($1), scope: $2, into: &$3) }
+        write = { try node.write($0[keyPath: path], to: &$1) }
+        select = { try node.select($0[keyPath: path], $1, countMax: $2) }
+        count = { node.count($0[keyPath: path]) }
+        compare = { try node.compare($0[keyPath: path], $1[keyPath: path], scope: $2, into: &$3) }
         read = { (json, root) throws(JSONFault) in try node.read(json, into: &root[keyPath: path]) }
-    }
-}
-
-/// Reads a part at its memory offset in the root: following a key path at run time costs more than reading a small part.
-private struct FieldReader<Root: Sendable, Part: Sendable>: Sendable {
-    private let path: any WritableKeyPath<Root, Part> & Sendable
-    /// The offset of the part in bytes; nil for a computed property.
-    private let offset: Int?
-
-    init(_ path: any WritableKeyPath<Root, Part> & Sendable) {
-        self.path = path
-        offset = MemoryLayout<Root>.offset(of: path)
-    }
-
-    func of(_ root: Root) -> Part {
-        guard let offset else { return root[keyPath: path] }
-        return withUnsafePointer(to: root) { UnsafeRawPointer($0).load(fromByteOffset: offset, as: Part.self) }
     }
 }
