@@ -131,6 +131,7 @@ package struct Contract: Sendable {
     private func tokens(_ segments: ArraySlice<String>) throws(Problem) -> [String] {
         // By the letter, `/v1/state/` names an empty key; a client that sends it means the whole state.
         let segments = segments.count == 1 && segments.first == "" ? [] : segments
+        guard segments.count <= Self.tokensMax else { throw Self.tooManyTokens }
         var tokens: [String] = []
         for segment in segments {
             guard let token = JSONPointer.unescape(Substring(segment)) else {
@@ -186,6 +187,13 @@ package struct Contract: Sendable {
     }
 
     // MARK: Shared by several routes
+
+    /// How many parts a JSON Pointer may have: a watch keeps an entry for each of them.
+    static let tokensMax = 1000
+
+    static var tooManyTokens: Problem {
+        Problem(.badRequest, "bad-pointer", "a JSON Pointer has at most \(tokensMax) parts here")
+    }
 
     func cursor(_ text: String, _ name: String) throws(Problem) -> Cursor {
         guard let cursor = Cursor(text: text) else {

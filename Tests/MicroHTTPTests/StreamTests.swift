@@ -148,7 +148,7 @@ struct StreamTests {
     func unreadEnd() async throws {
         let record = StreamRecord()
         var configuration = ServerConfiguration.small()
-        configuration.idleTimeout = .seconds(1)
+        configuration.idleTimeout = .seconds(3)
         try await withServer(record.handlers(), configuration: configuration) { server, port in
             let client = try RawClient(port: port)
             client.request("/")

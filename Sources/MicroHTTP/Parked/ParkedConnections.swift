@@ -18,8 +18,8 @@ final class ParkedConnections {
     private var paused = SendQueue()
     /// How many bytes the sockets have taken since the loop last resumed paused connections.
     private var sentCount = 0
-    /// Above this sum, what is long waits for its turn in the send queue: thousands of clients may be given a megabyte at
-    /// once. What is short is always sent directly, which for thousands of waiters is the fastest way.
+    // Above this sum, what is long waits for its turn in the send queue: thousands of clients may be given a megabyte at
+    // once. What is short is always sent directly, which for thousands of waiters is the fastest way.
     private static let iterationBytesMax = 8 << 20
     private static let shortBytesMax = 64 << 10
     private var reports = StreamReports()

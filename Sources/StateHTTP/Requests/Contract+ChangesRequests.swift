@@ -38,6 +38,7 @@ extension Contract {
             guard let pointer = JSONPointer(text: text) else {
                 throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
             }
+            guard pointer.tokens.count <= Self.tokensMax else { throw Self.tooManyTokens }
             follow.filter.path = scope.outer(pointer)
         }
         if let text = try parameters.text("types") {
@@ -45,7 +46,8 @@ extension Contract {
             guard !types.isEmpty else {
                 throw Problem(.badRequest, "bad-parameter", "types must name at least one action type")
             }
-            for type in types {
+            // Sorted and once each: clients that name the same types wait together.
+            for type in Set(types).sorted() {
                 let isOwn = scope.isWhole && Commit.isOfTheStore(type)
                 guard scope.actions[type] != nil || isOwn else { throw unknownType(type, at: nil, scope) }
                 follow.filter.types.append(type)

@@ -24,7 +24,9 @@ extension RequestHandler {
             if let wait, let condition = request.condition {
                 let watch = watch(
                     exchange, .read(request), .value(request.selection, until: condition), debounce: request.debounce)
-                if let reply = reply(to: hub.watch(watch, seen: now), wait, request.requestID) { return reply }
+                // A long value is parsed for `until` off the loop: the hub compares it on a queue of its own.
+                let seen = now.flatMap { request.isLongToCompare($0) ? nil : $0 }
+                if let reply = reply(to: hub.watch(watch, seen: seen), wait, request.requestID) { return reply }
             }
             guard let now else {
                 return reading(exchange, request.requestID) { [self] in
@@ -63,7 +65,10 @@ extension RequestHandler {
             return contract.aheadOfLatest(request, latest: latest)
         }
         do {
-            return try hub.readQuickly(request.selection).map { contract.response(to: request, $0) }
+            guard let reading = try hub.readQuickly(request.selection), !request.isLongToCompare(reading) else {
+                return nil
+            }
+            return contract.response(to: request, reading)
         } catch {
             return failedRead(request, error)
         }
@@ -130,5 +135,12 @@ extension RequestHandler {
             }
         }
         return .working()
+    }
+}
+
+extension ReadRequest {
+    /// Whether the value is so long that a thread that serves others should not parse it to compare it with `until`.
+    fileprivate func isLongToCompare(_ reading: Reading) -> Bool {
+        until != nil && (reading.encoded?.bytes.count ?? 0) > 64 << 10
     }
 }

@@ -101,6 +101,7 @@ extension RequestHandler {
     ) throws {
         let (id, latest) = (exchange.id, latest)
         var reason = ResetReason.expired
+        guard !exchange.isOver else { return }
         if case .reset(let known) = chunk {
             reason = known
         } else if let examined = hub.examinedVersion(of: id),

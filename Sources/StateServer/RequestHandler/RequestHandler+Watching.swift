@@ -38,7 +38,12 @@ extension RequestHandler: WatchReceiver {
 
     private func answer(_ watched: WatchedRequest, _ change: Delivery.Change) {
         if let response = response(to: watched, change) { return watched.exchange.answer(response) }
-        schedule.read(watched.exchange.id) { [self] in watched.exchange.answer(slowResponse(to: watched, change)) }
+        // Nothing is read for a client that has gone.
+        guard !watched.exchange.isOver else { return }
+        schedule.read(watched.exchange.id) { [self] in
+            guard !watched.exchange.isOver else { return }
+            watched.exchange.answer(slowResponse(to: watched, change))
+        }
     }
 
     /// The answer to one request, by the encoding of a large value or a read of the journal, on a read queue.

@@ -26,7 +26,9 @@ extension HubStorage {
         switch watch.subject {
         case .value, .version: return .latest(latest.cursor)
         case .cascade: return .outcome(watch.outcome)
-        case .changes: return watch.follower.map(newest) ?? .latest(latest.cursor)
+        case .changes:
+            guard !watch.isStream, let follower = watch.follower else { return .latest(latest.cursor) }
+            return newest(watch.state == .parked ? examinedByPasses(follower) : follower)
         }
     }
 
@@ -62,7 +64,10 @@ extension HubStorage {
                         return .nothing
                     case .inJournal: return watch.prepares(follower.isSlow ? .reset(.slow) : watch.chunk)
                     case .expired: return watch.prepares(.reset(follower.isSlow ? .slow : .expired))
-                    case .aboveLatest: return watch.prepares(.reset(.lost))
+                    case .aboveLatest:
+                        // The cursor is of another history: what comes next is compared with this one.
+                        watch.examinedVersion = latest
+                        return watch.prepares(.reset(.lost))
                     }
                 })
         }

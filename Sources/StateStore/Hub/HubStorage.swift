@@ -21,9 +21,11 @@ struct HubStorage: Sendable {
     private var isFanOutDue = false
     private var passesCount = 0
     /// The snapshots since the last pass, while a watch waits for one value: the value may stand for one turn only.
-    private var passed: [any AnySnapshot] = []
+    private var passed: [Passed] = []
     private var untilCount = 0
-    private static let passedMax = 256
+    private static let passedMax = 64
+    /// The large selections that wait to be encoded.
+    private var queuedEncodings: Set<Selection> = []
     /// A turn itself looks at up to so many filters, or watches of a selection: that costs less than to wake the fan-out
     /// queue, and mostly shows that the queue has nothing to do.
     private static let comparedAtOnceMax = 16
@@ -67,7 +69,9 @@ struct HubStorage: Sendable {
             last = commit.changedPointers
         }
         if mayConcernFollowers(commits) { pending += commits }
-        if untilCount > 0, !index.dirty.isEmpty, passed.count < Self.passedMax { passed.append(snapshot) }
+        if untilCount > 0, !index.dirty.isEmpty, passed.count < Self.passedMax {
+            passed.append(Passed(snapshot: snapshot, commits: commits))
+        }
         guard !pending.isEmpty || versions.isReached(version) || !index.dirty.isEmpty else {
             if !isFanOutDue, passesCount == 0 { comparedVersion = version }
             return false
@@ -240,12 +244,18 @@ struct HubStorage: Sendable {
 
     // MARK: The fan-out
 
+    /// A snapshot that stood between two passes, and the commits of the turn that made it.
+    struct Passed {
+        let snapshot: any AnySnapshot
+        let commits: [Commit]
+    }
+
     /// What a pass compares: the commits since the last pass, and the watches that they may concern.
     struct Pass {
         let snapshot: any AnySnapshot
         let commits: [Commit]
         /// The snapshots before the newest one, in order, while a watch waits for one value.
-        let passed: [any AnySnapshot]
+        let passed: [Passed]
         let selections: Set<Selection>
         let followerKeys: [FollowerKey]
         let reached: [Watch.ID]
@@ -256,7 +266,8 @@ struct HubStorage: Sendable {
         isFanOutDue = false
         passesCount += 1
         let pass = Pass(
-            snapshot: latest, commits: pending, passed: Array(passed.dropLast()), selections: index.beginEncoding(),
+            snapshot: latest, commits: pending, passed: passed.filter { $0.snapshot.cursor != latest.cursor },
+            selections: index.beginEncoding(),
             followerKeys: pending.isEmpty ? [] : Array(followers.keys),
             reached: versions.takeReached(latest.cursor.version))
         pending = []
@@ -271,6 +282,31 @@ struct HubStorage: Sendable {
     }
 
     mutating func endComparing(_ selection: Selection) { index.endComparing(selection) }
+
+    /// Notes that a large selection waits to be encoded; returns false if it waits already.
+    mutating func queueEncoding(_ selection: Selection) -> Bool { queuedEncodings.insert(selection).inserted }
+
+    /// Notes that a large selection is being encoded now; returns false, and ends the comparison, if nothing watches it.
+    mutating func beginQueuedEncoding(_ selection: Selection) -> Bool {
+        queuedEncodings.remove(selection)
+        guard index.watches(at: selection).isEmpty else { return true }
+        index.endComparing(selection)
+        return false
+    }
+
+    func isChanged(_ selection: Selection, by commits: [Commit]) -> Bool { index.isChanged(selection, by: commits) }
+
+    /// Whether one of these watches waits for one value.
+    func isAnyWaitingForOneValue(_ ids: [Watch.ID]) -> Bool {
+        guard untilCount > 0 else { return false }
+        return ids.contains { id in watches.index(forKey: id).map { watches.values[$0].waitsForOneValue } ?? false }
+    }
+
+    /// The version that a parked follower has examined: the passes have compared it with all commits up to theirs.
+    func examinedByPasses(_ follower: Follower) -> Follower {
+        Follower(
+            key: follower.key, examinedVersion: max(follower.examinedVersion, comparedVersion), isSlow: follower.isSlow)
+    }
 
     /// The watches of a selection that wait for one value.
     func watchesForOneValue(at selection: Selection) -> [Watch.ID] {

@@ -53,7 +53,9 @@ struct SelectionIndex: Sendable {
     }
 
     private mutating func dropIdle() {
-        for (selection, entry) in entries where entry.watches.isEmpty { removeEntry(selection) }
+        for (selection, entry) in entries where entry.watches.isEmpty && entry.comparisonsCount == 0 {
+            removeEntry(selection)
+        }
         (idleCount, idleBytes) = (0, 0)
     }
 
@@ -77,7 +79,7 @@ struct SelectionIndex: Sendable {
         entries.values[index].watches.remove(id)
         guard entries.values[index].watches.isEmpty else { return }
         dirty.remove(selection)
-        if entries.values[index].encoded == nil { removeEntry(selection) }
+        removeIfUnused(selection)
     }
 
     private mutating func withEntry(_ selection: Selection, _ change: (inout Entry) -> Void) {
@@ -87,6 +89,13 @@ struct SelectionIndex: Sendable {
             for pointer in pointers(of: selection) { tree.insert(selection, at: pointer) }
         }
         change(&entries[selection, default: Entry(changedVersion: latestVersion)])
+    }
+
+    /// Removes an entry without watches and value; one with a comparison under way stays, so that its count is right.
+    private mutating func removeIfUnused(_ selection: Selection) {
+        guard let entry = entries[selection], entry.watches.isEmpty, entry.encoded == nil, entry.comparisonsCount == 0
+        else { return }
+        removeEntry(selection)
     }
 
     private mutating func removeEntry(_ selection: Selection) {
@@ -111,12 +120,13 @@ struct SelectionIndex: Sendable {
         for pointer in pointers { tree.collect(overlapping: pointer, into: &found) }
         for selection in found {
             guard let index = entries.index(forKey: selection) else { continue }
-            if entries.values[index].watches.isEmpty {
+            if entries.values[index].watches.isEmpty, entries.values[index].comparisonsCount == 0 {
                 removeEntry(selection)
             } else {
                 entries.values[index].encoded = nil
                 entries.values[index].changedVersion = version
-                if mustCompare(entries.values[index].watches) { dirty.insert(selection) }
+                let watches = entries.values[index].watches
+                if !watches.isEmpty, mustCompare(watches) { dirty.insert(selection) }
             }
         }
     }
@@ -154,5 +164,6 @@ struct SelectionIndex: Sendable {
     mutating func endComparing(_ selection: Selection) {
         guard let index = entries.index(forKey: selection), entries.values[index].comparisonsCount > 0 else { return }
         entries.values[index].comparisonsCount -= 1
+        removeIfUnused(selection)
     }
 }

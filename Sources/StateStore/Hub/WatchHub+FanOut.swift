@@ -36,9 +36,15 @@ extension WatchHub {
                 }
             }
             for (since, ids) in groups {
-                let query = ChangesQuery(since: since, limit: key.limit, weightMax: key.weightMax, filter: key.filter)
-                let rest = pass.commits.drop { $0.version <= since }
-                let page = ChangesPage(query, from: rest, latest: pass.snapshot.cursor)
+                var query = ChangesQuery(since: since, limit: key.limit, weightMax: key.weightMax, filter: key.filter)
+                var page = ChangesPage(
+                    query, from: pass.commits.drop { $0.version <= since }, latest: pass.snapshot.cursor)
+                // A page examines a bounded number of commits: the first that passes may be on a later page.
+                while page.commits.isEmpty, page.isMore, page.next > query.since {
+                    query.since = page.next
+                    page = ChangesPage(
+                        query, from: pass.commits.drop { $0.version <= query.since }, latest: pass.snapshot.cursor)
+                }
                 guard !page.commits.isEmpty else { continue }
                 compare(ids, with: .changes(page, since: since)) { watch, now in
                     watch.published(page.next, hasMore: page.isMore, at: now)
@@ -50,10 +56,13 @@ extension WatchHub {
     /// Compares the watches that wait for one value with what stood for a turn since the last pass.
     ///
     /// A value that takes long to encode is compared as it stands only.
-    private func compareWithPassed(_ selection: Selection, _ passed: [any AnySnapshot]) {
+    private func compareWithPassed(_ selection: Selection, _ passed: [HubStorage.Passed]) {
         guard !passed.isEmpty else { return }
-        for snapshot in passed {
-            let ids = storage.withLock { $0.watchesForOneValue(at: selection) }
+        for passed in passed {
+            let snapshot = passed.snapshot
+            let ids = storage.withLock { storage in
+                storage.isChanged(selection, by: passed.commits) ? storage.watchesForOneValue(at: selection) : []
+            }
             // A view that cannot be encoded has no value for its watches.
             guard !ids.isEmpty, let selected = try? snapshot.selected(selection, countMax: Self.quickCountMax),
                 let encoded = selected.bytes.map(Encoded.init)
@@ -67,7 +76,7 @@ extension WatchHub {
         guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now()) }) else { return }
         do {
             let selected = try snapshot.selected(selection, countMax: Self.quickCountMax)
-            if case .overBudget = selected { return queues.encoding { self.encode(selection) } }
+            if case .overBudget = selected { return encodeLater(selection) }
             compare(selection, with: Reading(cursor: snapshot.cursor, encoded: selected.bytes.map(Encoded.init)))
         } catch {
             // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
@@ -75,8 +84,20 @@ extension WatchHub {
         }
     }
 
+    /// Has a large selection encoded on the encoding queue, unless it waits there already.
+    private func encodeLater(_ selection: Selection) {
+        let isFirst = storage.withLock { storage in
+            if storage.queueEncoding(selection) { return true }
+            // The encoding that waits reads the newest snapshot when its turn comes.
+            storage.endComparing(selection)
+            return false
+        }
+        if isFirst { queues.encoding { self.encode(selection) } }
+    }
+
     /// Encodes the newest value of a large selection, on the encoding queue.
     private func encode(_ selection: Selection) {
+        guard storage.withLock({ $0.beginQueuedEncoding(selection) }) else { return }
         let snapshot = latest
         // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
         let encoded = try? snapshot.encoded(selection)
@@ -90,7 +111,9 @@ extension WatchHub {
 
     private func compare(_ ids: [Watch.ID], _ reading: Reading) {
         let version = reading.cursor.version
-        lazy var tree = reading.encoded?.value
+        // A large value takes long to parse, which must not happen under the lock.
+        let needsTree = storage.withLock { $0.isAnyWaitingForOneValue(ids) }
+        let tree = needsTree ? reading.encoded?.value : nil
         compare(ids, with: .value(reading)) { watch, now in
             guard case .value(_, let condition) = watch.subject,
                 condition.isMet(by: reading.encoded, tree: { tree })

@@ -142,8 +142,10 @@ package final class WatchHub: Sendable {
 
     /// Sets the oldest version that a client can follow from, after the journal has dropped the commits up to it.
     package func journalBegins(at version: Version) {
-        storage.withLock { $0.journalBegins(at: version) }
-        endGeneration()
+        storage.withLock { storage in
+            endGeneration()
+            storage.journalBegins(at: version)
+        }
     }
 
     // MARK: Publishing
@@ -152,8 +154,11 @@ package final class WatchHub: Sendable {
     ///
     /// One turn at a time calls this. The cost is O(n) in the changed pointers; the fan-out compares the watches later.
     func publish(_ snapshot: any AnySnapshot, _ commits: [Commit]) {
-        let mustFanOut = storage.withLock { $0.publish(snapshot, commits) }
-        endGeneration()
+        let mustFanOut = storage.withLock { storage in
+            // Under the lock: a client that has seen this snapshot must not get an answer of the generation before.
+            endGeneration()
+            return storage.publish(snapshot, commits)
+        }
         if mustFanOut { scheduleFanOut() }
     }
 

@@ -12,21 +12,20 @@ extension Store {
     /// No reducer, middleware or effect runs for these commits: the store that made them has run its own. Each commit
     /// costs O(n) in the size of the state. A caller must be on the store's queue.
     ///
-    /// - Returns: whether the journal had new commits.
+    /// - Returns: whether the store has adopted any.
     func adoptForeignCommits() -> Bool {
         guard let journal else { return false }
-        var hasAny = false
+        let start = latest.version
         do {
             while true {
                 let before = latest
                 let commits = try journal.commits(after: before.version, through: .max, limit: 1000)
-                guard !commits.isEmpty else { return hasAny }
-                hasAny = true
+                guard !commits.isEmpty else { return latest.version > start }
                 try adopt(commits, after: before)
             }
         } catch {
             report(.journalUnreadable(reason: "\(error)"))
-            return hasAny
+            return latest.version > start
         }
     }
 

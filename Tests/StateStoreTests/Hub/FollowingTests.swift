@@ -115,4 +115,31 @@ struct FollowingTests {
         #expect(kept.commits.map(\.version) == [4, 5])
         #expect(published.hub.watchesCount == 0)
     }
+
+    @Test("a follower gets a commit that comes behind ten thousand others of the same turn")
+    func farBehind() throws {
+        var published = try Published()
+        let filter = ChangesFilter(types: ["items/put"])
+        _ = published.watches.follow(ChangesQuery(since: 0, filter: filter), as: 1)
+        let others = (0..<10_005).map { _ in Sample.Add(amount: 1) as any Action }
+
+        let deliveries = published.commit(turn: others + [Sample.Put(id: 1, name: "a")])
+
+        #expect(deliveries.first?.page?.commits.map(\.version) == [10_006])
+    }
+
+    @Test("a follower whose commits have left memory goes on from what the hub has compared it with")
+    func compared() throws {
+        var published = try Published(limits: StoreLimits(historyCommitsMax: 2))
+        let filter = ChangesFilter(types: ["items/put"])
+        _ = published.watches.follow(ChangesQuery(since: 0, filter: filter), as: 1)
+        for _ in 0..<5 { published.commit(Sample.Add(amount: 1)) }
+
+        guard case .latest(let latest)? = published.watches.leave(1)?.change else {
+            Issue.record("the follower has to be sent elsewhere")
+            return
+        }
+
+        #expect(latest.version == 5)
+    }
 }

@@ -100,7 +100,10 @@ struct Published {
 
     /// Commits actions in one turn and runs the hub's pass.
     @discardableResult
-    mutating func commit(_ actions: any Action...) -> [Delivery] {
+    mutating func commit(_ actions: any Action...) -> [Delivery] { commit(turn: actions) }
+
+    /// Commits a turn of many actions, as ``commit(_:)`` does.
+    mutating func commit(turn actions: [any Action]) -> [Delivery] {
         let turn = core.run(actions.map { .of($0) })
         hub.publish(turn.latest, turn.commits)
         queue.runAll()
