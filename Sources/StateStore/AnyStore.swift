@@ -26,6 +26,9 @@ package protocol AnyStore: AnyObject, Sendable {
     /// What the commit of a version has caused so far; nil when its cascade is complete or the commit has caused nothing.
     func cascade(of root: Version) -> CascadeReport?
 
+    /// Drops the `completed` function of a pending transaction whose client no longer waits for the cascade.
+    func stopAwaitingCascade(of root: Version, _ watcherID: UInt64)
+
     /// Makes a snapshot of a past state.
     ///
     /// The cost is O(n) in the size of the state.

@@ -42,7 +42,7 @@ extension RequestHandler {
             request: WatchedRequest(exchange, .dispatch(request, requestID: requestID)), subject: .cascade)
         guard hub.register(watch) == nil else { return nil }
         store.enqueue(
-            PendingTransaction(transaction) { [self] outcome in
+            PendingTransaction(transaction, watcherID: id) { [self] outcome in
                 note([outcome])
                 hub.decided(id, outcome)
             } completed: { [self] report in

@@ -81,6 +81,9 @@ extension RequestHandler: WatchReceiver {
             if case .stopping = expiry { return respond(.draining, "r\(exchange.id)") }
             return nil
         }
+        if case .outcome(.committed(let receipt)?) = delivery.change {
+            store.stopAwaitingCascade(of: receipt.version, exchange.id)
+        }
         guard delivery.action != .end, let watched = delivery.watched.first else { return Response(status: .ok) }
         if let response = response(to: watched, delivery.change) { return response }
         if case .stopping = expiry { return slowResponse(to: watched, delivery.change) }

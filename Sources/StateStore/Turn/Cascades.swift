@@ -73,7 +73,7 @@ struct Cascades: Sendable {
         /// The actions of all follow-ups that the cascade has registered.
         var actions = 0
         var report = CascadeReport()
-        var watchers: [Watcher] = []
+        var watchers: [(id: UInt64, watcher: Watcher)] = []
     }
 
     private var running: [Version: Running] = [:]
@@ -135,16 +135,23 @@ struct Cascades: Sendable {
         }
         running[causation.rootVersion] = nil
         cascade.report.isComplete = true
-        return (cascade.watchers, cascade.report)
+        return (cascade.watchers.map(\.watcher), cascade.report)
     }
 
     /// Registers a watcher for the completion of a commit's cascade.
     ///
     /// - Returns: false where the cascade is complete already, or the commit has caused nothing.
-    mutating func watch(_ root: Version, _ watcher: @escaping Watcher) -> Bool {
+    mutating func watch(_ root: Version, as id: UInt64 = 0, _ watcher: @escaping Watcher) -> Bool {
         guard running[root] != nil else { return false }
-        running[root]?.watchers.append(watcher)
+        running[root]?.watchers.append((id, watcher))
         return true
+    }
+
+    /// Removes a watcher whose client no longer waits: a cascade may run for long, and a client may come back often.
+    ///
+    /// O(n) in the number of watchers of the cascade.
+    mutating func stopWatching(_ root: Version, as id: UInt64) {
+        running[root]?.watchers.removeAll { $0.id == id }
     }
 
     /// The report of a commit's cascade so far, or nil where the cascade is complete or the commit has caused nothing.

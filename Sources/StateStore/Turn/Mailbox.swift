@@ -5,12 +5,15 @@ package final class PendingTransaction: Sendable {
     package let complete: @Sendable (Outcome) -> Void
     /// The store calls this once after `complete` when the cascade of the commit is complete; without a commit, never.
     package let completed: (@Sendable (CascadeReport) -> Void)?
+    /// The name by which ``AnyStore/stopAwaitingCascade(of:_:)`` finds `completed`.
+    let watcherID: UInt64
 
     package init(
-        _ transaction: Transaction, complete: @escaping @Sendable (Outcome) -> Void,
+        _ transaction: Transaction, watcherID: UInt64 = 0, complete: @escaping @Sendable (Outcome) -> Void,
         completed: (@Sendable (CascadeReport) -> Void)? = nil
     ) {
         self.transaction = transaction
+        self.watcherID = watcherID
         self.complete = complete
         self.completed = completed
     }

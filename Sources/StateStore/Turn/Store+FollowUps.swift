@@ -115,7 +115,12 @@ extension Store {
         for watcher in watchers { watcher(report) }
     }
 
-    /// What the commit of a version has caused so far; nil when its cascade is complete or the commit has caused nothing.
+    /// Drops the watcher of a cascade whose client no longer waits.
+    package func stopAwaitingCascade(of root: Version, _ watcherID: UInt64) {
+        cascades.withLock { $0.stopWatching(root, as: watcherID) }
+    }
+
+    /// The report of a commit's cascade so far, or nil where the cascade is complete or the commit has caused nothing.
     package func cascade(of root: Version) -> CascadeReport? { cascades.withLock { $0.currentReport(of: root) } }
 
     /// Cancels the running effect with an ID.

@@ -78,7 +78,7 @@ extension Store {
     private func answer(_ pending: PendingTransaction, _ outcome: Outcome) {
         pending.complete(outcome)
         guard let completed = pending.completed, case .committed(let receipt) = outcome else { return }
-        guard !cascades.withLock({ $0.watch(receipt.version, completed) }) else { return }
+        guard !cascades.withLock({ $0.watch(receipt.version, as: pending.watcherID, completed) }) else { return }
         var report = CascadeReport()
         report.isComplete = true
         completed(report)
