@@ -6,7 +6,7 @@ import time
 
 from harness.actions import action, add, bulk
 from harness.crowd import Crowd, many_descriptors
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 from harness.messages import encode_request
 from harness.records import StreamRecord, ValueRecord
 from harness.streams import read_events
@@ -30,8 +30,10 @@ def follow_as_crowd(server, count):
             start = client.get("/v1/state")
             states = {start.cursor: start.json}
             before = server.memory_bytes()
-            for _ in range(10):
+            for joined in range(0, count // 10 * 10, count // 10):
                 crowd.join(count // 10)
+                # Some of them have begun, so that streams begin at each commit; the others begin while it is made.
+                wait_until(lambda joined=joined: server.metric(client, "streams") > joined, "streams have begun", 10)
                 client.commit(add(1))
                 state = client.get("/v1/state")
                 states[state.cursor] = state.json
