@@ -26,7 +26,7 @@ enum Metrics {
             "refusals_total", "counter", "Actions refused since the start.", counters.refusals.load(ordering: .relaxed))
         figure("waiters", "gauge", "Requests that wait for a change, streams included.", waiters)
         figure("streams", "gauge", "Streams.", streams)
-        figure("mailbox_actions", "gauge", "Actions that wait for a turn.", mailbox)
+        figure("mailbox_actions", "gauge", "Actions that wait for a turn or for the disk.", mailbox)
         figure("journal_up", "gauge", "1 while the journal takes commits.", isDurable ? 1 : 0)
         if let statistics {
             figure("connections", "gauge", "Open connections.", statistics.connections)

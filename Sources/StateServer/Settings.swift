@@ -110,7 +110,7 @@ public struct Setting: Sendable {
             "most waiting requests of one address; more are answered 429"),
         Setting("idle_timeout_seconds", 75, 1...86_400, "how long a silent connection is kept"),
         Setting(
-            "mailbox_actions_max", 65_536, 1...10_000_000, "most actions waiting for a turn; more are answered 503"),
+            "mailbox_actions_max", 65_536, 1...10_000_000, "most actions waiting for a turn or the disk; more are 503"),
         Setting(
             "cascade_depth_max", 100_000, 1...10_000_000,
             "most commits in depth that an action causes through follow-ups; deeper ones are refused"),

@@ -6,7 +6,7 @@ package protocol AnyStore: AnyObject, Sendable {
     /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     var journal: (any Journal)? { get }
 
-    /// How many transactions wait for a turn.
+    /// How many transactions wait for a turn, or for its landing.
     var waitingCount: Int { get }
 
     /// Puts a transaction into the mailbox without scheduling a turn; ``flush()`` schedules one for many transactions.
@@ -15,12 +15,12 @@ package protocol AnyStore: AnyObject, Sendable {
     /// Schedules a turn for the enqueued transactions, if there are any.
     func flush()
 
-    /// Runs a turn for the enqueued transactions, if there are any, and returns after it.
+    /// Runs a turn for the enqueued transactions, if there are any, and returns after it; the turn may land later.
     ///
     /// A caller must not be on the store's queue: the process would stop.
     func flushNow()
 
-    /// Refuses every later transaction, and runs a turn for the waiting ones before it returns.
+    /// Refuses every later transaction, runs a turn for the waiting ones, and returns when every turn has landed.
     func drain()
 
     /// What the commit of a version has caused so far; nil when its cascade is complete or the commit has caused nothing.

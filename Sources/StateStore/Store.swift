@@ -40,6 +40,12 @@ public final class Store<State: StateType>: Sendable {
     let subscribers = Subscribers<State>()
     /// The commit that subscribers are being notified of; only code on the queue uses it.
     let notification = Mutex<Notification<State>?>(nil)
+    /// The turns that are computed and have not landed.
+    let inFlight = Mutex(TurnsInFlight<State>())
+    /// Runs the landing, one after the other, on another thread than the caller's.
+    let landingQueue: @Sendable (@escaping @Sendable () -> Void) -> Void
+    /// A member for each landing that has begun and not ended.
+    let landings = DispatchGroup()
     private let epoch: Epoch
     private let mailbox: Mutex<Mailbox>
     /// Only a turn changes the core, on the queue; the mutex lets the compiler check that.
@@ -56,7 +62,9 @@ public final class Store<State: StateType>: Sendable {
         origin: Origin? = nil, automaticallySkipsRepeats: Bool = true, now: @escaping @Sendable () -> Timestamp,
         journal: (any Journal)? = nil, watchLimits: WatchLimits = WatchLimits(), journalOldest: Version? = nil,
         clock: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
-        queues: WatchHub.Queues = .dispatch(), report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
+        queues: WatchHub.Queues = .dispatch(),
+        landingQueue: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = Store.dispatchLandingQueue(),
+        report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
         let origin = origin ?? Origin(state: domain.initial)
         let core = Core(
@@ -74,12 +82,19 @@ public final class Store<State: StateType>: Sendable {
         self.core = Mutex(core)
         self.journal = journal
         installedMiddleware = Mutex(middleware)
+        self.landingQueue = landingQueue
         self.report = report
         self.now = now
         journal?.follow { [weak self] in self?.adoptForeignCommitsLater() }
     }
 
-    /// The state after the last turn.
+    /// A serial dispatch queue for the landing.
+    package static func dispatchLandingQueue() -> @Sendable (@escaping @Sendable () -> Void) -> Void {
+        let queue = DispatchQueue(label: "storekeeper.landing")
+        return { queue.async(execute: $0) }
+    }
+
+    /// The state after the last turn that has landed.
     public var state: State { latest.state }
 
     /// The version of ``state``.
@@ -113,7 +128,7 @@ public final class Store<State: StateType>: Sendable {
         queue.async { TurnMark.with(ObjectIdentifier(self), body) }
     }
 
-    /// How many transactions wait for a turn.
+    /// How many transactions wait for a turn, or for its landing.
     package var waitingCount: Int { mailbox.withLock { $0.count } }
 
     /// Enqueues a transaction, schedules a turn and returns; the transaction is completed on the store's queue.
@@ -133,7 +148,7 @@ public final class Store<State: StateType>: Sendable {
         onQueueLater { self.turn() }
     }
 
-    /// Runs a turn for the enqueued transactions, if there are any, and returns after it.
+    /// Runs a turn for the enqueued transactions, if there are any, and returns after it; the turn may land later.
     ///
     /// A caller must not be on the store's queue: the process would stop.
     package func flushNow() {
@@ -142,25 +157,32 @@ public final class Store<State: StateType>: Sendable {
         onQueue { turn() }
     }
 
-    /// Enqueues a transaction, runs a turn and returns the transaction's outcome.
+    /// Enqueues a transaction, runs a turn and returns the transaction's outcome when the turn has landed.
     ///
     /// A caller must not be on the store's queue, so not in a reducer, a middleware or a notification: the process would
     /// stop.
     package func submitNow(_ transaction: Transaction) -> Outcome {
         dispatchPrecondition(condition: .notOnQueue(queue))
         let outcome = Mutex<Outcome>(.draining)
-        let pending = PendingTransaction(transaction) { result in outcome.withLock { $0 = result } }
+        let isComplete = DispatchSemaphore(value: 0)
+        let pending = PendingTransaction(transaction) { result in
+            outcome.withLock { $0 = result }
+            isComplete.signal()
+        }
         // Where a turn is already scheduled, this one still gives the outcome soonest; the later turn has nothing to do.
         if let refusal = mailbox.withLock({ $0.enqueue(pending) }) { return refusal }
         onQueue { turn() }
+        isComplete.wait()
         return outcome.withLock { $0 }
     }
 
-    /// Cancels the effects, refuses every later transaction, and runs a turn for the waiting ones before it returns.
+    /// Cancels the effects, refuses every later transaction, runs a turn for the waiting ones, and returns when every turn
+    /// has landed.
     package func drain() {
         effects.stop()
         mailbox.withLock { $0.close() }
         onQueue { turn() }
+        landings.wait()
     }
 
     // MARK: For the turn
@@ -168,17 +190,30 @@ public final class Store<State: StateType>: Sendable {
     /// Removes the waiting transactions from the mailbox, in the order in which they were enqueued.
     func takePending() -> [PendingTransaction] { mailbox.withLock { $0.takeAll() } }
 
-    /// Computes a turn on the newest state without adopting it.
-    func compute(_ pending: [PendingTransaction]) -> Core<State>.Turn {
+    /// Gives the room of turns that have landed or failed back to the mailbox.
+    func release(_ turns: [ComputedTurn<State>]) {
+        let count = turns.reduce(0) { $0 + $1.pending.count }
+        mailbox.withLock { $0.release(count) }
+    }
+
+    /// Computes a turn on the newest computed state, and makes its result the newest.
+    func compute(_ pending: [PendingTransaction]) -> ComputedTurn<State> {
         let (time, middleware) = (now(), middleware)
         return core.withLock { core in
             core.middleware = middleware
-            return core.turn(pending.map(\.transaction), at: time)
+            let before = core.latest
+            let result = core.turn(pending.map(\.transaction), at: time)
+            core.adopt(result)
+            return ComputedTurn(pending: pending, before: before, result: result)
         }
     }
 
-    /// Makes a turn's result the newest computed state.
-    func adopt(_ turn: Core<State>.Turn) { core.withLock { $0.adopt(turn) } }
+    /// Makes a published snapshot the newest computed state again.
+    ///
+    /// - Parameter commits: the commits behind the snapshot, which the journal has not taken.
+    func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {
+        core.withLock { $0.goBack(to: snapshot, without: commits) }
+    }
 
     /// Makes a commit of another writer, and the state that it leads to, the newest computed state.
     func adopt(_ commit: Commit, state: State) -> Snapshot<State> {

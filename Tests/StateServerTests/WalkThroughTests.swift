@@ -55,7 +55,7 @@ struct WalkThroughTests {
     @Test("a POST passes as many functions as it says")
     func counts() throws {
         let section = try #require(Self.sections()["One POST from socket to answer"])
-        let parts = section.components(separatedBy: "With a journal the store's own queue")
+        let parts = section.components(separatedBy: "With a journal, the turn is in flight")
         try #require(parts.count == 2)
         let inMemory = Set(Self.steps(in: parts[0]))
         let withJournal = inMemory.union(Self.steps(in: parts[1]))

@@ -164,7 +164,7 @@ struct StoreTests {
         #expect(store.hub.generation == generation)
     }
 
-    @Test("during an append the mailbox fills to its capacity, and the next transaction is refused at once")
+    @Test("what waits for its landing fills the mailbox, and the next transaction is refused at once")
     func full() throws {
         let (entered, leave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let store = try Store.sample(
@@ -178,14 +178,16 @@ struct StoreTests {
         entered.wait()
 
         store.submit(PendingTransaction(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
-        store.submit(PendingTransaction(.of(Sample.Add(amount: 1))) { outcomes.add($0) })
+        let waiting = store.waitingCount
         let refused = store.submitNow(.of(Sample.Add(amount: 1)))
         leave.signal()
         leave.signal()
         store.drain()
 
         guard case .full(.mailbox) = refused else { Issue.record("\(refused)"); return }
-        #expect(outcomes.values.compactMap { $0.receipt?.version } == [1, 2, 3])
+        #expect(waiting == 2)
+        #expect(outcomes.values.compactMap { $0.receipt?.version } == [1, 2])
+        #expect(store.waitingCount == 0)
     }
 
     @Test("draining runs the waiting transactions and refuses every later one")

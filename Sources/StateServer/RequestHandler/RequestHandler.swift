@@ -46,8 +46,8 @@ final class RequestHandler: Sendable {
         Handlers(
             receive: { self.receive($0, $1) },
             expire: { self.expire($0, $1) },
-            // Without a journal, the loop thread runs the turn of an iteration: that takes less time than waking the queue.
-            iterationEnded: { self.journal == nil ? self.store.flushNow() : self.store.flush() },
+            // The loop thread runs the turn of an iteration: that takes less time than waking the store's queue.
+            iterationEnded: { self.store.flushNow() },
             writable: { self.hub.writable($0.map(\.id)) },
             silent: { self.hub.silent($0.map(\.id)) },
             refuse: { self.refuse($0, $1) },

@@ -1,10 +1,14 @@
 internal import StateJSON
+internal import Synchronization
 
 /// The adoption of commits that another writer has appended to the journal.
 extension Store {
-    /// Adopts the commits of other writers later, on the store's queue.
+    /// Adopts the commits of other writers later, on the store's queue: after the landing of the turns in flight, whose
+    /// append such a commit refuses.
     func adoptForeignCommitsLater() {
-        onQueueLater { _ = self.adoptForeignCommits() }
+        onQueueLater {
+            if self.inFlight.withLock({ $0.mayAdoptForeignCommits() }) { _ = self.adoptForeignCommits() }
+        }
     }
 
     /// Reads the commits of other writers, applies their patches in order, publishes them and notifies the subscribers.

@@ -2,8 +2,8 @@ internal import StateJSON
 
 /// The state, its version and the idempotency keys: everything that a turn depends on.
 ///
-/// The core is pure: it computes a turn without changing its state. The store then adopts the turn, or drops it where the
-/// journal has not taken the commits.
+/// The core is pure: it computes a turn without changing its state. The store then adopts the turn, and goes back to an
+/// earlier snapshot where the journal has not taken the commits.
 struct Core<State: StateType>: Sendable {
     let domain: CompiledDomain<State>
     let epoch: Epoch
@@ -67,11 +67,19 @@ struct Core<State: StateType>: Sendable {
 
     /// Makes a turn's result the newest computed state.
     mutating func adopt(_ turn: Turn) {
+        guard !turn.commits.isEmpty else { return }
         latest = turn.latest
         encodings = turn.encodings
         for commit in turn.commits {
             if let record = commit.idempotency { ledger.insert(record) }
         }
+    }
+
+    /// Makes an earlier snapshot the newest computed state again, and forgets the keys of the commits behind it.
+    mutating func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {
+        latest = snapshot
+        encodings = KnownTexts()
+        ledger.remove(commits.compactMap(\.idempotency))
     }
 
     /// Makes the commit of another writer the newest computed state.

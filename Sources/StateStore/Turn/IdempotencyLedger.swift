@@ -23,6 +23,12 @@ struct IdempotencyLedger: Sendable {
         order.append((record.key, record.expiry))
     }
 
+    /// Removes the newest records: those of commits that have not landed.
+    mutating func remove(_ newest: [KeyRecord]) {
+        for record in newest { records[record.key] = nil }
+        while let last = order.last, records[last.key] == nil { order.removeLast() }
+    }
+
     /// Drops the expired records.
     ///
     /// The ledger keeps a key that has expired and was then used again.

@@ -20,8 +20,12 @@ package final class PendingTransaction: Sendable {
 }
 
 /// The bounded queue of the transactions that wait for the next turn.
+///
+/// A transaction keeps its room until its turn has landed: clients that are faster than the disk fill the mailbox.
 struct Mailbox: Sendable {
     private var waiting: [PendingTransaction] = []
+    /// How many transactions belong to turns that have not landed.
+    private var inFlightCount = 0
     private let capacity: Int
     private(set) var isClosed = false
     /// Whether a turn is scheduled that has not begun.
@@ -31,7 +35,8 @@ struct Mailbox: Sendable {
         self.capacity = capacity
     }
 
-    var count: Int { waiting.count }
+    /// How many transactions wait for a turn, or for its landing.
+    var count: Int { waiting.count + inFlightCount }
 
     /// Appends a pending transaction.
     ///
@@ -41,7 +46,7 @@ struct Mailbox: Sendable {
     /// - Returns: the outcome of a transaction that the mailbox refuses; nil for one that now waits.
     mutating func enqueue(_ pending: PendingTransaction) -> Outcome? {
         guard !isClosed else { return .draining }
-        guard waiting.count < capacity || pending.transaction.causation != nil else { return .full(.mailbox) }
+        guard count < capacity || pending.transaction.causation != nil else { return .full(.mailbox) }
         waiting.append(pending)
         return nil
     }
@@ -58,8 +63,12 @@ struct Mailbox: Sendable {
         isTurnDue = false
         let taken = waiting
         waiting = []
+        inFlightCount += taken.count
         return taken
     }
+
+    /// Gives back the room of transactions whose turn has landed or failed.
+    mutating func release(_ count: Int) { inFlightCount -= count }
 
     /// Refuses every later transaction; ``takeAll()`` still returns the waiting ones.
     mutating func close() {

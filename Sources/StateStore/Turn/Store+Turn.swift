@@ -1,43 +1,72 @@
+internal import Dispatch
 internal import StateJSON
 internal import Synchronization
 
-/// The turn: the one pass over the waiting transactions, and its landing.
+/// The turn: the one pass over the waiting transactions, and the landing of its commits.
+///
+/// Without a journal a turn lands at once. With a journal the store computes further turns while the commits of earlier
+/// ones are being appended. Clients, subscribers and effects see a turn only after it has landed, in the order of the
+/// turns; an outcome without a commit waits as well where it was judged by a state that has not landed.
 extension Store {
-    /// How often the store computes a turn again because another writer has appended first, before it refuses the turn.
-    private static var turnAttemptsMax: Int { 100 }
-
-    /// Runs a turn in this order: take the transactions, apply them, append, publish, follow up, answer.
+    /// Takes the waiting transactions, applies them to the newest computed state, and lands the turn or leaves it to the
+    /// landing queue.
     func turn() {
         let pending = takePending()
         guard !pending.isEmpty else { return }
-        for _ in 0..<Self.turnAttemptsMax where tryTurn(pending) { return }
-        for pending in pending { answer(pending, .notRecorded) }
+        let turn = compute(pending)
+        guard let journal, !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) else { return land([turn]) }
+        if inFlight.withLock({ $0.append(turn) }) {
+            landings.enter()
+            landingQueue { self.landAll(in: journal) }
+        }
     }
 
-    /// Computes a turn on the newest state, appends its commits and lands them.
+    /// Appends the turns in flight to the journal, all that wait at a time, until none is left; on the landing queue.
+    private func landAll(in journal: any Journal) {
+        while let turns = inFlight.withLock({ $0.beginLanding() }) {
+            let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
+            let result = commits.isEmpty ? .landed : journal.append(commits, after: turns[0].before.version)
+            onQueue { endLanding(of: turns, result) }
+        }
+        landings.leave()
+    }
+
+    private func endLanding(of turns: [ComputedTurn<State>], _ result: AppendResult) {
+        switch result {
+        case .landed:
+            land(turns)
+            inFlight.withLock { $0.endLanding() }
+        case .refused: computeAgain(takeBack(turns))
+        case .unknown: refuse(takeBack(turns))
+        }
+        if inFlight.withLock({ $0.takeMissedForeignCommits() }) { _ = adoptForeignCommits() }
+    }
+
+    /// Publishes turns whose commits are durable, notifies the subscribers, queues the follow-ups, and answers.
+    private func land(_ turns: [ComputedTurn<State>]) {
+        let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
+        if !commits.isEmpty { publish(turns[turns.count - 1].result.latest, commits) }
+        release(turns)
+        for turn in turns {
+            if turn.result.hasConsequences || subscribers.count > 0 { followUp(turn) }
+            for (pending, outcome) in zip(turn.pending, turn.result.outcomes) { answer(pending, outcome) }
+        }
+    }
+
+    /// Makes the published state the newest computed one again, where an append has failed.
     ///
-    /// - Returns: false where another writer appended first; the store has adopted that writer's commits.
-    private func tryTurn(_ pending: [PendingTransaction]) -> Bool {
-        let before = latest
-        let result = compute(pending)
-        let commits = result.commits
-        switch commits.isEmpty ? .landed : journal?.append(commits, after: before.version) ?? .landed {
-        case .landed: land(result, of: pending, from: before)
-        case .refused:
-            if adoptForeignCommits() { return false }
-            refuseAll(pending, result.outcomes)
-        case .unknown: refuseAll(pending, result.outcomes)
-        }
-        return true
+    /// - Returns: the turns of the append and all turns that were computed behind them, in order.
+    private func takeBack(_ turns: [ComputedTurn<State>]) -> [ComputedTurn<State>] {
+        let all = turns + inFlight.withLock { $0.takeBack() }
+        goBack(to: latest, without: all.flatMap(\.commits))
+        return all
     }
 
-    private func land(_ result: Core<State>.Turn, of pending: [PendingTransaction], from before: Snapshot<State>) {
-        if !result.commits.isEmpty {
-            adopt(result)
-            publish(result.latest, result.commits)
-        }
-        if result.hasConsequences || subscribers.count > 0 { followUp(result, of: pending, from: before) }
-        for (pending, outcome) in zip(pending, result.outcomes) { answer(pending, outcome) }
+    /// Adopts the commits that another writer appended first, and computes the transactions of the refused turns behind
+    /// them, as one turn.
+    private func computeAgain(_ turns: [ComputedTurn<State>]) {
+        guard inFlight.withLock({ $0.mayComputeAgain() }), adoptForeignCommits() else { return refuse(turns) }
+        _ = inFlight.withLock { [turn = compute(turns.flatMap(\.pending))] in $0.append(turn) }
     }
 
     private func publish(_ snapshot: Snapshot<State>, _ commits: [Commit]) {
@@ -46,14 +75,15 @@ extension Store {
     }
 
     /// Notifies the subscribers of each commit, queues its follow-ups for a later turn, and starts its effects.
-    private func followUp(_ result: Core<State>.Turn, of pending: [PendingTransaction], from before: Snapshot<State>) {
+    private func followUp(_ turn: ComputedTurn<State>) {
+        let (pending, result) = (turn.pending, turn.result)
         var causations: [Version: Causation] = [:]
         for (pending, outcome) in zip(pending, result.outcomes) {
             if let causation = pending.transaction.causation, case .committed(let receipt) = outcome {
                 causations[receipt.version] = causation
             }
         }
-        var before = before
+        var before = turn.before
         for consequence in result.consequences {
             let commit = consequence.commit
             let origin = causations[commit.version]
@@ -84,19 +114,22 @@ extension Store {
         completed(report)
     }
 
-    /// Answers the transactions of a turn whose commits are not in the journal.
+    /// Answers the transactions of turns whose commits are not in the journal.
     ///
-    /// The store has not adopted the turn, so there is nothing to undo. A transaction before the turn's first commit keeps
-    /// its outcome. Every later one was computed on a state that does not exist, so its outcome does not count.
-    private func refuseAll(_ pending: [PendingTransaction], _ outcomes: [Outcome]) {
+    /// A transaction before the first commit keeps its outcome, and so does the replay of a commit that has landed. Every
+    /// other one was computed on a state that does not exist, so its outcome does not count.
+    private func refuse(_ turns: [ComputedTurn<State>]) {
+        release(turns)
         let version = version
         var isOfNoState = false
-        for (pending, outcome) in zip(pending, outcomes) {
-            if case .committed(let receipt) = outcome {
-                isOfNoState = isOfNoState || receipt.version > version
-                answer(pending, receipt.version > version ? .notRecorded : outcome)
-            } else {
-                answer(pending, isOfNoState ? .notRecorded : outcome)
+        for turn in turns {
+            for (pending, outcome) in zip(turn.pending, turn.result.outcomes) {
+                if case .committed(let receipt) = outcome {
+                    isOfNoState = isOfNoState || receipt.version > version
+                    answer(pending, receipt.version > version ? .notRecorded : outcome)
+                } else {
+                    answer(pending, isOfNoState ? .notRecorded : outcome)
+                }
             }
         }
     }

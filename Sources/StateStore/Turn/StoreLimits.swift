@@ -1,6 +1,6 @@
 /// The limits of a store.
 public struct StoreLimits: Sendable {
-    /// How many transactions may wait for a turn; the store refuses more at once.
+    /// How many transactions may wait for a turn or its landing; the store refuses more at once.
     public var mailboxMax: Int
     /// How many idempotency keys the store keeps; above it, the store refuses a transaction with a new key.
     public var idempotencyKeysMax: Int

@@ -5,8 +5,11 @@ final class HookedJournal: Journal {
     private let memory: MemoryJournal
     private let hook: @Sendable ([Commit]) throws -> Void
 
-    init(_ hook: @escaping @Sendable ([Commit]) throws -> Void) {
-        memory = MemoryJournal(Array("{}".utf8))
+    init(
+        _ hook: @escaping @Sendable ([Commit]) throws -> Void,
+        on memory: MemoryJournal = MemoryJournal(Array("{}".utf8))
+    ) {
+        self.memory = memory
         self.hook = hook
     }
 

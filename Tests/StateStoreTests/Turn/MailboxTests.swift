@@ -6,18 +6,22 @@ import Testing
 struct MailboxTests {
     private func pending() -> PendingTransaction { PendingTransaction(.of(Sample.Add(amount: 1))) { _ in } }
 
-    @Test("a mailbox takes as many as its capacity, refuses the next, and has room again after a turn")
+    @Test("a mailbox takes as many as its capacity, refuses the next, and has room again when a turn has landed")
     func capacity() {
         var mailbox = Mailbox(capacity: 2)
         var refusals: [Bool] = []
         for _ in 0..<3 { refusals.append(mailbox.enqueue(pending()) != nil) }
 
         let taken = mailbox.takeAll()
-        let refusal = mailbox.enqueue(pending())
+        let inFlight = mailbox.enqueue(pending())
+        mailbox.release(taken.count)
+        let landed = mailbox.enqueue(pending())
 
         #expect(refusals == [false, false, true])
         #expect(taken.count == 2)
-        #expect(refusal == nil)
+        #expect(inFlight != nil)
+        #expect(landed == nil)
+        #expect(mailbox.count == 1)
     }
 
     @Test("one caller claims the turn until everything is taken")

@@ -1,0 +1,86 @@
+/// A turn that is computed and whose commits may not be durable yet.
+struct ComputedTurn<State: StateType>: Sendable {
+    let pending: [PendingTransaction]
+    /// The state that the turn was computed on.
+    let before: Snapshot<State>
+    let result: Core<State>.Turn
+
+    /// The commits in order.
+    var commits: [Commit] { result.commits }
+}
+
+/// The turns that are computed and have not landed, in order.
+///
+/// Their transactions count as waiting, so the capacity of the mailbox bounds them.
+struct TurnsInFlight<State: StateType>: Sendable {
+    /// How often the store computes turns again because another writer appends first, before it refuses them.
+    private static var refusalsMax: Int { 100 }
+
+    private var waiting: [ComputedTurn<State>] = []
+    private var areTurnsLanding = false
+    /// Whether the landing queue works, or is about to.
+    private var isActive = false
+    private var refusals = 0
+    private var hasMissedForeignCommits = false
+
+    /// Whether every computed turn has landed.
+    var isEmpty: Bool { waiting.isEmpty && !areTurnsLanding }
+
+    /// Appends a turn.
+    ///
+    /// - Returns: whether the caller has to start the landing.
+    mutating func append(_ turn: ComputedTurn<State>) -> Bool {
+        waiting.append(turn)
+        defer { isActive = true }
+        return !isActive
+    }
+
+    /// The turns that land next; nil where none waits, which ends the landing.
+    mutating func beginLanding() -> [ComputedTurn<State>]? {
+        guard !waiting.isEmpty else {
+            isActive = false
+            return nil
+        }
+        areTurnsLanding = true
+        let turns = waiting
+        waiting = []
+        return turns
+    }
+
+    /// Notes that the turns which ``beginLanding()`` has returned are published.
+    mutating func endLanding() {
+        areTurnsLanding = false
+        refusals = 0
+    }
+
+    /// Removes every turn, because those that were landing have not landed.
+    ///
+    /// - Returns: the turns that were waiting, in order.
+    mutating func takeBack() -> [ComputedTurn<State>] {
+        areTurnsLanding = false
+        let turns = waiting
+        waiting = []
+        return turns
+    }
+
+    /// Counts a refusal by the journal; false after too many in a row.
+    mutating func mayComputeAgain() -> Bool {
+        refusals += 1
+        guard refusals > Self.refusalsMax else { return true }
+        refusals = 0
+        return false
+    }
+
+    /// Whether the commits of another writer may be adopted now; where turns are in flight, they are adopted afterwards.
+    mutating func mayAdoptForeignCommits() -> Bool {
+        if !isEmpty { hasMissedForeignCommits = true }
+        return isEmpty
+    }
+
+    /// Whether commits of another writer were left because turns were in flight, and none is any more.
+    mutating func takeMissedForeignCommits() -> Bool {
+        guard isEmpty, hasMissedForeignCommits else { return false }
+        hasMissedForeignCommits = false
+        return true
+    }
+}
