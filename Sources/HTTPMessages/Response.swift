@@ -1,17 +1,16 @@
 public import HTTPTypes
 
 /// An HTTP response as a value.
-public struct Response: Sendable, Equatable {
+public struct Response: Sendable {
     /// The status code and phrase.
     public var status: HTTPResponse.Status
-    /// The header fields.
-    ///
-    /// The transport adds `Content-Length`, `Date` and `Connection`.
-    public var fields: HTTPFields
     /// The bytes of the body, which the transport does not send with 204 and 304 and in answer to HEAD.
     public var body: [UInt8]
     /// Whether the connection stays open after this response.
     public var connection: ConnectionFate
+    private var ownFields: HTTPFields
+    /// The template and the value of its varying field; nil where the response has fields of its own.
+    package private(set) var filled: (template: ResponseTemplate, value: String)?
 
     /// What the transport does with the connection after it has sent the response.
     public enum ConnectionFate: Sendable {
@@ -26,8 +25,59 @@ public struct Response: Sendable, Equatable {
         status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = [], connection: ConnectionFate = .keep
     ) {
         self.status = status
-        self.fields = fields
         self.body = body
         self.connection = connection
+        ownFields = fields
+    }
+
+    /// Makes a response with the fields of a template.
+    ///
+    /// - Parameter value: the value of the template's varying field.
+    package init(status: HTTPResponse.Status, _ template: ResponseTemplate, _ value: String, body: [UInt8]) {
+        self.init(status: status, body: body)
+        filled = (template, value)
+    }
+
+    /// The header fields.
+    ///
+    /// The transport adds `Content-Length`, `Date` and `Connection`.
+    public var fields: HTTPFields {
+        get { filled.map { $0.template.fields(varying: $0.value) } ?? ownFields }
+        set {
+            ownFields = newValue
+            filled = nil
+        }
+    }
+}
+
+extension Response: Equatable {
+    /// Responses are equal when the transport would send the same.
+    public static func == (left: Response, right: Response) -> Bool {
+        left.status == right.status && left.fields == right.fields && left.body == right.body
+            && left.connection == right.connection
+    }
+}
+
+/// The header fields of responses that differ in the value of one field only.
+///
+/// A transport that has sent one of them on a connection can write the next one in its place. Templates are compared by
+/// identity, so a program makes each of them once.
+package final class ResponseTemplate: Sendable {
+    /// The fields with one value.
+    package let fields: HTTPFields
+    /// The name of the field whose value differs.
+    package let varyingName: HTTPField.Name
+
+    /// Makes a template of the fields with one value and the name of the one without.
+    package init(_ fields: HTTPFields, varying name: HTTPField.Name) {
+        self.fields = fields
+        varyingName = name
+    }
+
+    /// All fields, the varying one with a value.
+    package func fields(varying value: String) -> HTTPFields {
+        var fields = fields
+        fields.append(HTTPField(name: varyingName, value: value))
+        return fields
     }
 }

@@ -26,7 +26,7 @@ public final class Exchange: Sendable {
     /// The call returns before the answer is on the wire.
     public func answer(_ response: Response) {
         guard fire() else { return }
-        sink.put(.answer([self], response))
+        sink.put(.single(self, response))
     }
 
     /// Answers all of these exchanges with one response, which is encoded once and shared.
@@ -90,7 +90,9 @@ package protocol AnswerSink: AnyObject, Sendable {
 
 /// An answer or a chunk, with the exchanges whose clients get it.
 package enum Transmission: Sendable {
-    /// The answer of these exchanges.
+    /// The answer of an exchange.
+    case single(Exchange, Response)
+    /// The answer of these exchanges, which share it.
     case answer([Exchange], Response)
     /// The next chunk of these streams.
     case chunk([Exchange], [UInt8], isLast: Bool)

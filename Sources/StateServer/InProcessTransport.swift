@@ -102,6 +102,8 @@ package final class InProcessTransport: AnswerSink {
 
     package func put(_ transmission: Transmission) {
         switch transmission {
+        case .single(let exchange, let response):
+            state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.answer(response))
         case .answer(let exchanges, let response):
             for exchange in exchanges {
                 state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.answer(response))

@@ -202,8 +202,8 @@ public final class Store<State: StateType>: Sendable {
         return core.withLock { core in
             core.middleware = middleware
             let before = core.latest
-            let result = core.turn(pending.map(\.transaction), at: time)
-            core.adopt(result)
+            var result = core.turn(pending.map(\.transaction), at: time)
+            core.adopt(&result)
             return ComputedTurn(pending: pending, before: before, result: result)
         }
     }

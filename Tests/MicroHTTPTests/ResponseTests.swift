@@ -61,4 +61,69 @@ struct ResponseTests {
             }
         }
     }
+
+    /// Answers with one of two templates: the target's first letter chooses it, and the rest is the value and the body.
+    private static func templates() throws -> Handlers {
+        let name = try #require(HTTPField.Name("X-Value"))
+        let templates = [
+            ResponseTemplate([.contentType: "text/plain"], varying: name),
+            ResponseTemplate([.contentType: "text/plain", .server: "b"], varying: name),
+        ]
+        return Handlers { request, exchange in
+            let value = String(request.target.dropFirst(2))
+            let template = templates[request.target.hasPrefix("/b") ? 1 : 0]
+            exchange.answer(
+                request.target.hasPrefix("/x")
+                    ? .text(value) : Response(status: .ok, template, value, body: Array("\(value)!".utf8)))
+            return .working()
+        }
+    }
+
+    @Test("answers of a template differ in their value and body only, whatever comes between them")
+    func templated() async throws {
+        try await withServer(try Self.templates()) { _, port in
+            let clients = [try RawClient(port: port), try RawClient(port: port)]
+            let long = String(repeating: "l", count: 3000)
+
+            for (number, target) in [
+                "/a1", "/a2", "/a10", "/b11", "/a12", "/x13", "/a14", "/a\(long)", "/a15", "/a16",
+            ].enumerated() {
+                let client = clients[number % 3 == 2 ? 1 : 0]
+                client.request(target)
+                let response = client.response()
+                let value = String(target.dropFirst(2))
+                #expect(response?.status == 200)
+                #expect(response?.body == (target.hasPrefix("/x") ? value : "\(value)!"))
+                #expect(response?.field("x-value") == (target.hasPrefix("/x") ? nil : value))
+                #expect(response?.field("server") == (target.hasPrefix("/b") ? "b" : nil))
+            }
+        }
+    }
+
+    @Test("pipelined requests get the answers of a template in order, each with its own value")
+    func pipelined() async throws {
+        try await withServer(try Self.templates()) { _, port in
+            let client = try RawClient(port: port)
+            client.send((100..<150).map { "GET /a\($0) HTTP/1.1\r\nHost: a\r\n\r\n" }.joined())
+
+            for number in 100..<150 {
+                let response = client.response()
+                #expect(response?.field("x-value") == "\(number)")
+                #expect(response?.body == "\(number)!")
+            }
+        }
+    }
+
+    @Test("a response of a template equals the response with the same fields, and a change of its fields counts")
+    func equality() throws {
+        let name = try #require(HTTPField.Name("X-Value"))
+        let template = ResponseTemplate([.contentType: "text/plain"], varying: name)
+        var response = Response(status: .ok, template, "1", body: [1])
+
+        #expect(response == Response(status: .ok, fields: [.contentType: "text/plain", name: "1"], body: [1]))
+        #expect(response != Response(status: .ok, template, "2", body: [1]))
+        response.fields[.contentType] = nil
+        #expect(response.fields == [name: "1"])
+        #expect(response.filled == nil)
+    }
 }

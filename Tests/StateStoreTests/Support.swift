@@ -84,8 +84,8 @@ extension Core where State == Sample.State {
     /// Runs a turn and adopts it.
     @discardableResult
     mutating func run(_ transactions: [Transaction], at milliseconds: Int64 = 0) -> Turn {
-        let turn = turn(transactions, at: Timestamp(milliseconds: milliseconds))
-        adopt(turn)
+        var turn = turn(transactions, at: Timestamp(milliseconds: milliseconds))
+        adopt(&turn)
         return turn
     }
 

@@ -180,6 +180,12 @@ final class EventLoop {
     /// Gives a transmission to its exchanges; exchanges whose clients have left are no longer registered.
     private func deliver(_ transmission: Transmission) {
         switch transmission {
+        case .single(let exchange, let response):
+            if let connection = pending[exchange.id] {
+                pending.finish(connection, context.prepare(response, for: connection))
+            } else if let connection = parked[exchange.id] {
+                parked.answer(connection, WireResponse(response, closing: false))
+            }
         case .answer(let exchanges, let response):
             // Each of the two forms is made when the first connection needs it, and shared by all.
             var (prepared, wire): (PreparedResponse??, WireResponse?)

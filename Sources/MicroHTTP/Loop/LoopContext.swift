@@ -79,4 +79,12 @@ final class LoopContext {
         if prepared == nil { handlers.debugLog("libmicrohttpd refused a response: no memory, or a forbidden field") }
         return prepared
     }
+
+    /// Returns the response in libmicrohttpd's form for a connection whose request it answers.
+    func prepare(_ response: Response, for connection: ClientConnection) -> PreparedResponse? {
+        guard response.filled != nil, response.connection == .keep, !stage.isStopping else { return prepare(response) }
+        if let renewable = connection.renewable, renewable.renew(with: response) { return renewable.prepared }
+        connection.renewable = RenewableResponse(response)
+        return connection.renewable?.prepared ?? prepare(response)
+    }
 }

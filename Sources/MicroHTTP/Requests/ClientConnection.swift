@@ -55,6 +55,8 @@ final class ClientConnection {
     var parkingOptions: ResponseOptions?
     /// Whether the request came by HTTP/1.0.
     var isVersion10 = false
+    /// The last answer that was made of a template; the next one can be written in its place.
+    var renewable: RenewableResponse?
     /// The number of bytes of all requests on this connection so far; nil when it is unknown.
     var consumedCount: Int?
 

@@ -15,12 +15,15 @@ final class PreparedResponse {
     /// Makes a response, or returns nil if libmicrohttpd has no memory for it or refuses a field.
     init?(_ response: Response, closing: Bool) {
         guard let handle = Self.makeHandle(response.body) else { return nil }
-        guard Self.addFields(of: response, closing: closing, to: handle) else {
-            MHD_destroy_response(handle)
-            return nil
-        }
         self.handle = handle
         status = UInt32(response.status.code)
+        guard addFields(of: response, closing: closing) else { return nil }
+    }
+
+    /// Makes a response without fields of libmicrohttpd's object, which it destroys.
+    init(owning handle: OpaquePointer, status: HTTPResponse.Status) {
+        self.handle = handle
+        self.status = UInt32(status.code)
     }
 
     // The call "decreases the reference counter"; a connection that still sends the response has its own reference.
@@ -48,7 +51,11 @@ final class PreparedResponse {
         return handle
     }
 
-    private static func addFields(of response: Response, closing: Bool, to handle: OpaquePointer) -> Bool {
+    /// Whether its status is this one.
+    func has(_ status: HTTPResponse.Status) -> Bool { status.code == Int(self.status) }
+
+    /// Adds the fields of a response; returns false where libmicrohttpd has no memory or refuses a field.
+    func addFields(of response: Response, closing: Bool = false) -> Bool {
         for field in response.fields {
             // libmicrohttpd refuses empty values; an empty field and a missing one mean the same.
             guard !field.value.isEmpty else { continue }

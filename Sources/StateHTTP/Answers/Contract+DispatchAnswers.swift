@@ -51,13 +51,9 @@ extension Contract {
         case .failure(let problem):
             return response(to: problem, latest: latest, requestID: requestID, style: request.style)
         }
-        var (instant, isRepresented, isReplay) = (latest, false, false)
-        if case .committed(let receipt) = outcome {
-            instant.version = receipt.version
-            (isRepresented, isReplay) = (receipt.representation != nil, receipt.isReplay)
-        }
-        var response = Response.json(.ok, body, style: request.style, latest: instant)
-        if isReplay { response.fields[.idempotencyReplayed] = "true" }
+        let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
+        var response = Response.json(body, style: request.style, cursor: receipt?.cursor ?? latest.description)
+        if receipt?.isReplay == true { response.fields[.idempotencyReplayed] = "true" }
         switch request.options.returning {
         case .minimal?:
             response.status = .noContent
@@ -65,7 +61,8 @@ extension Contract {
             response.fields[.contentType] = nil
             response.fields[.preferenceApplied] = "return=minimal"
         // A replay and a dry run have no representation.
-        case .representation?: if isRepresented { response.fields[.preferenceApplied] = "return=representation" }
+        case .representation?:
+            if receipt?.representation != nil { response.fields[.preferenceApplied] = "return=representation" }
         case nil: break
         }
         if let cascade {
@@ -122,11 +119,10 @@ extension Contract {
     private static func json(
         _ receipt: Receipt, _ scope: Scope, _ cascade: CascadeReport?, epoch: Epoch
     ) -> [UInt8] {
-        var writer = JSONWriter(capacity: 96)
+        var writer = JSONWriter(capacity: 160)
         var isFirst = true
-        let cursor = Cursor(epoch, receipt.version).description
         writer.byte(UInt8(ascii: "{"))
-        writer.member("cursor", cursor, &isFirst)
+        writer.member("cursor", receipt.cursor, &isFirst)
         writer.key("version", &isFirst)
         writer.integer(receipt.version)
         writer.member("id", receipt.id, &isFirst)

@@ -8,6 +8,13 @@ extension Response {
         .contentType: "application/json", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
     ]
 
+    private static let template = ResponseTemplate(fieldsOfJSON, varying: .stateCursor)
+
+    /// A 200 with a JSON body, `Cache-Control: no-store` and a `State-Cursor`.
+    static func json(_ body: [UInt8], style: Style, cursor: String) -> Response {
+        Response(status: .ok, template, cursor, body: style == .pretty ? JSONText.indented(body) : body)
+    }
+
     /// A JSON answer with `Cache-Control: no-store`.
     ///
     /// - Parameter latest: the cursor for `State-Cursor`; nil leaves the field out.

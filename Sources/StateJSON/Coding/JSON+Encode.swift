@@ -23,12 +23,18 @@ extension JSON {
 ///
 /// All containers write into one buffer. The session closes a nested container when its parent is written to again.
 final class JSONEncodingSession {
+    // One thread uses a session, from one call to the next, and no call hands out a variable: the run-time checks of
+    // exclusive access, which cost a tenth of encoding a small value, can find nothing.
+    @exclusivity(unchecked)
     private var writer: JSONWriter
+    @exclusivity(unchecked)
     private var open: [OpenContainer] = []
+    @exclusivity(unchecked)
     private var nextID = 0
     /// Whether a key has been written whose value has not.
     ///
     /// A value that encodes nothing becomes `{}`.
+    @exclusivity(unchecked)
     private var isValueDue = true
     private var misuse: String?
 
@@ -59,8 +65,10 @@ final class JSONEncodingSession {
     }
 
     func encode<Value: Encodable>(_ value: Value) throws {
-        // A set or a dictionary has the size of a pointer: the size spares other types the slower cast.
-        if MemoryLayout<Value>.size == MemoryLayout<Int>.size, let unordered = value as? any UnorderedEncodable {
+        // A set or a dictionary has the size of a pointer and counts references: that spares other types the slower cast.
+        if MemoryLayout<Value>.size == MemoryLayout<Int>.size, !_isPOD(Value.self),
+            let unordered = value as? any UnorderedEncodable
+        {
             guard try unordered.encodeSorted(in: self) else { return try value.encode(to: JSONValueEncoder(self)) }
             return
         }

@@ -91,18 +91,26 @@ package struct JSONText {
         }
     }
 
-    /// The members of an object, in the order of the text.
-    func members(_ object: Span) -> [Member] {
-        var found: [Member] = []
-        var index = object.lowerBound + 1
-        while bytes[index] != UInt8(ascii: "}") {
-            let keyEnd = endOfString(index)
-            let valueEnd = endOfValue(keyEnd + 1)
-            found.append(Member(key: index + 1..<keyEnd - 1, value: keyEnd + 1..<valueEnd))
-            index = bytes[valueEnd] == UInt8(ascii: ",") ? valueEnd + 1 : valueEnd
+    /// The members of an object, one after the other in the order of the text.
+    struct MemberIterator: IteratorProtocol {
+        fileprivate let text: JSONText
+        /// The index of the next key's quote, or of the closing brace.
+        fileprivate var index: Int
+
+        mutating func next() -> Member? {
+            guard text.bytes[index] != UInt8(ascii: "}") else { return nil }
+            let keyEnd = text.endOfString(index)
+            let valueEnd = text.endOfValue(keyEnd + 1)
+            let member = Member(key: index + 1..<keyEnd - 1, value: keyEnd + 1..<valueEnd)
+            index = text.bytes[valueEnd] == UInt8(ascii: ",") ? valueEnd + 1 : valueEnd
+            return member
         }
-        return found
     }
+
+    func memberIterator(_ object: Span) -> MemberIterator { MemberIterator(text: self, index: object.lowerBound + 1) }
+
+    /// The members of an object, in the order of the text.
+    func members(_ object: Span) -> [Member] { Array(IteratorSequence(memberIterator(object))) }
 
     /// The elements of an array.
     func elements(_ array: Span) -> [Span] {

@@ -18,6 +18,19 @@ package struct JSONPatch: Sendable {
     /// Makes a patch that changes nothing.
     package init(knowing texts: KnownTexts = KnownTexts()) { self.texts = texts }
 
+    /// Makes this patch one that changes nothing, and keeps its memory for the next operations.
+    ///
+    /// - Parameter texts: the known encodings of the old value.
+    package mutating func begin(knowing texts: KnownTexts) {
+        operations.removeAll(keepingCapacity: true)
+        changedPointers = []
+        // A comparison that has thrown may have left a part of a pointer.
+        path.removeAll(keepingCapacity: true)
+        escapedPath.removeAll(keepingCapacity: true)
+        escapedLengths.removeAll(keepingCapacity: true)
+        self.texts = texts
+    }
+
     /// Takes the known encodings of the new value, after all comparisons.
     package mutating func takeTexts() -> KnownTexts { exchange(&texts, with: KnownTexts()) }
 
@@ -42,6 +55,9 @@ package struct JSONPatch: Sendable {
         defer { pop() }
         try compare(&self)
     }
+
+    /// The current pointer, with an array of its own: the path would otherwise be copied at its next change.
+    private var pointer: JSONPointer { JSONPointer(path.withUnsafeBufferPointer { Array($0) }) }
 
     private mutating func push(_ token: String) {
         path.append(token)
@@ -85,7 +101,7 @@ package struct JSONPatch: Sendable {
     package mutating func replace(with value: some Collection<UInt8>) {
         begin("replace")
         end(value: value)
-        changedPointers.append(JSONPointer(path))
+        changedPointers.append(pointer)
     }
 
     /// Adds the operation that adds a member to the object at the current pointer.
@@ -93,7 +109,7 @@ package struct JSONPatch: Sendable {
         push(key)
         begin("add")
         end(value: value)
-        changedPointers.append(JSONPointer(path))
+        changedPointers.append(pointer)
         pop()
     }
 
@@ -102,7 +118,7 @@ package struct JSONPatch: Sendable {
         push(key)
         begin("remove")
         operations.append(UInt8(ascii: "}"))
-        changedPointers.append(JSONPointer(path))
+        changedPointers.append(pointer)
         pop()
     }
 
@@ -125,7 +141,7 @@ package struct JSONPatch: Sendable {
     }
 
     private mutating func noteArray() {
-        let pointer = JSONPointer(path)
+        let pointer = pointer
         if changedPointers.last != pointer { changedPointers.append(pointer) }
     }
 }
@@ -160,7 +176,7 @@ extension JSONPatch {
         switch (old.kind(oldSpan), new.kind(newSpan)) {
         case (UInt8(ascii: "{"), UInt8(ascii: "{")):
             let before = operations.count
-            compareMembers(old, old.members(oldSpan), new, new.members(newSpan))
+            compareMembers(old, oldSpan, new, newSpan)
             // The members differ only in their order: no operation on members can express that.
             if operations.count == before { replace(with: new.slice(newSpan)) }
         case (UInt8(ascii: "["), UInt8(ascii: "[")):
@@ -169,19 +185,25 @@ extension JSONPatch {
         }
     }
 
+    /// Compares the members of two objects: pairs with equal keys as long as they have the same order, which is nearly
+    /// always to the end, and the rest by key.
     private mutating func compareMembers(
+        _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
+    ) {
+        var (oldMembers, newMembers) = (old.memberIterator(oldSpan), new.memberIterator(newSpan))
+        while true {
+            let rest = (oldMembers, newMembers)
+            guard let oldMember = oldMembers.next(), let newMember = newMembers.next(),
+                old.matches(oldMember.key, new, newMember.key)
+            else { return compareByKey(old, Array(IteratorSequence(rest.0)), new, Array(IteratorSequence(rest.1))) }
+            guard !old.matches(oldMember.value, new, newMember.value) else { continue }
+            descend(new.string(newMember.key)) { $0.compare(old, oldMember.value, new, newMember.value) }
+        }
+    }
+
+    private mutating func compareByKey(
         _ old: JSONText, _ oldMembers: [JSONText.Member], _ new: JSONText, _ newMembers: [JSONText.Member]
     ) {
-        let isAligned =
-            oldMembers.count == newMembers.count
-            && zip(oldMembers, newMembers).allSatisfy { old.matches($0.key, new, $1.key) }
-        if isAligned {
-            for (oldMember, newMember) in zip(oldMembers, newMembers)
-            where !old.matches(oldMember.value, new, newMember.value) {
-                descend(new.string(newMember.key)) { $0.compare(old, oldMember.value, new, newMember.value) }
-            }
-            return
-        }
         var values: [ArraySlice<UInt8>: JSONText.Span] = [:]
         for member in oldMembers { values[Array(old.slice(member.key))[...]] = member.value }
         var added: [JSONText.Member] = []

@@ -150,16 +150,19 @@ package final class CompiledDomain<State: StateType>: Sendable {
     ///
     /// The cost is that of comparing the slices that the reducers of these actions can change.
     ///
-    /// - Parameter encodings: the known encodings of the old state; after the call, those of the new one.
+    /// - Parameters:
+    ///   - patch: becomes the patch; its memory is used again.
+    ///   - encodings: the known encodings of the old state; after the call, those of the new one. Where the call throws,
+    ///     none is known.
     /// - Throws: `EncodingError` for a number that JSON does not have, such as infinity.
-    func patch(
-        from old: State, to new: State, by entries: [ActionEntry], knowing encodings: inout KnownTexts
-    ) throws -> JSONPatch {
-        var patch = JSONPatch(knowing: encodings)
+    func compare(
+        _ old: State, with new: State, by entries: [ActionEntry], into patch: inout JSONPatch,
+        knowing encodings: inout KnownTexts
+    ) throws {
+        patch.begin(knowing: exchange(&encodings, with: KnownTexts()))
         let scopes = entries.count == 1 ? entries[0].scopes : ActionEntry.outermost(entries.flatMap(\.scopes))
         for scope in scopes { try layout.compare(old, new, scope: scope[...], into: &patch) }
         encodings = patch.takeTexts()
-        return patch
     }
 
     /// The value of a selection, unless the value has more than `countMax` parts to encode.

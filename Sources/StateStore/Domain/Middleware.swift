@@ -4,7 +4,7 @@
 /// throws a ``Rejection`` to refuse the action, and dispatches follow-ups with ``MiddlewareContext/dispatch(_:)``. After
 /// `next` the context has the state that the action made. A middleware runs inside the turn, on a copy of the state, also
 /// in a dry run, and more than once where another writer appends first: it must be quick, and do no I/O but logging.
-public struct Middleware<State: Sendable>: Sendable {
+public struct Middleware<State: StateType>: Sendable {
     /// Passes an action to the next middleware, or from the last one to the reducers.
     public typealias Next = (any Action) throws(Rejection) -> Void
 
@@ -22,26 +22,45 @@ public struct Middleware<State: Sendable>: Sendable {
 }
 
 /// What a middleware sees of an action on its way to the reducers.
-public final class MiddlewareContext<State: Sendable> {
+public final class MiddlewareContext<State: StateType> {
     /// The state: before `next`, the one that the action finds; after it, the one that the action has made.
-    public internal(set) var state: State
+    public var state: State { draft ?? before.state }
     /// The version that the action makes if it is committed.
     public let version: Version
     /// Whether this is a dry run, of which the store keeps nothing.
     public let isDryRun: Bool
+    private let before: Snapshot<State>
+    /// The state that the actions have made so far; nil before the first, so that a transaction copies the state once.
+    private var draft: State?
     /// The actions that have reached the reducers; `entries` has the entry of each.
-    var applied: [any Action] = []
-    var entries: [ActionEntry] = []
+    private(set) var applied: [any Action] = []
+    private(set) var entries: [ActionEntry] = []
     /// The actions that middleware has dispatched, which the store queues after the commit.
     private(set) var followUps: [any Action] = []
     /// How many commands, one from the other, have made the action that is on its way.
     var creationDepth = 0
 
-    init(state: State, version: Version, isDryRun: Bool) {
-        self.state = state
-        self.version = version
+    init(_ before: Snapshot<State>, isDryRun: Bool) {
+        self.before = before
+        version = before.version + 1
         self.isDryRun = isDryRun
     }
+
+    /// Reduces the state by an action.
+    ///
+    /// The reducers change a copy: a middleware may catch their rejection, and then the state must be as before.
+    func reduce(
+        _ action: any Action, _ entry: ActionEntry, _ reduce: (inout State) throws(Rejection) -> Void
+    ) throws(Rejection) {
+        var state = draft ?? before.state
+        try TurnMark.reducing { () throws(Rejection) in try reduce(&state) }
+        draft = consume state
+        applied.append(action)
+        entries.append(entry)
+    }
+
+    /// Takes the state that the actions have made; nil where no action has reached the reducers.
+    func takeState() -> State? { draft.take() }
 
     /// Dispatches another action after this one, in a later turn.
     ///

@@ -43,7 +43,7 @@ final class Snapshot<State: StateType>: AnySnapshot {
     let viewVersions: ViewVersions
     private let domain: CompiledDomain<State>
 
-    init(_ state: State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: ViewVersions) {
+    init(_ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: ViewVersions) {
         self.state = state
         self.cursor = cursor
         self.viewVersions = viewVersions

@@ -62,7 +62,9 @@ package struct Replay<State: StateType>: HistoryFollower {
             entries.append(entry)
         }
         do {
-            return (next, try domain.patch(from: state, to: next, by: entries, knowing: &encodings))
+            var patch = JSONPatch()
+            try domain.compare(state, with: next, by: entries, into: &patch, knowing: &encodings)
+            return (next, patch)
         } catch {
             throw HistoryFault(recorded, "the state that today's reducers make cannot be encoded as JSON: \(error)")
         }

@@ -13,6 +13,8 @@ struct Core<State: StateType>: Sendable {
     private(set) var latest: Snapshot<State>
     /// The encodings of parts of ``latest`` that are known.
     private var encodings = KnownTexts()
+    /// The memory for the patches of a turn.
+    private var patch = JSONPatch()
     private(set) var ledger: IdempotencyLedger
 
     init(
@@ -59,17 +61,21 @@ struct Core<State: StateType>: Sendable {
     /// would refuse every new key.
     mutating func turn(_ transactions: [Transaction], at time: Timestamp) -> Turn {
         ledger.forget(before: time)
-        var turn = Turn(latest: latest, encodings: encodings, preconditions: Preconditions(domain.layout))
+        // The turn takes the known encodings, so that it changes them in place; without them a comparison only costs more.
+        var turn = Turn(
+            latest: latest, encodings: exchange(&encodings, with: KnownTexts()),
+            preconditions: Preconditions(domain.layout))
+        var patch = exchange(&patch, with: JSONPatch())
         turn.outcomes.reserveCapacity(transactions.count)
-        for transaction in transactions { turn.outcomes.append(apply(transaction, in: &turn, at: time)) }
+        for transaction in transactions { turn.outcomes.append(apply(transaction, in: &turn, at: time, &patch)) }
+        self.patch = patch
         return turn
     }
 
     /// Makes a turn's result the newest computed state.
-    mutating func adopt(_ turn: Turn) {
-        guard !turn.commits.isEmpty else { return }
+    mutating func adopt(_ turn: inout Turn) {
         latest = turn.latest
-        encodings = turn.encodings
+        encodings = exchange(&turn.encodings, with: KnownTexts())
         for commit in turn.commits {
             if let record = commit.idempotency { ledger.insert(record) }
         }
@@ -92,12 +98,16 @@ struct Core<State: StateType>: Sendable {
         return latest
     }
 
-    private func apply(_ transaction: Transaction, in turn: inout Turn, at time: Timestamp) -> Outcome {
+    private func apply(
+        _ transaction: Transaction, in turn: inout Turn, at time: Timestamp, _ patch: inout JSONPatch
+    ) -> Outcome {
         if let idempotency = transaction.idempotency, transaction.purpose == .commit {
             if let record = turn.keys[idempotency.key] ?? ledger.record(idempotency.key, at: time) {
                 guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
                 return .committed(
-                    Receipt(version: record.version, id: record.id, isChange: record.isChange, isReplay: true))
+                    Receipt(
+                        version: record.version, id: record.id, cursor: Cursor(epoch, record.version).description,
+                        isChange: record.isChange, isReplay: true))
             }
             guard ledger.count + turn.keys.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
         }
@@ -107,8 +117,8 @@ struct Core<State: StateType>: Sendable {
             {
                 return .preconditionFailed(failure)
             }
-            let context = MiddlewareContext(
-                state: turn.state, version: turn.version + 1, isDryRun: transaction.purpose == .dryRun)
+            let before = turn.latest
+            let context = MiddlewareContext(before, isDryRun: transaction.purpose == .dryRun)
             for (index, item) in transaction.items.enumerated() {
                 do throws(Rejection) {
                     switch item.content {
@@ -120,21 +130,23 @@ struct Core<State: StateType>: Sendable {
                     return .rejected(error, index: index)
                 }
             }
-            guard !context.applied.isEmpty else {
+            guard let state = context.takeState() else {
                 if !context.isDryRun, !context.followUps.isEmpty {
                     turn.uncommittedFollowUps.append((turn.outcomes.count, context.followUps))
                     turn.hasConsequences = true
                 }
                 return .nothingCommitted
             }
-            var encodings = turn.encodings
-            let patch = try domain.patch(
-                from: turn.state, to: context.state, by: context.entries, knowing: &encodings)
-            if transaction.purpose == .dryRun { return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text) }
-            let receipt = try commit(transaction, context, patch, in: &turn, at: time)
-            turn.encodings = encodings
-            return .committed(receipt)
+            try domain.compare(
+                before.state, with: state, by: context.entries, into: &patch, knowing: &turn.encodings)
+            if transaction.purpose == .dryRun {
+                // The known encodings are those of a state that is dropped.
+                turn.encodings = KnownTexts()
+                return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text)
+            }
+            return .committed(try commit(transaction, context, consume state, patch, in: &turn, at: time))
         } catch {
+            turn.encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
     }
@@ -144,13 +156,9 @@ struct Core<State: StateType>: Sendable {
         guard index < middleware.count else {
             guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
             if entry.isCommand { return try create(from: action, entry, context) }
-            // The reducers change a copy: a middleware may catch their rejection, and then the state must be as before.
-            var state = context.state
-            try TurnMark.reducing { () throws(Rejection) in try domain.reduce(&state, action, by: entry) }
-            context.state = state
-            context.applied.append(action)
-            context.entries.append(entry)
-            return
+            return try context.reduce(action, entry) { (state) throws(Rejection) in
+                try domain.reduce(&state, action, by: entry)
+            }
         }
         try middleware[index].process(action, context) { (next) throws(Rejection) in
             try dispatch(next, context, from: index + 1)
@@ -173,14 +181,12 @@ struct Core<State: StateType>: Sendable {
     }
 
     private func commit(
-        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ patch: JSONPatch, in turn: inout Turn,
-        at time: Timestamp
+        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ state: consuming State, _ patch: JSONPatch,
+        in turn: inout Turn, at time: Timestamp
     ) throws -> Receipt {
         let version = turn.version + 1
-        let id =
-            transaction.form == .single
-            ? transaction.items.first?.id ?? Cursor(epoch, version).description
-            : Cursor(epoch, version).description
+        let cursor = Cursor(epoch, version).description
+        let id = transaction.form == .single ? transaction.items.first?.id ?? cursor : cursor
         let record = transaction.idempotency.map {
             KeyRecord(
                 key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: !patch.isEmpty,
@@ -195,14 +201,15 @@ struct Core<State: StateType>: Sendable {
             action: try recordedBytes(of: context.applied, transaction), patch: patch.text,
             changedPointers: patch.changedPointers,
             clientIDs: transaction.items.compactMap(\.id), idempotency: record)
+        var viewVersions = turn.latest.viewVersions
+        domain.noteViewVersions(&viewVersions, changedPointers: patch.changedPointers, by: context.entries, at: version)
+        let next = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: viewVersions)
         let representation =
             try transaction.wantsRepresentation
             ? Self.representedPointers(patch.changedPointers).map {
-                ($0, try domain.layout.select(context.state, $0.tokens[...]))
+                ($0, try domain.layout.select(next.state, $0.tokens[...]))
             } : nil
-        var viewVersions = turn.latest.viewVersions
-        domain.noteViewVersions(&viewVersions, changedPointers: patch.changedPointers, by: context.entries, at: version)
-        turn.latest = Snapshot(context.state, of: domain, at: Cursor(epoch, version), viewVersions: viewVersions)
+        turn.latest = next
         var effects: [Consequence.Effect] = []
         for (index, entry) in context.entries.enumerated() where entry.hasEffects {
             effects.append(Consequence.Effect(entry: entry, action: context.applied[index]))
@@ -213,7 +220,7 @@ struct Core<State: StateType>: Sendable {
         if !effects.isEmpty || !context.followUps.isEmpty { turn.hasConsequences = true }
         if let record { turn.keys[record.key] = record }
         return Receipt(
-            version: version, id: id, isChange: !patch.isEmpty, isReplay: false, types: types,
+            version: version, id: id, cursor: cursor, isChange: !patch.isEmpty, isReplay: false, types: types,
             representation: representation)
     }
 

@@ -135,6 +135,8 @@ public final class Receipt: Sendable {
     public let version: Version
     /// The commit's ID: the client's ID, or else the commit's cursor.
     public let id: String
+    /// The commit's cursor.
+    public let cursor: String
     /// Whether the state differs from the version before.
     public let isChange: Bool
     /// Whether an earlier request with the same idempotency key made the commit.
@@ -145,11 +147,12 @@ public final class Receipt: Sendable {
     package let representation: [(pointer: JSONPointer, value: [UInt8]?)]?
 
     init(
-        version: Version, id: String, isChange: Bool, isReplay: Bool, types: [String] = [],
+        version: Version, id: String, cursor: String, isChange: Bool, isReplay: Bool, types: [String] = [],
         representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil
     ) {
         self.version = version
         self.id = id
+        self.cursor = cursor
         self.isChange = isChange
         self.isReplay = isReplay
         self.types = types

@@ -95,8 +95,8 @@ struct CreatorTests {
                 }
             ], limits: StoreLimits(), state: Doubling.State(), version: 0, keys: [])
 
-        let first = core.turn([.of(Doubling.DoubleIfSmall())], at: Timestamp(milliseconds: 0))
-        core.adopt(first)
+        var first = core.turn([.of(Doubling.DoubleIfSmall())], at: Timestamp(milliseconds: 0))
+        core.adopt(&first)
         let second = core.turn(
             [.of(Doubling.Set(value: 9)), .of(Doubling.DoubleIfSmall())], at: Timestamp(milliseconds: 0))
 

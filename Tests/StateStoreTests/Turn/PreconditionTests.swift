@@ -66,8 +66,8 @@ struct PreconditionTests {
     func cut(surplus: Int) throws {
         var core = try Self.core(entries: 0)
         let entry = String(repeating: "x", count: 4096 - 2 + surplus)
-        let first = core.turn([.of(Archive.Append(entry: entry))], at: Timestamp(milliseconds: 0))
-        core.adopt(first)
+        var first = core.turn([.of(Archive.Append(entry: entry))], at: Timestamp(milliseconds: 0))
+        core.adopt(&first)
 
         let turn = core.turn(
             [try Self.append(expecting: "null", at: "/entries/0")], at: Timestamp(milliseconds: 0))
