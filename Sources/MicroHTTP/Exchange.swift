@@ -12,6 +12,8 @@ public final class Exchange: Sendable {
     public let client: String
 
     private let fired = Atomic(false)
+    /// The answer on its way to the loop: the mailbox then moves only the exchange.
+    private let given = Mutex<Response?>(nil)
     private let sink: any AnswerSink
 
     /// Makes an exchange that gives its answer to `sink`.
@@ -26,8 +28,12 @@ public final class Exchange: Sendable {
     /// The call returns before the answer is on the wire.
     public func answer(_ response: Response) {
         guard fire() else { return }
-        sink.put(.single(self, response))
+        given.withLock { $0 = response }
+        sink.put(.single(self))
     }
+
+    /// The answer that the exchange was given, once.
+    package func takeAnswer() -> Response? { given.withLock { $0.take() } }
 
     /// Answers all of these exchanges with one response, which is encoded once and shared.
     ///
@@ -90,8 +96,8 @@ package protocol AnswerSink: AnyObject, Sendable {
 
 /// An answer or a chunk, with the exchanges whose clients get it.
 package enum Transmission: Sendable {
-    /// The answer of an exchange.
-    case single(Exchange, Response)
+    /// The answer of an exchange, which has it.
+    case single(Exchange)
     /// The answer of these exchanges, which share it.
     case answer([Exchange], Response)
     /// The next chunk of these streams.

@@ -30,6 +30,8 @@ package struct Contract: Sendable {
     let limits: ContractLimits
     /// The derived stores by name.
     private let stores: [String: Scope]
+    /// The plain forms of the action types that have one, by type.
+    let plainForms: [String: PlainForm]
     /// The catalogue and the OpenAPI description of each store, by the store's name; both are constant.
     private let documents: [String: (catalogue: [UInt8], openAPI: [UInt8])]
 
@@ -37,6 +39,7 @@ package struct Contract: Sendable {
     package init(catalogue: Catalogue, limits: ContractLimits = ContractLimits()) {
         self.catalogue = catalogue
         self.limits = limits
+        plainForms = catalogue.whole.actions.compactMapValues { PlainForm($0) }
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
         documents = Dictionary(
             uniqueKeysWithValues: ([catalogue.whole] + catalogue.stores).map { scope in

@@ -6,7 +6,7 @@ package import StateStore
 package enum Plan: Sendable {
     /// Send this response; nothing else has to be done.
     case respond(Response)
-    /// Dispatch transactions to the store; then ``Contract/response(to:outcomes:cascade:latest:requestID:)``.
+    /// Dispatch transactions to the store; then ``Contract/response(to:outcome:cascade:latest:requestID:)``.
     case dispatch(DispatchRequest)
     /// Read a selection, now or later; then ``Contract/response(to:_:)``.
     case read(ReadRequest)

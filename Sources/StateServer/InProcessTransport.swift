@@ -102,7 +102,8 @@ package final class InProcessTransport: AnswerSink {
 
     package func put(_ transmission: Transmission) {
         switch transmission {
-        case .single(let exchange, let response):
+        case .single(let exchange):
+            guard let response = exchange.takeAnswer() else { return }
             state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.answer(response))
         case .answer(let exchanges, let response):
             for exchange in exchanges {

@@ -202,7 +202,7 @@ public final class Store<State: StateType>: Sendable {
         return core.withLock { core in
             core.middleware = middleware
             let before = core.latest
-            var result = core.turn(pending.map(\.transaction), at: time)
+            var result = core.turn(pending, at: time)
             core.adopt(&result)
             return ComputedTurn(pending: pending, before: before, result: result)
         }

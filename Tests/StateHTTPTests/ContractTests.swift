@@ -117,7 +117,7 @@ struct ContractTests {
             key: nil, purpose: .commit)
         let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
 
-        let response = contract.response(to: request, outcomes: [outcome], latest: Self.latest, requestID: "r1")
+        let response = contract.response(to: request, outcome: outcome, latest: Self.latest, requestID: "r1")
 
         #expect(response.status.code == status)
         #expect(try json(response)[pointer: "/code"] == .string(code))

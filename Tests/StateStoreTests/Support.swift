@@ -70,6 +70,12 @@ extension Sample {
     }
 }
 
+extension Core {
+    mutating func turn(_ transactions: [Transaction], at time: Timestamp) -> Turn {
+        turn(transactions.map { PendingTransaction($0) { _ in } }, at: time)
+    }
+}
+
 extension Core where State == Sample.State {
     static var epoch: Epoch { Epoch("aaaaaaaaaaaaaaaa") ?? .random() }
 

@@ -180,7 +180,8 @@ final class EventLoop {
     /// Gives a transmission to its exchanges; exchanges whose clients have left are no longer registered.
     private func deliver(_ transmission: Transmission) {
         switch transmission {
-        case .single(let exchange, let response):
+        case .single(let exchange):
+            guard let response = exchange.takeAnswer() else { return }
             if let connection = pending[exchange.id] {
                 pending.finish(connection, context.prepare(response, for: connection))
             } else if let connection = parked[exchange.id] {

@@ -4,47 +4,40 @@ internal import StateJSON
 package import StateStore
 
 extension Contract {
-    /// The answer to a POST of actions.
+    /// The answer to a POST of several transactions as NDJSON.
     ///
-    /// - Parameters:
-    ///   - outcomes: the outcomes of the request's transactions, in the order of the transactions.
-    ///   - cascade: the report of the cascade, for a client that waits for it.
+    /// - Parameter outcomes: the outcomes of the lines that are transactions, in the order of the lines.
     package func response(
-        to request: DispatchRequest, outcomes: [Outcome], cascade: CascadeReport? = nil, latest: Cursor,
-        requestID: String
+        to lines: [DispatchRequest.Line], outcomes: [Outcome], of request: DispatchRequest, latest: Cursor
     ) -> Response {
-        switch request.content {
-        case .one(let transaction):
-            guard let outcome = outcomes.first else {
-                return response(to: Problem.ourFault, latest: latest, requestID: requestID)
+        var body: [UInt8] = []
+        var rest = outcomes[...]
+        for line in lines {
+            let answer = line.content.flatMap { transaction in
+                result(of: rest.popFirst() ?? .draining, transaction.form, request.scope, epoch: latest.epoch)
             }
-            return response(to: outcome, transaction.form, cascade, request, latest: latest, requestID: requestID)
-        case .lines(let lines):
-            var body: [UInt8] = []
-            var rest = outcomes[...]
-            for line in lines {
-                let answer = line.content.flatMap { transaction in
-                    result(of: rest.popFirst() ?? .draining, transaction.form, request.scope, epoch: latest.epoch)
-                }
-                switch answer {
-                case .success(let receipt): body += receipt
-                case .failure(var problem):
-                    // An empty line gets no answer, so the client needs the number of the line.
-                    problem.members.append(.init("line", Array(String(line.number).utf8)))
-                    body += Self.document(problem, latest: nil, requestID: nil)
-                }
-                body.append(UInt8(ascii: "\n"))
+            switch answer {
+            case .success(let receipt): body += receipt
+            case .failure(var problem):
+                // An empty line gets no answer, so the client needs the number of the line.
+                problem.members.append(.init("line", Array(String(line.number).utf8)))
+                body += Self.document(problem, latest: nil, requestID: nil)
             }
-            var response = Response.json(.ok, body, latest: latest)
-            response.fields[.contentType] = "application/x-ndjson"
-            return response
+            body.append(UInt8(ascii: "\n"))
         }
+        var response = Response.json(.ok, body, latest: latest)
+        response.fields[.contentType] = "application/x-ndjson"
+        return response
     }
 
-    private func response(
-        to outcome: Outcome, _ form: Transaction.Form, _ cascade: CascadeReport?, _ request: DispatchRequest,
-        latest: Cursor, requestID: String
+    /// The answer to a POST of one transaction.
+    ///
+    /// - Parameter cascade: the report of the cascade, for a client that waits for it.
+    package func response(
+        to request: DispatchRequest, outcome: Outcome, cascade: CascadeReport? = nil, latest: Cursor, requestID: String
     ) -> Response {
+        let form: Transaction.Form =
+            if case .one(let transaction) = request.content { transaction.form } else { .single }
         let body: [UInt8]
         switch result(of: outcome, form, request.scope, cascade, epoch: latest.epoch) {
         case .success(let bytes): body = bytes

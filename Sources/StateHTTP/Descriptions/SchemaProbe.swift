@@ -17,18 +17,37 @@ struct SchemaProbe: Decoder, SingleValueDecodingContainer {
 
     private struct Unsure: Error {}
 
+    /// The values that the probe gives to those who decode from it.
+    struct Samples {
+        var string: String
+        var integer: Int8
+        var boolean: Bool
+
+        static let first = Samples(string: "", integer: 0, boolean: false)
+        /// Different from ``first`` in each value; the string changes where a type changes the case of its letters.
+        static let second = Samples(string: "aB-\u{E9}/1", integer: 7, boolean: true)
+    }
+
     let note = Note()
     private let depth: Int
+    private let samples: Samples
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    private init(depth: Int) {
+    private init(depth: Int, _ samples: Samples) {
         self.depth = depth
+        self.samples = samples
+    }
+
+    /// A value of a type that was decoded from samples; nil for a type that refuses them.
+    static func instance<Value: Decodable>(of type: Value.Type, _ samples: Samples) -> Value? {
+        // The error says only that the type refuses the samples.
+        try? SchemaProbe(depth: 0, samples).sample(type)
     }
 
     /// The schema of a type.
     static func schema(of type: any Decodable.Type) -> JSONValue {
-        let probe = SchemaProbe(depth: 0)
+        let probe = SchemaProbe(depth: 0, .first)
         // A type that validates its values throws on those of the probe; the note then holds the calls before.
         _ = try? probe.sample(type)
         if probe.note.schema.isEmpty { probe.note.set("object") }
@@ -50,7 +69,7 @@ struct SchemaProbe: Decoder, SingleValueDecodingContainer {
         return type.allCases.first
     }
 
-    fileprivate func child() -> SchemaProbe { SchemaProbe(depth: depth + 1) }
+    fileprivate func child() -> SchemaProbe { SchemaProbe(depth: depth + 1, samples) }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         if note.schema.isEmpty {
@@ -68,10 +87,10 @@ struct SchemaProbe: Decoder, SingleValueDecodingContainer {
     func singleValueContainer() throws -> any SingleValueDecodingContainer { self }
 
     func decodeNil() -> Bool { false }
-    func decode(_ type: Bool.Type) throws -> Bool { note.set("boolean"); return false }
-    func decode(_ type: String.Type) throws -> String { note.set("string"); return "" }
-    func decode(_ type: Double.Type) throws -> Double { note.set("number"); return 0 }
-    func decode(_ type: Float.Type) throws -> Float { note.set("number"); return 0 }
+    func decode(_ type: Bool.Type) throws -> Bool { note.set("boolean"); return samples.boolean }
+    func decode(_ type: String.Type) throws -> String { note.set("string"); return samples.string }
+    func decode(_ type: Double.Type) throws -> Double { note.set("number"); return Double(samples.integer) }
+    func decode(_ type: Float.Type) throws -> Float { note.set("number"); return Float(samples.integer) }
     func decode(_ type: Int.Type) throws -> Int { try integer(type) }
     func decode(_ type: Int8.Type) throws -> Int8 { try integer(type) }
     func decode(_ type: Int16.Type) throws -> Int16 { try integer(type) }
@@ -91,7 +110,7 @@ struct SchemaProbe: Decoder, SingleValueDecodingContainer {
         } else if !Number.isSigned {
             note.schema.append(("minimum", .integer(0)))
         }
-        return 0
+        return Number(samples.integer)
     }
 
     /// The fields of an object.

@@ -12,7 +12,8 @@ extension Contract {
         switch options.form {
         case .one:
             var hint = Hint.nearestNames
-            let transaction = options.applied(to: try transaction(body, options.scope, &hint), body: body, line: nil)
+            var transaction = try transaction(body, options.scope, &hint)
+            options.apply(to: &transaction, body: body, line: nil)
             return .dispatch(DispatchRequest(options: options, content: .one(transaction)))
         case .lines:
             var found: [DispatchRequest.Line] = []
@@ -28,8 +29,10 @@ extension Contract {
             for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
                 let content: Result<Transaction, Problem>
                 do throws(Problem) {
-                    let transaction = try transaction(Array(line), options.scope, &hint)
-                    content = .success(options.applied(to: transaction, body: Array(line), line: index))
+                    let line = Array(line)
+                    var transaction = try transaction(line, options.scope, &hint)
+                    options.apply(to: &transaction, body: line, line: index)
+                    content = .success(transaction)
                 } catch {
                     content = .failure(error)
                 }
@@ -61,7 +64,8 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Transaction.Expectation] = []
-            let item = try item(node, &expectations, scope, &hint)
+            var item = try item(node, &expectations, scope, &hint)
+            if let type = item.type, plainForms[type]?.matches(body) == true { item.recorded = body }
             var transaction = Transaction([item])
             transaction.expectations = expectations
             return transaction
@@ -186,9 +190,8 @@ extension Contract {
 }
 
 extension DispatchOptions {
-    /// A transaction with the options of the head.
-    fileprivate func applied(to transaction: Transaction, body: [UInt8], line: Int?) -> Transaction {
-        var transaction = transaction
+    /// Gives a transaction the options of the head.
+    fileprivate func apply(to transaction: inout Transaction, body: [UInt8], line: Int?) {
         transaction.tagGuard = tagGuard
         transaction.purpose = purpose
         transaction.wantsRepresentation = returning == .representation
@@ -197,6 +200,5 @@ extension DispatchOptions {
             // hold a line feed.
             transaction.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
         }
-        return transaction
     }
 }

@@ -9,11 +9,6 @@ internal import Synchronization
 extension RequestHandler {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ requestID: String) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID)) }
-        let answer = { @Sendable [self] (outcomes: [Outcome]) in
-            note(outcomes)
-            exchange.answer(
-                contract.response(to: request, outcomes: outcomes, latest: latest, requestID: requestID))
-        }
         switch request.content {
         case .one(let transaction):
             if let wait = request.wait,
@@ -21,9 +16,17 @@ extension RequestHandler {
             {
                 return reply
             }
-            store.enqueue(PendingTransaction(transaction) { answer([$0]) })
+            store.enqueue(
+                PendingTransaction(transaction) { [self] outcome in
+                    note(outcome)
+                    exchange.answer(
+                        contract.response(to: request, outcome: outcome, latest: latest, requestID: requestID))
+                })
         case .lines(let lines):
-            submit(lines.compactMap { line in try? line.content.get() }[...], outcomes: [], done: answer)
+            submit(lines.compactMap { line in try? line.content.get() }[...], outcomes: []) { [self] outcomes in
+                for outcome in outcomes { note(outcome) }
+                exchange.answer(contract.response(to: lines, outcomes: outcomes, of: request, latest: latest))
+            }
         }
         return .working()
     }
@@ -43,7 +46,7 @@ extension RequestHandler {
         guard hub.register(watch) == nil else { return nil }
         store.enqueue(
             PendingTransaction(transaction, watcherID: id) { [self] outcome in
-                note([outcome])
+                note(outcome)
                 hub.decided(id, outcome)
             } completed: { [self] report in
                 guard let outcome = hub.completed(id) else { return }
@@ -70,7 +73,7 @@ extension RequestHandler {
     private func response(
         to request: DispatchRequest, _ outcome: Outcome, _ cascade: CascadeReport?, _ requestID: String
     ) -> Response {
-        contract.response(to: request, outcomes: [outcome], cascade: cascade, latest: latest, requestID: requestID)
+        contract.response(to: request, outcome: outcome, cascade: cascade, latest: latest, requestID: requestID)
     }
 
     /// Enqueues transactions in portions of 1024, so that a bulk load leaves room in the mailbox for other clients.
@@ -90,17 +93,15 @@ extension RequestHandler {
         }
     }
 
-    private func note(_ outcomes: [Outcome]) {
-        for outcome in outcomes {
-            switch outcome {
-            case .committed(let receipt): if !receipt.isReplay { counters.commits.add(1, ordering: .relaxed) }
-            case .wouldCommit, .nothingCommitted: break
-            case .failed(let detail):
-                counters.refusals.add(1, ordering: .relaxed)
-                logger.error("action failed", metadata: ["reason": .string(detail)])
-            case .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .draining:
-                counters.refusals.add(1, ordering: .relaxed)
-            }
+    private func note(_ outcome: Outcome) {
+        switch outcome {
+        case .committed(let receipt): if !receipt.isReplay { counters.commits.add(1, ordering: .relaxed) }
+        case .wouldCommit, .nothingCommitted: break
+        case .failed(let detail):
+            counters.refusals.add(1, ordering: .relaxed)
+            logger.error("action failed", metadata: ["reason": .string(detail)])
+        case .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .draining:
+            counters.refusals.add(1, ordering: .relaxed)
         }
     }
 

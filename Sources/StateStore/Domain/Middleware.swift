@@ -9,6 +9,8 @@ public struct Middleware<State: StateType>: Sendable {
     public typealias Next = (any Action) throws(Rejection) -> Void
 
     let process: @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
+    /// Whether it calls `next` with the action that it gets, or not at all.
+    let passesActionsOn: Bool
 
     /// Makes a middleware of a function.
     public init(
@@ -18,6 +20,15 @@ public struct Middleware<State: StateType>: Sendable {
             Void
     ) {
         self.process = process
+        passesActionsOn = false
+    }
+
+    /// Makes a middleware that never changes an action.
+    private init(
+        passingOn process: @escaping @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
+    ) {
+        self.process = process
+        passesActionsOn = true
     }
 }
 
@@ -71,15 +82,15 @@ public final class MiddlewareContext<State: StateType> {
 extension Middleware {
     /// Calls ``ValidatedAction/validate()`` of every action that has it.
     public static var validation: Middleware {
-        Middleware { action, _, next throws(Rejection) in
+        Middleware(passingOn: { action, _, next throws(Rejection) in
             if let action = action as? any ValidatedAction { try action.validate() }
             try next(action)
-        }
+        })
     }
 
     /// Calls `log` with a record of each action after the reducers and the later middleware.
     public static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> Middleware {
-        Middleware { action, context, next throws(Rejection) in
+        Middleware(passingOn: { action, context, next throws(Rejection) in
             let type = Swift.type(of: action).type
             do throws(Rejection) {
                 try next(action)
@@ -88,7 +99,7 @@ extension Middleware {
                 throw error
             }
             log(LogRecord(actionType: type, version: context.version, isDryRun: context.isDryRun, rejection: nil))
-        }
+        })
     }
 }
 

@@ -4,6 +4,7 @@ internal import StateJSON
 extension Core {
     /// The recorded JSON: the actions that have reached the reducers, with their IDs and metadata.
     func recordedBytes(of applied: [any Action], _ transaction: Transaction) throws -> [UInt8] {
+        if let recorded = recordedByClient(applied, transaction) { return recorded }
         var writer = JSONWriter()
         let isArray = transaction.form == .batch || applied.count != 1
         if isArray { writer.byte(UInt8(ascii: "[")) }
@@ -17,6 +18,16 @@ extension Core {
         }
         if isArray { writer.byte(UInt8(ascii: "]")) }
         return writer.bytes
+    }
+
+    /// The JSON that the client has sent, where it is what would be recorded and nothing has changed the action.
+    private func recordedByClient(_ applied: [any Action], _ transaction: Transaction) -> [UInt8]? {
+        guard passesActionsOn, transaction.form == .single, applied.count == 1, let item = transaction.items.first,
+            let recorded = item.recorded, case .action(let action) = item.content,
+            // A command has made another action.
+            type(of: action) == type(of: applied[0])
+        else { return nil }
+        return recorded
     }
 
     private static func write(_ action: any Action, _ item: Transaction.Item?, to writer: inout JSONWriter) throws {

@@ -7,7 +7,11 @@ internal import StateJSON
 struct Core<State: StateType>: Sendable {
     let domain: CompiledDomain<State>
     let epoch: Epoch
-    var middleware: [Middleware<State>]
+    var middleware: [Middleware<State>] {
+        didSet { passesActionsOn = middleware.allSatisfy(\.passesActionsOn) }
+    }
+    /// Whether no middleware can change an action on its way.
+    private(set) var passesActionsOn: Bool
     let limits: StoreLimits
     /// The newest computed state.
     private(set) var latest: Snapshot<State>
@@ -24,6 +28,7 @@ struct Core<State: StateType>: Sendable {
         self.domain = domain
         self.epoch = epoch
         self.middleware = middleware
+        passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
         self.limits = limits
         latest = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions)
         ledger = IdempotencyLedger(keys)
@@ -59,15 +64,15 @@ struct Core<State: StateType>: Sendable {
     ///
     /// The ledger first drops the expired keys, also where the store then drops the turn: a ledger full of expired keys
     /// would refuse every new key.
-    mutating func turn(_ transactions: [Transaction], at time: Timestamp) -> Turn {
+    mutating func turn(_ pending: [PendingTransaction], at time: Timestamp) -> Turn {
         ledger.forget(before: time)
         // The turn takes the known encodings, so that it changes them in place; without them a comparison only costs more.
         var turn = Turn(
             latest: latest, encodings: exchange(&encodings, with: KnownTexts()),
             preconditions: Preconditions(domain.layout))
         var patch = exchange(&patch, with: JSONPatch())
-        turn.outcomes.reserveCapacity(transactions.count)
-        for transaction in transactions { turn.outcomes.append(apply(transaction, in: &turn, at: time, &patch)) }
+        turn.outcomes.reserveCapacity(pending.count)
+        for pending in pending { turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, &patch)) }
         self.patch = patch
         return turn
     }

@@ -16,6 +16,9 @@ package struct Transaction: Sendable {
         package var id: String?
         /// UTF-8 JSON object that the store records and does not interpret.
         package var meta: [UInt8]?
+        /// The JSON that the store would record of this item where the action reaches the reducers as it is; nil where
+        /// the store has to encode it.
+        package var recorded: [UInt8]?
 
         package init(_ action: any Action, id: String? = nil, meta: [UInt8]? = nil) {
             content = .action(action)
@@ -29,7 +32,7 @@ package struct Transaction: Sendable {
         }
 
         /// The type of the action; nil for a creator, whose action is not known before the turn.
-        var type: String? {
+        package var type: String? {
             switch content {
             case .action(let action): Swift.type(of: action).type
             case .creator: nil

@@ -111,4 +111,22 @@ struct TurnTests {
         #expect(turn.outcomes[0].receipt?.version == 2)
         guard case .preconditionFailed = turn.outcomes[1] else { Issue.record("no"); return }
     }
+
+    @Test("the client's own bytes are recorded only where no middleware can have changed the action")
+    func recordedBytes() throws {
+        let sent = Array(#"{"type":"count/add","payload":{"amount":2}}"#.utf8)
+        var item = Transaction.Item(Sample.Add(amount: 2))
+        // Marked, to tell the client's bytes from the store's.
+        item.recorded = sent + [UInt8(ascii: " ")]
+        let own = Middleware<Sample.State> { action, _, next throws(Rejection) in try next(action) }
+        for (middleware, form, isVerbatim) in [
+            ([.validation], .single, true), ([.validation, .logging { _ in }], .single, true), ([], .single, true),
+            ([.validation, own], .single, false), ([.validation], .batch, false),
+        ] as [([Middleware<Sample.State>], Transaction.Form, Bool)] {
+            var core = try Core.sample(middleware: middleware)
+            let turn = core.run([Transaction([item], form: form)])
+            let expected = form == .batch ? [UInt8(ascii: "[")] + sent + [UInt8(ascii: "]")] : sent
+            #expect(turn.commits[0].action == (isVerbatim ? item.recorded : expected))
+        }
+    }
 }

@@ -1,0 +1,140 @@
+internal import StateJSON
+internal import StateStore
+
+/// The one spelling of an action that the store would record as it is, byte by byte.
+///
+/// The store records an action as its type encodes it. Where a body has just those bytes, the store records the body, which
+/// spares the encoding. A type has a plain form when its fields are all required and are strings, whole numbers, numbers or
+/// booleans, and two samples of it encode the members that they were decoded from, in that order.
+struct PlainForm: Sendable {
+    private enum Kind { case string, integer, number, boolean }
+
+    /// For each field the bytes between the value before it, or the opening brace, and its value.
+    private let fields: [(lead: [UInt8], kind: Kind)]
+    /// The bytes behind the last value, or all bytes behind the opening brace where there is no field.
+    private let end: [UInt8]
+
+    /// Derives the plain form of an action type, or returns nil where it has none.
+    init?(_ type: any Action.Type) {
+        var head = JSONWriter()
+        head.raw("\"type\":")
+        head.string(type.type)
+        let schema = SchemaProbe.schema(of: type)
+        guard case .object(let properties)? = schema[pointer: "/properties"], !properties.members.isEmpty else {
+            guard Self.isPlain(type, "{}", .first), Self.isPlain(type, "{}", .second) else { return nil }
+            fields = []
+            end = head.bytes + [UInt8(ascii: "}")]
+            return
+        }
+        guard case .array(let required)? = schema[pointer: "/required"], required.count == properties.members.count
+        else { return nil }
+        head.raw(",\"payload\":{")
+        var fields: [(lead: [UInt8], kind: Kind)] = []
+        var (first, second) = ("{", "{")
+        for (name, schema) in properties.members {
+            guard case .object(let schema) = schema, schema["enum"] == nil, case .string(let kind)? = schema["type"],
+                let (kind, sample) = Self.kind(kind)
+            else { return nil }
+            var key = JSONWriter()
+            if !fields.isEmpty { key.raw(",") }
+            key.string(name)
+            key.raw(":")
+            fields.append((fields.isEmpty ? head.bytes + key.bytes : key.bytes, kind))
+            first += String(decoding: key.bytes, as: UTF8.self) + sample.first
+            second += String(decoding: key.bytes, as: UTF8.self) + sample.second
+        }
+        guard Self.isPlain(type, first + "}", .first), Self.isPlain(type, second + "}", .second) else { return nil }
+        self.fields = fields
+        end = Array("}}".utf8)
+    }
+
+    private static func kind(_ name: String) -> (Kind, sample: (first: String, second: String))? {
+        let samples = (SchemaProbe.Samples.first, SchemaProbe.Samples.second)
+        switch name {
+        case "string": return (.string, ("\"\(samples.0.string)\"", "\"\(samples.1.string)\""))
+        case "integer": return (.integer, ("\(samples.0.integer)", "\(samples.1.integer)"))
+        case "number": return (.number, ("\(samples.0.integer)", "\(samples.1.integer)"))
+        case "boolean": return (.boolean, ("\(samples.0.boolean)", "\(samples.1.boolean)"))
+        default: return nil
+        }
+    }
+
+    private static func isPlain(_ type: any Action.Type, _ expected: String, _ samples: SchemaProbe.Samples) -> Bool {
+        // A type without a sample, or whose sample cannot be encoded, has no plain form.
+        guard let sample = SchemaProbe.instance(of: type, samples), let encoded = try? JSON.encode(sample) else {
+            return false
+        }
+        return encoded == Array(expected.utf8)
+    }
+
+    /// Whether a body, which holds an action of the type, has the plain form; an ID may come before the type.
+    ///
+    /// O(n) in the bytes.
+    func matches(_ body: [UInt8]) -> Bool {
+        body.withUnsafeBufferPointer { bytes in
+            var rest = Rest(bytes: bytes)
+            guard rest.skip([UInt8(ascii: "{")]) else { return false }
+            if rest.skip(Self.idLead) {
+                guard rest.skipString(), rest.skip([UInt8(ascii: ",")]) else { return false }
+            }
+            for field in fields {
+                guard rest.skip(field.lead) else { return false }
+                let isValue =
+                    switch field.kind {
+                    case .string: rest.skipString()
+                    case .integer: rest.skipInteger(digitsMax: 20)
+                    // Up to 2^24, a Float has every whole number, and the encoder spells it without a fraction.
+                    case .number: rest.skipInteger(digitsMax: 7)
+                    case .boolean: rest.skip(Self.trueBytes) || rest.skip(Self.falseBytes)
+                    }
+                guard isValue else { return false }
+            }
+            return rest.skip(end) && rest.isEmpty
+        }
+    }
+
+    private static let idLead = Array("\"id\":".utf8)
+    private static let trueBytes = Array("true".utf8)
+    private static let falseBytes = Array("false".utf8)
+}
+
+/// The bytes of a JSON document that have not been matched yet.
+private struct Rest {
+    let bytes: UnsafeBufferPointer<UInt8>
+    private var index = 0
+
+    init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+
+    var isEmpty: Bool { index == bytes.count }
+
+    mutating func skip(_ expected: [UInt8]) -> Bool {
+        guard bytes.count - index >= expected.count,
+            UnsafeBufferPointer(rebasing: bytes[index..<index + expected.count]).elementsEqual(expected)
+        else { return false }
+        index += expected.count
+        return true
+    }
+
+    /// Skips a string without escapes, which has one spelling.
+    mutating func skipString() -> Bool {
+        guard skip([UInt8(ascii: "\"")]) else { return false }
+        while index < bytes.count {
+            let byte = bytes[index]
+            if byte == UInt8(ascii: "\\") { return false }
+            index += 1
+            if byte == UInt8(ascii: "\"") { return true }
+        }
+        return false
+    }
+
+    /// Skips a whole number; minus zero is another spelling of 0.
+    mutating func skipInteger(digitsMax: Int) -> Bool {
+        if index < bytes.count, bytes[index] == UInt8(ascii: "-") {
+            index += 1
+            guard index < bytes.count, bytes[index] != UInt8(ascii: "0") else { return false }
+        }
+        let start = index
+        while index < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[index]) { index += 1 }
+        return (1...digitsMax).contains(index - start)
+    }
+}
