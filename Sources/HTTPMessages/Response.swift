@@ -34,7 +34,10 @@ public struct Response: Sendable {
     ///
     /// - Parameter value: the value of the template's varying field.
     package init(status: HTTPResponse.Status, _ template: ResponseTemplate, _ value: String, body: [UInt8]) {
-        self.init(status: status, body: body)
+        self.status = status
+        self.body = body
+        connection = .keep
+        ownFields = [:]
         filled = (template, value)
     }
 

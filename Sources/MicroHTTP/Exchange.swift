@@ -13,7 +13,10 @@ public final class Exchange: Sendable {
 
     private let fired = Atomic(false)
     /// The answer on its way to the loop: the mailbox then moves only the exchange.
-    private let given = Mutex<Response?>(nil)
+    ///
+    /// One thread writes it, after it has claimed the right to answer; the loop takes it, after the lock of the mailbox
+    /// has handed the exchange over.
+    nonisolated(unsafe) private var given: Response?
     private let sink: any AnswerSink
 
     /// Makes an exchange that gives its answer to `sink`.
@@ -26,14 +29,14 @@ public final class Exchange: Sendable {
     /// Sends the answer, unless this exchange has already been answered or has ended.
     ///
     /// The call returns before the answer is on the wire.
-    public func answer(_ response: Response) {
+    public func answer(_ response: consuming Response) {
         guard fire() else { return }
-        given.withLock { $0 = response }
+        given = consume response
         sink.put(.single(self))
     }
 
     /// The answer that the exchange was given, once.
-    package func takeAnswer() -> Response? { given.withLock { $0.take() } }
+    package func takeAnswer() -> Response? { given.take() }
 
     /// Answers all of these exchanges with one response, which is encoded once and shared.
     ///

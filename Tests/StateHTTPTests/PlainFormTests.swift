@@ -82,7 +82,11 @@ struct PlainFormTests {
         let counts = ["0", "-1", "12", "9223372036854775807", "-9223372036854775808", "-0", "1.0", "1e2", "10E0"]
         let numbers = ["0", "-3", "9999999", "12345678", "0.5", "1.0", "-0", "1e3", "-0.0"]
         let lead = ["{", "{\"id\":\"a.b\",", "{\"id\":\"\\u0061\",", "{ ", "{\"meta\":{},"]
-        let tail = ["}}", "}}\n", "} }", "},\"meta\":{}}", ",\"more\":1}}", "},\"id\":\"x\"}"]
+        let tail = [
+            "}}", "},\"meta\":{\"a\":[1,{\"b\":null}],\"c\":\"d e\"}}", "},\"meta\":{\"a\":{},\"b\":[-12,true]}}",
+            "},\"meta\":{\"a\":1.0}}", "},\"meta\":{\"a\":1e3}}", "},\"meta\":{\"a\": 1}}", "},\"meta\":{\"a\":\"\\u0061\"}}",
+            "},\"meta\":{\"a\":-0}}", "},\"meta\":{}}", "}}\n", "} }", ",\"more\":1}}", "},\"id\":\"x\"}",
+        ]
         var (matched, unmatched) = (0, 0)
         for _ in 0..<20_000 {
             func one(_ list: [String]) -> String { list.randomElement(using: &generator) ?? "" }
@@ -94,7 +98,7 @@ struct PlainFormTests {
                 (mostly(lead) + "\"type\":\"every\\\"thing\",\"payload\":{\"name\":" + mostly(strings) + comma
                     + "\"count\":" + mostly(counts) + ",\"size\":" + one(["0", "255", "7"]) + ",\"weight\":"
                     + mostly(numbers) + ",\"share\":" + mostly(numbers) + ",\"isDone\":" + one(["true", "false"])
-                    + (mostly(["}}", "}}"] + tail))).utf8)
+                    + (Bool.random(using: &generator) ? "}}" : one(tail))).utf8)
             guard form.matches(body) else {
                 unmatched += 1
                 continue
@@ -107,6 +111,9 @@ struct PlainFormTests {
             if let id = members.first(where: { $0.key == "id" })?.value.string { expected += "\"id\":\"\(id)\"," }
             expected += "\"type\":\"every\\\"thing\",\"payload\":"
             expected += String(decoding: try JSON.encode(action), as: UTF8.self)
+            if let meta = members.first(where: { $0.key == "meta" })?.value {
+                expected += ",\"meta\":" + String(decoding: meta.text, as: UTF8.self)
+            }
             #expect(String(decoding: body, as: UTF8.self) == expected + "}")
         }
         #expect(matched > 2000 && unmatched > 2000)
@@ -120,6 +127,7 @@ struct PlainFormTests {
             (#"{"type":"nothing"}"#, true), (#"{"id":"a","type":"nothing"}"#, true),
             (#"{"type":"nothing","payload":{}}"#, false), (#"{"type":"nothing" }"#, false), ("", false), ("{", false),
             (#"{"id":"a"#, false), (#"{"type":"nothin"#, false), (#"{"type":"nothing"}}"#, false),
+            (#"{"type":"nothing","meta":{"a":[]}}"#, true), (#"{"type":"nothing","meta":{"a":[}"#, false),
         ] { #expect(form.matches(Array(body.utf8)) == isPlain, "\(body)") }
     }
 }

@@ -11,7 +11,7 @@ struct PlainForm: Sendable {
 
     /// For each field the bytes between the value before it, or the opening brace, and its value.
     private let fields: [(lead: [UInt8], kind: Kind)]
-    /// The bytes behind the last value, or all bytes behind the opening brace where there is no field.
+    /// The bytes behind the last value, or behind the opening brace where there is no field, up to the end of the payload.
     private let end: [UInt8]
 
     /// Derives the plain form of an action type, or returns nil where it has none.
@@ -23,7 +23,7 @@ struct PlainForm: Sendable {
         guard case .object(let properties)? = schema[pointer: "/properties"], !properties.members.isEmpty else {
             guard Self.isPlain(type, "{}", .first), Self.isPlain(type, "{}", .second) else { return nil }
             fields = []
-            end = head.bytes + [UInt8(ascii: "}")]
+            end = head.bytes
             return
         }
         guard case .array(let required)? = schema[pointer: "/required"], required.count == properties.members.count
@@ -45,7 +45,7 @@ struct PlainForm: Sendable {
         }
         guard Self.isPlain(type, first + "}", .first), Self.isPlain(type, second + "}", .second) else { return nil }
         self.fields = fields
-        end = Array("}}".utf8)
+        end = [UInt8(ascii: "}")]
     }
 
     private static func kind(_ name: String) -> (Kind, sample: (first: String, second: String))? {
@@ -67,7 +67,8 @@ struct PlainForm: Sendable {
         return encoded == Array(expected.utf8)
     }
 
-    /// Whether a body, which holds an action of the type, has the plain form; an ID may come before the type.
+    /// Whether a body, which holds an action of the type, has the plain form; an ID may come before the type, and
+    /// metadata behind the payload.
     ///
     /// O(n) in the bytes.
     func matches(_ body: [UInt8]) -> Bool {
@@ -89,11 +90,14 @@ struct PlainForm: Sendable {
                     }
                 guard isValue else { return false }
             }
-            return rest.skip(end) && rest.isEmpty
+            guard rest.skip(end) else { return false }
+            if rest.skip(Self.metaLead), !rest.skipObject() { return false }
+            return rest.skip([UInt8(ascii: "}")]) && rest.isEmpty
         }
     }
 
     private static let idLead = Array("\"id\":".utf8)
+    private static let metaLead = Array(",\"meta\":".utf8)
     private static let trueBytes = Array("true".utf8)
     private static let falseBytes = Array("false".utf8)
 }
@@ -125,6 +129,27 @@ private struct Rest {
             if byte == UInt8(ascii: "\"") { return true }
         }
         return false
+    }
+
+    /// Skips an object in which each value has one spelling: no white space, no escapes, and no numbers but whole ones.
+    mutating func skipObject() -> Bool {
+        var depth = 0
+        repeat {
+            guard index < bytes.count else { return false }
+            switch bytes[index] {
+            case UInt8(ascii: "\""): guard skipString() else { return false }
+            case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+                guard skipInteger(digitsMax: 18), index < bytes.count, bytes[index] != UInt8(ascii: "."),
+                    bytes[index] | 0x20 != UInt8(ascii: "e")
+                else { return false }
+            case 0...0x20: return false
+            case let byte:
+                if byte | 0x20 == UInt8(ascii: "{") { depth += 1 }
+                if byte | 0x20 == UInt8(ascii: "}") { depth -= 1 }
+                index += 1
+            }
+        } while depth > 0
+        return true
     }
 
     /// Skips a whole number; minus zero is another spelling of 0.
