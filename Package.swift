@@ -68,6 +68,7 @@ let package = Package(
             dependencies: [
                 "StateJSON", "StateStore",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]),
         // The composition root: it builds and connects the parts, runs the server and stops it.
         .target(
@@ -126,6 +127,12 @@ let package = Package(
 )
 
 package.targets.append(.target(name: "TestSupport", dependencies: ["StateStore"], path: "Tests/TestSupport"))
+let resources: [String: [Resource]] = [
+    // The transcripts of the contract.
+    "StateServer": [.copy("Contract/Transcripts")],
+    // A journal of the first format, and its export by the program that wrote it.
+    "StateJournal": [.copy("Format1")],
+]
 for suite in [
     "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
     "StateServerTesting", "Showcase", "Benchmarking",
@@ -137,8 +144,7 @@ for suite in [
             // The example domains do not import StateJSON; their tests compare JSON.
             dependencies: [.init(stringLiteral: suite), "TestSupport"] + (target?.dependencies ?? [])
                 + (suite == "Showcase" ? ["StateJSON"] : []),
-            // The transcripts of the contract.
-            resources: suite == "StateServer" ? [.copy("Contract/Transcripts")] : []))
+            resources: resources[suite] ?? []))
 }
 // Checks the source tree: the import table, the reasons beside unchecked statements, the paths in the Dockerfile.
 package.targets.append(.testTarget(name: "PackageTests"))

@@ -14,8 +14,8 @@ public final class Exchange: Sendable {
     private let fired = Atomic(false)
     /// The answer on its way to the loop: the mailbox then moves only the exchange.
     ///
-    /// One thread writes it, after it has claimed the right to answer; the loop takes it, after the lock of the mailbox
-    /// has handed the exchange over.
+    /// It is unsafe by declaration only: one thread writes it, after it has claimed the right to answer, and the loop takes
+    /// it, after the lock of the mailbox has handed the exchange over.
     nonisolated(unsafe) private var given: Response?
     private let sink: any AnswerSink
 

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import StateStore
 
 /// Why a journal cannot be used.
 ///
@@ -8,6 +9,33 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
     public let description: String
 
     init(_ description: String) { self.description = description }
+
+    /// Names a commit that is missing between others.
+    init(lacking version: Version, _ path: String) {
+        self.init("the journal \(path) lacks the commit of version \(version): restore it from a backup")
+    }
+
+    /// Names commits that are not what was recorded.
+    init(damagedFrom first: Version, through last: Version, _ path: String) {
+        let commits =
+            first == last ? "the commit of version \(first)" : "one of the commits of versions \(first) to \(last)"
+        self.init(
+            damaged: path, "\(commits) is not what was recorded, or does not follow the commit before it")
+    }
+
+    /// Names damage that is not in a commit.
+    init(damaged path: String, _ detail: String) {
+        self.init("the journal \(path) is damaged: \(detail): restore it from a backup")
+    }
+
+    /// Says why a format is not read.
+    init(format: Int, _ path: String) {
+        let advice =
+            format < JournalSchema.version
+            ? "start the server once, which upgrades it" : "use a newer program"
+        self.init(
+            "the journal \(path) is of format \(format), this program reads format \(JournalSchema.version): \(advice)")
+    }
 
     /// Describes an error of SQLite in one sentence.
     init(_ doing: String, _ path: String, _ error: any Error) {
@@ -30,4 +58,8 @@ package enum JournalEvent: Sendable {
     case appendFailed(reason: String)
     /// A snapshot could not be saved. No commit is lost; the next start takes longer.
     case snapshotNotSaved(reason: String)
+    /// The index of the clients' IDs could not be extended. No commit is lost; more of the index stays in memory.
+    case idsNotIndexed(reason: String)
+    /// An upgrade of the file's format is going on, and has rewritten so many of its commits.
+    case upgrading(commits: Int, of: Int)
 }

@@ -223,6 +223,9 @@ extension Logger {
         switch event {
         case .appendFailed(let reason): error("journal failed", metadata: ["reason": .string(reason)])
         case .snapshotNotSaved(let reason): warning("snapshot not saved", metadata: ["reason": .string(reason)])
+        case .idsNotIndexed(let reason): warning("ids not indexed", metadata: ["reason": .string(reason)])
+        case .upgrading(let commits, let total):
+            notice("upgrading the journal", metadata: ["commits": "\(commits)", "of": "\(total)"])
         }
     }
 }

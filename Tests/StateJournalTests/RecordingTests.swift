@@ -173,16 +173,18 @@ struct JournalReaderTests {
     @Test("a reader begins with the oldest undamaged snapshot after which no commit is missing")
     func gap() throws {
         let journal = try scratch.open()
-        try journal.record((1...30).map { .setting($0) })
+        for version: Version in 1...30 { try journal.record([.setting(version)]) }
         for version: Version in [10, 20] {
             _ = try journal.saveSnapshot(Array(#"{"value":\#(version),"list":[]}"#.utf8), version: version)
         }
         let whole = try JournalReader(directory: scratch.path).beginning().version
-        try journal.database.write { try $0.execute(sql: "DELETE FROM commits WHERE version = 7") }
+        try journal.database.write { try $0.execute(sql: "DELETE FROM segments WHERE first = 7") }
         let afterGap = try JournalReader(directory: scratch.path).beginning().version
-        try journal.database.write { try $0.execute(sql: "UPDATE snapshots SET hash = 'x' WHERE version = 10") }
+        try journal.database.write {
+            try $0.execute(sql: "UPDATE snapshots SET hash = zeroblob(16) WHERE version = 10")
+        }
         let afterDamage = try JournalReader(directory: scratch.path).beginning().version
-        try journal.database.write { try $0.execute(sql: "DELETE FROM commits WHERE version = 30") }
+        try journal.database.write { try $0.execute(sql: "DELETE FROM segments WHERE first = 30") }
         let error = #expect(throws: JournalError.self) {
             try versions(JournalReader(directory: scratch.path), after: 5)
         }
@@ -221,7 +223,11 @@ struct JournalReaderTests {
         let error = #expect(throws: JournalError.self) {
             try reader.forEachCommit(after: 0) { commit in
                 guard commit.version == 1 else { return }
-                try journal.database.write { try $0.execute(sql: "DELETE FROM commits WHERE version <= 1500") }
+                try journal.database.write { db in
+                    let link = try journal.rows.link(db, before: 1600)
+                    try db.execute(sql: "DELETE FROM segments WHERE last <= ?", arguments: [Int64(link.version)])
+                    try JournalSchema.setBase(db, link)
+                }
             }
         }
 

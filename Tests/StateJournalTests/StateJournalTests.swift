@@ -86,7 +86,7 @@ struct JournalTests {
         try journal.database.write { db in
             try db.execute(
                 sql: kind == "hash"
-                    ? "UPDATE snapshots SET hash = 'x' WHERE version = 8"
+                    ? "UPDATE snapshots SET hash = zeroblob(16) WHERE version = 8"
                     : "UPDATE snapshots SET state = x'7b' WHERE version = 8")
         }
 
@@ -95,19 +95,6 @@ struct JournalTests {
         #expect(recovery.patchesCount == 10)
         #expect(recovery.warnings == ["the snapshot of version 8 is damaged; an older one is used"])
         #expect(text(recovery.state) == #"{"value":10,"list":[]}"#)
-    }
-
-    @Test("a recovery names a missing commit and returns no state")
-    func gap() throws {
-        let journal = try scratch.open()
-        try journal.record((1...5).map { .setting($0) })
-        try journal.database.write { try $0.execute(sql: "DELETE FROM commits WHERE version = 3") }
-
-        let error = #expect(throws: JournalError.self) { try journal.recover(at: start) }
-
-        #expect(error?.description.contains("lacks the commit of version 3") == true)
-        #expect(try journal.commits(after: 0, through: 10, limit: 10).map(\.version) == [1, 2])
-        #expect(try journal.commits(after: 2, through: 10, limit: 10).isEmpty)
     }
 
     @Test("a recovery does not need the action types of the domain")
@@ -162,81 +149,6 @@ struct JournalTests {
         #expect(failure != nil)
         #expect(afterProbe == nil)
         #expect(text(try journal.recover(at: start).state) == #"{"value":77,"list":[]}"#)
-    }
-
-    /// Makes a turn fail when the journal writes its second commit.
-    private func fail(_ turn: [Commit], in journal: SQLiteJournal) throws {
-        try journal.database.writeWithoutTransaction { db in
-            try db.execute(
-                sql: """
-                    CREATE TEMP TRIGGER failing BEFORE INSERT ON commits WHEN new.version = \(turn[1].version)
-                    BEGIN SELECT RAISE(ABORT, 'failing'); END
-                    """)
-        }
-        #expect(throws: JournalError.self) { try journal.record(turn) }
-        try journal.database.writeWithoutTransaction { try $0.execute(sql: "DROP TRIGGER failing") }
-    }
-
-    /// Writes commits without the journal, as a failed sync or another process does.
-    private func write(_ commits: [Commit]) throws {
-        let other = try DatabaseQueue(path: SQLiteJournal.path(in: scratch.path))
-        try other.write { db in for commit in commits { try SQLiteJournal.insert(commit, db) } }
-    }
-
-    @Test("the next turn deletes what a failed sync has left")
-    func ambiguous() throws {
-        let journal = try scratch.open()
-        let key = KeyRecord(
-            key: "k", fingerprint: "f", version: 2, id: "mine", isChange: true, expiry: Timestamp(milliseconds: 9))
-        let turn: [Commit] = [.setting(2, ids: ["mine"], key: key), .setting(3)]
-        try journal.record([.setting(1)])
-        try fail(turn, in: journal)
-        // The state after a sync that failed although the disk had the commits.
-        try write(turn)
-
-        try journal.record([.setting(2, to: 22)])
-
-        let recovery = try journal.recover(at: start)
-        #expect(recovery.version == 2)
-        #expect(text(recovery.state) == #"{"value":22,"list":[]}"#)
-        #expect(recovery.keys.isEmpty)
-        #expect(try journal.commit(id: "mine") == nil)
-    }
-
-    @Test("the rows of another process are never deleted: the turn is refused", arguments: [false, true])
-    func foreign(isBesideRemains: Bool) throws {
-        let journal = try scratch.open()
-        let turn: [Commit] = [.setting(2, ids: ["mine"]), .setting(3)]
-        try journal.record([.setting(1)])
-        try fail(turn, in: journal)
-        if isBesideRemains { try write([turn[0]]) }
-        let foreign = (isBesideRemains ? 3...4 : 2...4).map { Commit.setting($0, to: 70, ids: ["theirs\($0)"]) }
-        try write(foreign)
-
-        for _ in 0..<2 {
-            #expect(throws: JournalError.self) { try journal.record([.setting(2, to: 22), .setting(3, to: 33)]) }
-        }
-
-        let other = try DatabaseQueue(path: SQLiteJournal.path(in: scratch.path))
-        let (values, ids) = try other.read { db in
-            (
-                try Data.fetchAll(db, sql: "SELECT patch FROM commits WHERE version > 2 ORDER BY version"),
-                try String.fetchAll(db, sql: "SELECT id FROM ids WHERE id LIKE 'theirs%' ORDER BY id")
-            )
-        }
-        #expect(values.map { [UInt8]($0) } == foreign.filter { $0.version > 2 }.map(\.patch))
-        #expect(ids == foreign.map { "theirs\($0.version)" })
-        #expect(journal.failure != nil)
-    }
-
-    @Test("a turn that fails several times leaves its own commits only to look for")
-    func repeated() throws {
-        let journal = try scratch.open()
-        for _ in 0..<3 { try fail([.setting(1), .setting(2)], in: journal) }
-
-        #expect(journal.remainsCount == 2)
-        try journal.record([.setting(1)])
-        #expect(journal.remainsCount == 0)
     }
 
     @Test("a commit is found by its version and by a client's own ID, the newest first")
@@ -325,7 +237,8 @@ struct JournalTests {
 
         let error = #expect(throws: JournalError.self) { _ = try scratch.open() }
 
-        #expect(error?.description == "the journal is of format 99, this program knows up to 1: use a newer program")
+        #expect(
+            error?.description.hasSuffix("is of format 99, this program reads format 2: use a newer program") == true)
     }
 
     @Test("a file that is no journal is refused as damaged")

@@ -4,16 +4,29 @@ internal import CXXHash
 ///
 /// It is not cryptographic: an attacker can make two texts with the same hash.
 package struct ContentHash: Hashable, Sendable {
-    private let high: UInt64
-    private let low: UInt64
+    /// The most significant 64 bits.
+    package let high: UInt64
+    /// The least significant 64 bits.
+    package let low: UInt64
 
     /// Hashes bytes.
     ///
     /// O(n), about 10 GB a second.
     package init(_ bytes: [UInt8]) {
-        let hash = bytes.withUnsafeBytes { storekeeper_hash($0.baseAddress, $0.count) }
+        self = bytes.withUnsafeBytes { ContentHash($0) }
+    }
+
+    /// Hashes bytes; O(n).
+    package init(_ bytes: UnsafeRawBufferPointer) {
+        let hash = storekeeper_hash(bytes.baseAddress, bytes.count)
         high = hash.high64
         low = hash.low64
+    }
+
+    /// Makes a hash of its halves.
+    package init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
     }
 
     /// The hash as 26 characters of lower-case base 32.

@@ -30,6 +30,8 @@ public final class Commit: Sendable {
     public let cause: String?
     /// The ID of the commit that began the cascade; nil for a commit that no other caused.
     public let root: String?
+    /// Who dispatched it; nil where that is unknown.
+    package let by: String?
     /// The types of its actions, in order.
     public let types: [String]
     /// UTF-8 JSON: the action as an object, or an atomic batch as an array of objects.
@@ -57,15 +59,16 @@ public final class Commit: Sendable {
     public var isChange: Bool { patch.count > 2 }
 
     package init(
-        version: Version, time: Timestamp, id: String, cause: String? = nil, root: String? = nil, types: [String],
-        action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer] = [], clientIDs: [String] = [],
-        idempotency: KeyRecord? = nil
+        version: Version, time: Timestamp, id: String, cause: String? = nil, root: String? = nil, by: String? = nil,
+        types: [String], action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer] = [],
+        clientIDs: [String] = [], idempotency: KeyRecord? = nil
     ) {
         self.version = version
         self.time = time
         self.id = id
         self.cause = cause
         self.root = root
+        self.by = by
         self.types = types
         self.action = action
         self.patch = patch
@@ -77,15 +80,15 @@ public final class Commit: Sendable {
     /// The same commit with another patch.
     func with(patch: [UInt8], changedPointers: [JSONPointer]) -> Commit {
         Commit(
-            version: version, time: time, id: id, cause: cause, root: root, types: types, action: action, patch: patch,
-            changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
+            version: version, time: time, id: id, cause: cause, root: root, by: by, types: types, action: action,
+            patch: patch, changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
     }
 
     /// The same commit with the IDs that clients have given.
     package func with(clientIDs: [String]) -> Commit {
         Commit(
-            version: version, time: time, id: id, cause: cause, root: root, types: types, action: action, patch: patch,
-            changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
+            version: version, time: time, id: id, cause: cause, root: root, by: by, types: types, action: action,
+            patch: patch, changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
     }
 
     /// About how much memory the commit takes, in bytes.
@@ -102,9 +105,12 @@ package struct KeyRecord: Sendable, Equatable {
     package let isChange: Bool
     /// The time from which the key no longer counts.
     package let expiry: Timestamp
+    /// The group of clients for which the key counts; nil for all.
+    package let scope: String?
 
     package init(
-        key: String, fingerprint: String, version: Version, id: String, isChange: Bool, expiry: Timestamp
+        key: String, fingerprint: String, version: Version, id: String, isChange: Bool, expiry: Timestamp,
+        scope: String? = nil
     ) {
         self.key = key
         self.fingerprint = fingerprint
@@ -112,5 +118,6 @@ package struct KeyRecord: Sendable, Equatable {
         self.id = id
         self.isChange = isChange
         self.expiry = expiry
+        self.scope = scope
     }
 }

@@ -6,7 +6,7 @@ import shutil
 from harness.actions import action, add
 from harness.expectations import Failure, expect, expect_equal, wait_until
 from harness.followers import judge_history
-from harness.journal import edit_journal
+from harness.journal import damage_segment, edit_journal, journal_output, segment_of
 from harness.records import Record
 from harness.server import shorten_line, start_refusal
 
@@ -21,6 +21,7 @@ def test_an_older_snapshot_replaces_a_damaged_one_and_with_none_left_the_start_i
         ("its bytes", "UPDATE snapshots SET state = replace(CAST(state AS TEXT), '\"value\":', '\"value\":1')"),
         ("cut off", "UPDATE snapshots SET state = substr(state, 1, length(state) / 2)"),
         ("its hash", "UPDATE snapshots SET hash = 'aaaa'"),
+        ("its place in the chain", "UPDATE snapshots SET chain = zeroblob(16)"),
         ("empty", "UPDATE snapshots SET state = x''"),
         ("gone", "DELETE FROM snapshots"),
     ]
@@ -56,9 +57,19 @@ def test_a_file_that_is_no_whole_journal_is_refused_and_not_overwritten(workspac
     path = os.path.join(server.data, "journal.sqlite")
     with open(path, "rb") as file:
         whole = file.read()
-    edit_journal(server, "DELETE FROM commits WHERE version = 20")
-    edit_journal(server, "DELETE FROM snapshots WHERE version > 0")
-    start_refusal(workspace, server.data, "journal")
+    _, count = edit_journal(server, "DELETE FROM snapshots WHERE version > 0")
+    expect(count > 0, "there was no snapshot to delete")
+    with open(path, "rb") as file:
+        without_snapshots = file.read()
+    damage_segment(server, 20)
+    said = start_refusal(workspace, server.data, "version 20 ")
+    expect(path in said, "the file is not named:", said)
+    with open(path, "wb") as file:
+        file.write(without_snapshots)
+    _, count = edit_journal(server, f"DELETE FROM segments WHERE {segment_of(20)}")
+    expect_equal(count, 1, "segments that were deleted")
+    said = start_refusal(workspace, server.data, "lacks the commit of version 20:")
+    expect(path in said, "the file is not named:", said)
     with open(path, "wb") as file:
         file.write(b"this is not a database, whatever its name says. " * 200)
     for suffix in ("-wal", "-shm"):
@@ -76,54 +87,67 @@ def test_a_file_that_is_no_whole_journal_is_refused_and_not_overwritten(workspac
 
 def test_a_commit_that_is_missing_before_the_newest_snapshot_is_never_skipped_in_silence(workspace, figures):
     """Either the server refuses to start, or a follower gets a problem where the commit is missing."""
+    said = follow_to_damage(
+        workspace, lambda server: edit_journal(server, f"DELETE FROM segments WHERE {segment_of(20)}")
+    )
+    figures(said)
+
+
+def test_a_flipped_bit_before_the_newest_snapshot_is_never_followed_in_silence(workspace, figures):
+    """Either the server refuses to start, or a follower gets a problem where the bit is."""
+    figures(follow_to_damage(workspace, lambda server: damage_segment(server, 20)))
+
+
+def follow_to_damage(workspace, damage):
+    """Damages the history about version 20; returns how the server says so."""
     server = workspace.server()
     with server.client() as client:
         load_until_snapshot(server, client)
         epoch = client.get("/v1").json["epoch"]
     server.stop()
-    edit_journal(server, "DELETE FROM commits WHERE version = 20")
+    damage(server)
     server.launch()
     wait_until(lambda: server.ready() or server.process.poll() is not None, "the server is ready or has refused", 20)
     if server.process.poll() is not None:
         expect(server.process.returncode > 0, "it ended with", server.process.returncode)
-        figures("the server refuses to start")
-        return
+        expect("journal" in server.log_text(), "not a word about the journal:", server.log_text())
+        return "the server refuses to start"
     with server.client() as client:
         record = Record(workspace.empty_state(), f"{epoch}.0")
         while record.version < 100:
             answer = client.get(f"/v1/changes?since={epoch}.{record.version}&limit=7")
             if answer.status != 200:
-                figures(f"a follower gets {answer.status} {answer.json['code']} at version {record.version}")
-                return
+                return f"a follower gets {answer.status} {answer.json['code']} at version {record.version}"
             record.take(answer.json)
-        raise Failure("a follower went past the gap")
+        raise Failure("a follower went past the damage")
 
 
 def test_a_recorded_action_of_an_unknown_type_leaves_state_and_history_as_they_were(workspace):
     """The program no longer knows the type: a later version of a domain may have removed it."""
     server = workspace.server()
     with server.client() as client:
-        start = client.get("/v1/state")
         for number in range(1, 11):
             client.commit(add(number, id=f"a{number}"))
         before = client.get("/v1/state")
     server.stop()
-    _, changed = edit_journal(
-        server,
-        "UPDATE commits SET types = 'gone/vanish', action = CAST(replace(CAST(action AS TEXT), 'counter/add',"
-        " 'gone/vanish') AS BLOB) WHERE version IN (3, 7)",
-    )
-    expect_equal(changed, 2, "records that were changed")
-    server.start()
+    # The bytes of the file cannot be changed unseen, so the old actions come from a recording.
+    lines = journal_output(workspace, "export", server.data).splitlines()
+    for version in (3, 7):
+        expect(b"counter/add" in lines[version], "no action to change:", lines[version])
+        lines[version] = lines[version].replace(b"counter/add", b"gone/vanish")
+    data = workspace.path("old")
+    journal_output(workspace, "import", data, text=b"\n".join(lines))
+    server = workspace.server(data=data)
     with server.client() as client:
+        epoch = client.get("/v1").json["epoch"]
         after = client.get("/v1/state")
-        expect_equal((after.cursor, after.body), (before.cursor, before.body), "cursor and state")
-        history = judge_history(client, start.json, start.cursor)
+        expect_equal((after.version, after.body), (before.version, before.body), "version and state")
+        history = judge_history(client, workspace.empty_state(), f"{epoch}.0")
         expect_equal([what["type"] for _, what in history.seen].count("gone/vanish"), 2, "old records in the history")
         expect_equal(
             client.get("/v1/actions/a3").json["action"]["type"], "gone/vanish", "the outcome of the old action"
         )
-        filtered = client.get(f"/v1/changes?since={start.cursor}&types=counter/add").json
+        filtered = client.get(f"/v1/changes?since={epoch}.0&types=counter/add").json
         expect_equal(len(filtered["changes"]), 8, "changes of a type that is known")
         expect_equal(client.commit(add(1))["version"], 11, "the next version")
 

@@ -35,3 +35,16 @@ def edit_journal(server, sql):
     with contextlib.closing(sqlite3.connect(os.path.join(server.data, "journal.sqlite"))) as database, database:
         cursor = database.execute(sql)
         return cursor.fetchall(), cursor.rowcount
+
+
+def segment_of(version):
+    """The SQL condition for the segment that has the commit of a version."""
+    return f"{version} BETWEEN first AND last"
+
+
+def damage_segment(server, version):
+    """Flips the last bit of the segment that has the commit of a version, as a disk may."""
+    [(body,)], _ = edit_journal(server, f"SELECT body FROM segments WHERE {segment_of(version)}")
+    flipped = (body[:-1] + bytes([body[-1] ^ 1])).hex()
+    _, count = edit_journal(server, f"UPDATE segments SET body = x'{flipped}' WHERE {segment_of(version)}")
+    expect_equal(count, 1, "segments that were damaged")

@@ -14,6 +14,10 @@ package final class JournalDraft {
     private let path: String
     private let lock: DirectoryLock
     private let database: DatabaseQueue
+    private let rows: SegmentRows
+    private let writer: SegmentWriter
+    private var tip: ChainLink
+    private var ids: [RecentIDs.Entry] = []
     private var waiting: [Commit] = []
     private var waitingBytes = 0
     private var isFinished = false
@@ -24,6 +28,10 @@ package final class JournalDraft {
     package init(directory: String) throws {
         self.directory = directory
         path = directory + "/draft.sqlite"
+        let journalPath = SQLiteJournal.path(in: directory)
+        rows = SegmentRows(path: journalPath, epoch: epoch)
+        writer = SegmentWriter(epoch: epoch, path: journalPath)
+        tip = ChainLink(beginning: epoch, version: 0)
         lock = try DirectoryLock(directory: directory)
         // SQLite would take a leftover file of an old journal, such as its WAL, for a part of the new one.
         let journal = URL(fileURLWithPath: SQLiteJournal.path(in: directory)).lastPathComponent
@@ -56,7 +64,8 @@ package final class JournalDraft {
     ///
     /// - Throws: ``JournalError``.
     package func begin(_ state: [UInt8], version: Version) throws {
-        try writing { try SQLiteJournal.begin($0, epoch, version: version, state: state) }
+        tip = ChainLink(beginning: epoch, version: version)
+        try writing { try SQLiteJournal.begin($0, rows.path, epoch, version: version, state: state) }
     }
 
     /// Adds the next commit; writes 1,000 commits or 16 megabytes at a time.
@@ -73,7 +82,12 @@ package final class JournalDraft {
     /// - Throws: ``JournalError``; the directory then has no journal.
     package func finish(_ state: [UInt8], version: Version) throws {
         try flush()
-        try writing { try SQLiteJournal.insertSnapshot($0, version: version, state: state) }
+        try writing { db in
+            try IDTable.insert(ids.sorted(), db)
+            try IDTable.setIndexed(db, through: tip.version)
+            try rows.insertSnapshot(db, version: version, state: state)
+            writer.finish()
+        }
         do {
             try database.close()
         } catch { throw JournalError("finish", SQLiteJournal.path(in: directory), error) }
@@ -89,7 +103,14 @@ package final class JournalDraft {
     private func flush() throws {
         guard !waiting.isEmpty else { return }
         try writing { db in
-            for commit in waiting { try SQLiteJournal.insert(commit, db) }
+            tip = try writer.insert(waiting, after: tip, db)
+            for commit in waiting {
+                ids += commit.clientIDs.map { RecentIDs.Entry(hash: RecentIDs.hash(of: $0), version: commit.version) }
+            }
+            if ids.count >= RecentIDs.waitingMax {
+                try IDTable.insert(ids.sorted(), db)
+                ids.removeAll(keepingCapacity: true)
+            }
         }
         waiting.removeAll(keepingCapacity: true)
         waitingBytes = 0
@@ -98,6 +119,8 @@ package final class JournalDraft {
     private func writing(_ write: (Database) throws -> Void) throws {
         do {
             try database.write(write)
+        } catch let error as JournalError {
+            throw error
         } catch {
             throw JournalError("write to", SQLiteJournal.path(in: directory), error)
         }

@@ -69,6 +69,7 @@ package enum Recording {
         }
         writer.member("cause", commit.cause, &isFirst)
         writer.member("root", commit.root, &isFirst)
+        writer.member("by", commit.by, &isFirst)
         writer.key("action", &isFirst)
         writer.raw(commit.action)
         writer.key("patch", &isFirst)

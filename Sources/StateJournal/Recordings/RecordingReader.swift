@@ -54,13 +54,14 @@ package struct RecordingReader {
         }
         let cause = members.has("cause") ? respelled(try members.string("cause")) : nil
         let root = members.has("root") ? respelled(try members.string("root")) : nil
+        let by = members.has("by") ? try members.string("by") : nil
         let clientIDs = try clientIDs(id, at: found, &members)
         let patch = try members.value("patch").text
         try members.end()
         version = found
         return Commit(
             version: found, time: time, id: clientIDs.contains(id) ? id : Cursor(epoch, found).description,
-            cause: cause, root: root, types: types, action: action, patch: patch, clientIDs: clientIDs)
+            cause: cause, root: root, by: by, types: types, action: action, patch: patch, clientIDs: clientIDs)
     }
 
     /// Checks that the recording is complete.

@@ -21,12 +21,13 @@ package final class JournalReader: Sendable {
     /// The newest version when the reader was opened.
     package let latest: Version
     private let database: DatabaseQueue
-    private let rows: JournalRows
+    private let rows: SegmentRows
     private let path: String
 
     /// Opens the journal in a directory, and changes nothing there.
     ///
-    /// - Throws: ``JournalError`` when there is no journal, or it is damaged or of a newer format.
+    /// - Throws: ``JournalError`` when there is no journal, or it is damaged or of another format: only a server
+    ///   upgrades a file.
     package init(directory: String) throws {
         path = SQLiteJournal.path(in: directory)
         guard FileManager.default.fileExists(atPath: path) else {
@@ -38,11 +39,11 @@ package final class JournalReader: Sendable {
             configuration.busyMode = .timeout(5)
             configuration.label = "storekeeper.journal.reader"
             database = try DatabaseQueue(path: path, configuration: configuration)
-            (epoch, latest) = try database.read { db in
-                let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-                return (try JournalRows.epoch(db, ofFormat: format), try JournalRows.latestVersion(db))
+            (rows, latest) = try database.read { [path] db in
+                let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
+                return (rows, try rows.latestVersion(db))
             }
-            rows = JournalRows(path: path, epoch: epoch)
+            epoch = rows.epoch
         } catch let error as JournalError {
             throw error
         } catch {
@@ -56,12 +57,9 @@ package final class JournalReader: Sendable {
     package func beginning() throws -> Beginning {
         try reading { db in
             let first = try oldestStart(db)
-            let candidates = try Int64.fetchAll(
-                db, sql: "SELECT version FROM snapshots WHERE version >= ? AND version <= ? ORDER BY version",
-                arguments: [Int64(first), Int64(latest)])
-            for candidate in candidates {
-                guard let state = try rows.snapshot(db, Version(candidate)) else { continue }
-                return Beginning(version: Version(candidate), state: state.text)
+            for candidate in try rows.snapshotVersions(db, after: Int64(first) - 1, through: latest) {
+                guard let (state, _) = try rows.snapshot(db, candidate) else { continue }
+                return Beginning(version: candidate, state: state.text)
             }
             throw JournalError("the journal \(path) has no good snapshot whose later commits are all kept")
         }
@@ -75,8 +73,7 @@ package final class JournalReader: Sendable {
             guard version <= latest else {
                 throw JournalError("the journal \(path) ends at version \(latest): there is no version \(version)")
             }
-            let oldest = try Int64.fetchOne(db, sql: "SELECT min(version) FROM snapshots") ?? 0
-            let first = max(try oldestStart(db), Version(oldest))
+            let first = max(try oldestStart(db), try rows.oldestState(db))
             guard version >= first else {
                 throw JournalError(
                     "the journal \(path) keeps no state of version \(version) with all commits after it; the oldest is \(first)"
@@ -87,19 +84,17 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// Returns the oldest version after which no commit is missing; O(n) in the number of commits after it.
+    /// Returns the oldest version after which no commit is missing; O(n) in the number of segments.
     private func oldestStart(_ db: Database) throws -> Version {
-        let last = try Int64.fetchOne(
-            db, sql: "SELECT max(version) FROM commits WHERE version <= ?", arguments: [Int64(latest)])
-        guard last == Int64(latest) else { return latest }
-        let first = try Int64.fetchOne(
+        guard try rows.tip(db).version >= latest else { return latest }
+        let row = try Row.fetchOne(
             db,
             sql: """
-                SELECT version FROM commits AS this WHERE version <= ?
-                    AND NOT EXISTS (SELECT 1 FROM commits WHERE version = this.version - 1)
-                ORDER BY version DESC LIMIT 1
+                SELECT max(first) AS first FROM
+                    (SELECT first, lag(last) OVER (ORDER BY first) AS before FROM segments WHERE first <= ?)
+                WHERE before IS NOT first - 1
                 """, arguments: [Int64(latest)])
-        return first.map { Version($0 - 1) } ?? latest
+        return row.flatMap { Version($0, "first") }.map { $0 - 1 } ?? latest
     }
 
     /// Calls `body` with each commit after a version up to ``latest``, in order, with the clients' IDs.
@@ -112,9 +107,7 @@ package final class JournalReader: Sendable {
         while version < latest {
             let commits = try reading { db in
                 let last = min(version + 1000, latest)
-                let ids = try rows.clientIDs(db, after: version, through: last)
                 return try rows.commits(db, after: version, through: last, limit: 1000)
-                    .map { $0.with(clientIDs: ids[$0.version] ?? []) }
             }
             guard let last = commits.last else {
                 throw JournalError(
@@ -129,16 +122,13 @@ package final class JournalReader: Sendable {
     /// Returns the versions of the snapshots after a version, up to ``latest``.
     package func snapshots(after version: Version) throws -> [Version] {
         try reading { db in
-            try Int64.fetchAll(
-                db, sql: "SELECT version FROM snapshots WHERE version > ? AND version <= ? ORDER BY version",
-                arguments: [Int64(version), Int64(latest)]
-            ).map { Version($0) }
+            try rows.snapshotVersions(db, after: Int64(clamping: version), through: latest)
         }
     }
 
     /// Returns a snapshot as UTF-8 JSON, or nil when it is damaged or pruned.
     package func snapshot(_ version: Version) throws -> [UInt8]? {
-        try reading { try rows.snapshot($0, version)?.text }
+        try reading { try rows.snapshot($0, version)?.state.text }
     }
 
     private func reading<Value>(_ read: (Database) throws -> Value) throws -> Value {

@@ -1,0 +1,64 @@
+internal import GRDB
+internal import StateStore
+
+/// The table that finds a commit by a client's ID.
+///
+/// It has a hash and a version for each ID; the reader of a row verifies that the commit has the ID. Rows of pruned
+/// commits stay until new ones are written near them.
+enum IDTable {
+    /// How many transactions write the entries, so that appends do not wait for long.
+    private static let partsCount = 64
+
+    /// Writes entries and deletes those of pruned commits, in the order of the hashes, in several transactions.
+    ///
+    /// - Parameters:
+    ///   - through: the version up to which the table has all IDs afterwards.
+    ///   - pruned: the version up to which rows are deleted.
+    static func write(
+        _ entries: [RecentIDs.Entry], through version: Version, pruned: Version, to database: some DatabaseWriter
+    ) throws {
+        var rest = entries.sorted()[...]
+        for part in 1...partsCount {
+            let end = part == partsCount ? Int64.max : Int64.min &+ Int64(part) << 58
+            let entries = rest.prefix { $0.hash < end || part == partsCount }
+            rest = rest.dropFirst(entries.count)
+            let start = part == 1 ? Int64.min : Int64.min &+ Int64(part - 1) << 58
+            try database.write { db in
+                try insert(entries, db)
+                if pruned > 0 {
+                    try db.execute(
+                        sql: "DELETE FROM ids WHERE hash BETWEEN ? AND ? AND version <= ?",
+                        arguments: [start, end, Int64(pruned)])
+                }
+                if part == partsCount { try setIndexed(db, through: version) }
+            }
+        }
+    }
+
+    static func insert(_ entries: some Swift.Collection<RecentIDs.Entry>, _ db: Database) throws {
+        guard !entries.isEmpty else { return }
+        let insert = try PreparedStatement(db, "INSERT OR IGNORE INTO ids VALUES (?, ?)")
+        for entry in entries {
+            insert.bind(1, entry.hash)
+            insert.bind(2, Int64(entry.version))
+            try insert.run()
+        }
+    }
+
+    static func setIndexed(_ db: Database, through version: Version) throws {
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO meta VALUES ('ids_through', ?)", arguments: [Int64(version)])
+    }
+
+    /// The version up to which the table has all IDs; nil where nothing was written yet.
+    static func indexed(_ db: Database) throws -> Version? {
+        try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'ids_through'").flatMap { Version($0, "value") }
+    }
+
+    /// The versions whose commits may have an ID, newest first.
+    static func versions(_ db: Database, _ hash: Int64) throws -> [Version] {
+        let statement = try db.cachedStatement(
+            sql: "SELECT version FROM ids WHERE hash = ? ORDER BY version DESC")
+        return try Int64.fetchAll(statement, arguments: [hash]).compactMap { Version(exactly: $0) }
+    }
+}

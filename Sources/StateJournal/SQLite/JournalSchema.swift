@@ -1,0 +1,47 @@
+internal import GRDB
+internal import StateStore
+
+/// The tables of a journal.
+enum JournalSchema {
+    /// The number of this format; a program refuses journals of a newer one.
+    static let version = 2
+
+    /// Makes the tables in an empty file.
+    static func create(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TABLE meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+                -- Runs of commits without a gap; each hash covers the versions, the body and the hash before it.
+                CREATE TABLE segments (
+                    first INTEGER PRIMARY KEY, last INTEGER NOT NULL, hash BLOB NOT NULL, body BLOB NOT NULL
+                );
+                -- A cache of the clients' IDs in the segments up to the version ids_through; hashes, because they are short.
+                CREATE TABLE ids (hash INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (hash, version))
+                    WITHOUT ROWID;
+                -- The idempotency keys of a segment, which outlive it; expiry is that of the last of them to expire.
+                CREATE TABLE keys (
+                    first INTEGER PRIMARY KEY, expiry INTEGER NOT NULL, hash BLOB NOT NULL, body BLOB NOT NULL
+                );
+                CREATE INDEX keys_by_expiry ON keys (expiry);
+                -- A cache: any of them can be made again from an older one and the commits after it. chain is the hash of
+                -- the segment that has the version; hash covers state, version and chain.
+                CREATE TABLE snapshots (
+                    version INTEGER PRIMARY KEY, hash BLOB NOT NULL, chain BLOB NOT NULL, state BLOB NOT NULL
+                );
+                PRAGMA user_version = \(version);
+                """)
+    }
+
+    /// Names the history of an empty file, and the version after which its commits begin.
+    static func begin(_ db: Database, _ epoch: Epoch, version: Version) throws {
+        try db.execute(sql: "INSERT INTO meta VALUES ('epoch', ?)", arguments: [epoch.text])
+        try setBase(db, ChainLink(beginning: epoch, version: version))
+    }
+
+    /// Sets the link on which the oldest segment builds.
+    static func setBase(_ db: Database, _ link: ChainLink) throws {
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO meta VALUES ('base_version', ?), ('base_hash', ?)",
+            arguments: [Int64(link.version), link.hash.data])
+    }
+}

@@ -1,0 +1,91 @@
+internal import StateJSON
+internal import StateStore
+
+/// The clients' IDs of the newest commits, which the table of IDs does not have yet.
+///
+/// A row of that table costs more than the rest of a commit when it is written alone, because each goes to another page.
+/// The IDs therefore wait here, and are written in the order of their hashes when they are many. They are not lost with the
+/// process, because the segments have them.
+struct RecentIDs {
+    /// An ID's hash and the version of its commit, in the order of the table.
+    struct Entry: Hashable, Comparable {
+        var hash: Int64
+        var version: Version
+
+        static func < (left: Entry, right: Entry) -> Bool {
+            left.hash != right.hash ? left.hash < right.hash : left.version < right.version
+        }
+    }
+
+    /// How many IDs, or commits, wait at most before the table takes them: it bounds memory, and the time of a start.
+    static let waitingMax = 65_536
+
+    /// The version up to which the table has the IDs.
+    private(set) var indexed: Version
+    private var latest: Version
+    private var newest: [Int64: Version] = [:]
+    /// Entries whose hash a newer commit has, too: a client has used an ID again, or two IDs have one hash.
+    private var older: [Entry] = []
+    /// The version up to which IDs are being written.
+    private var writing: Version?
+
+    init(indexed: Version) {
+        self.indexed = indexed
+        latest = indexed
+    }
+
+    /// The hash by which the table finds an ID.
+    static func hash(of id: String) -> Int64 {
+        var id = id
+        return Int64(bitPattern: id.withUTF8 { ContentHash(UnsafeRawBufferPointer($0)).low })
+    }
+
+    /// Adds the IDs of commits.
+    mutating func insert(_ commits: [Commit]) {
+        for commit in commits {
+            latest = commit.version
+            for id in commit.clientIDs { insert(Entry(hash: Self.hash(of: id), version: commit.version)) }
+        }
+    }
+
+    private mutating func insert(_ entry: Entry) {
+        guard let before = newest.updateValue(entry.version, forKey: entry.hash), before != entry.version else {
+            return
+        }
+        older.append(Entry(hash: entry.hash, version: before))
+    }
+
+    /// Takes note of commits without IDs.
+    mutating func skip(to version: Version) { latest = version }
+
+    /// Whether the table shall take the entries now.
+    var isDue: Bool {
+        writing == nil
+            && (newest.count + older.count >= Self.waitingMax || latest - indexed >= Version(Self.waitingMax))
+    }
+
+    /// The versions whose commits may have an ID, newest first.
+    func versions(_ hash: Int64) -> [Version] {
+        guard let version = newest[hash] else { return [] }
+        guard !older.isEmpty else { return [version] }
+        return [version] + older.filter { $0.hash == hash }.map(\.version).sorted(by: >)
+    }
+
+    /// Takes the right to write all entries to the table if they are many and nobody has it; they stay here meanwhile.
+    mutating func claim() -> (entries: [Entry], through: Version)? {
+        guard isDue else { return nil }
+        writing = latest
+        return (newest.map { Entry(hash: $0.key, version: $0.value) } + older, latest)
+    }
+
+    /// Drops the entries that the table has now.
+    mutating func finish(through version: Version) {
+        writing = nil
+        indexed = version
+        newest = newest.filter { $0.value > version }
+        older.removeAll { $0.version <= version }
+    }
+
+    /// Gives the right back after a failure; the entries stay.
+    mutating func abandon() { writing = nil }
+}

@@ -1,0 +1,67 @@
+internal import Dispatch
+internal import GRDB
+package import StateStore
+internal import Synchronization
+
+extension SQLiteJournal {
+    /// Returns the newest commit with a client's ID, or nil when the journal lacks it.
+    package func commit(id: String) throws -> Commit? {
+        let hash = RecentIDs.hash(of: id)
+        let recent = ids.withLock { $0.versions(hash) }
+        return try reading { db in
+            // The IDs in memory are newer than those in the table.
+            for version in recent {
+                if let commit = try rows.commit(db, version), commit.has(id) { return commit }
+            }
+            for version in try IDTable.versions(db, hash) {
+                if let commit = try rows.commit(db, version), commit.has(id) { return commit }
+            }
+            return nil
+        }
+    }
+
+    /// Adds the IDs of commits to the index, and writes them to the table when they are many.
+    func indexIDs(of commits: [Commit]) {
+        let isDue = ids.withLock { ids in
+            ids.insert(commits)
+            return ids.isDue
+        }
+        guard isDue else { return }
+        background.async { [self] in
+            guard let (entries, version) = ids.withLock({ $0.claim() }) else { return }
+            do {
+                try IDTable.write(
+                    entries, through: version, pruned: reading { try rows.oldest($0) }, to: database)
+                ids.withLock { $0.finish(through: version) }
+            } catch {
+                ids.withLock { $0.abandon() }
+                report(.idsNotIndexed(reason: JournalError("write the IDs of commits to", path, error).description))
+            }
+        }
+    }
+}
+
+extension SegmentRows {
+    /// Reads the IDs that the table does not have yet out of the segments.
+    func recentIDs(_ db: Database) throws -> RecentIDs {
+        let base = try base(db).version
+        let indexed = max(try IDTable.indexed(db) ?? base, base)
+        var ids = RecentIDs(indexed: indexed)
+        try readSegments(db, after: indexed, through: .max) { decoder, first in
+            guard decoder.hasClientIDs else {
+                ids.skip(to: first + Version(decoder.count - 1))
+                return true
+            }
+            for index in (indexed >= first ? Int(indexed + 1 - first) : 0)..<decoder.count {
+                ids.insert([try decoder.commit(at: index)])
+            }
+            return true
+        }
+        return ids
+    }
+}
+
+extension Commit {
+    /// Whether a client gave exactly this ID, byte by byte.
+    fileprivate func has(_ id: String) -> Bool { clientIDs.contains { $0.utf8.elementsEqual(id.utf8) } }
+}

@@ -1,0 +1,116 @@
+internal import FoundationEssentials
+internal import GRDB
+internal import StateJSON
+internal import StateStore
+
+extension SegmentRows {
+    /// Returns the state at a version: the newest usable snapshot up to that version, with the patches after it
+    /// applied. The commits after the snapshot are verified, and that the snapshot belongs to their chain.
+    ///
+    /// - Parameter warnings: gets a sentence for each snapshot that is damaged.
+    /// - Throws: ``JournalError`` when no snapshot is usable, or a commit is missing or damaged.
+    func state(
+        _ db: Database, upTo version: Version, warnings: inout [String]
+    ) throws -> (state: JSONValue, version: Version, patchesCount: Int, patchesBytes: Int) {
+        for candidate in try snapshotVersions(db, through: version, isNewestFirst: true) {
+            guard let (state, chain) = try snapshot(db, candidate) else {
+                warnings.append("the snapshot of version \(candidate) is damaged; an older one is used")
+                continue
+            }
+            do {
+                try verify(db, candidate, chain)
+                return try apply(db, to: state, from: candidate, upTo: version)
+            } catch let error as PatchMismatch {
+                warnings.append(
+                    "the snapshot of version \(candidate) does not fit the commits after it: \(error.detail)")
+            }
+        }
+        throw JournalError(
+            "the journal \(path) has no snapshot that can be used for version \(version): restore it from a backup")
+    }
+
+    /// Returns a snapshot and the hash of the segment that has its version; nil where there is none or it is damaged.
+    func snapshot(_ db: Database, _ version: Version) throws -> (state: JSONValue, chain: SegmentHash)? {
+        let row: Row?
+        do {
+            row = try Row.fetchOne(
+                db, sql: "SELECT hash, chain, state FROM snapshots WHERE version = ?",
+                arguments: [Int64(clamping: version)])
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            // A damaged page of a snapshot does not make the commits unreadable.
+            return nil
+        }
+        guard let row, let chain = SegmentHash(row, "chain"), let state = Data.fromDatabaseValue(row["state"]),
+            SegmentHash(row, "hash") == Self.hash(ofSnapshot: state, version, chain)
+        else { return nil }
+        // The hash is right, so bytes that are no JSON were never a state; an older snapshot serves instead.
+        guard let value = try? JSONValue(parsing: [UInt8](state), depthMax: 1000) else { return nil }
+        return (value, chain)
+    }
+
+    /// Saves the state at a version, which the segments have reached.
+    ///
+    /// - Throws: ``JournalError`` when the commit of the version is missing.
+    func insertSnapshot(_ db: Database, version: Version, state: [UInt8]) throws {
+        let link = try link(db, before: version + 1)
+        guard link.version >= version else { throw JournalError(lacking: link.version + 1, path) }
+        let state = Data(state)
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
+            arguments: [
+                Int64(version), Self.hash(ofSnapshot: state, version, link.hash).data, link.hash.data, state,
+            ])
+    }
+
+    /// The versions of the snapshots up to a version.
+    func snapshotVersions(
+        _ db: Database, after start: Int64 = -1, through end: Version, isNewestFirst: Bool = false
+    ) throws -> [Version] {
+        try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT version FROM snapshots WHERE version > ? AND version <= ?
+                ORDER BY version \(isNewestFirst ? "DESC" : "ASC")
+                """, arguments: [start, Int64(clamping: end)]
+        ).compactMap { Version(exactly: $0) }
+    }
+
+    /// The oldest version whose state can be read.
+    func oldestState(_ db: Database) throws -> Version {
+        try snapshotVersions(db, through: .max).first ?? 0
+    }
+
+    /// The hash of a snapshot covers its version and its place in the chain, too.
+    private static func hash(ofSnapshot state: Data, _ version: Version, _ chain: SegmentHash) -> SegmentHash {
+        state.withUnsafeBytes { SegmentHash(after: chain, first: version, last: version, body: $0) }
+    }
+
+    /// Verifies that the segment that has a snapshot's version has the hash that the snapshot names.
+    private func verify(_ db: Database, _ version: Version, _ chain: SegmentHash) throws {
+        let link = try link(db, before: version + 1)
+        guard link.version >= version else { throw JournalError(lacking: link.version + 1, path) }
+        guard link.hash == chain else {
+            throw JournalError(damagedFrom: version, through: link.version, path)
+        }
+    }
+
+    private func apply(
+        _ db: Database, to state: JSONValue, from start: Version, upTo end: Version
+    ) throws -> (JSONValue, Version, Int, Int) {
+        var state = state
+        var version = start
+        var bytes = 0
+        try readSegments(db, after: start, through: end) { decoder, first in
+            for index in Int(version + 1 - first)..<Int(min(end + 1 - first, Version(decoder.count))) {
+                let patch = try decoder.patch(at: index)
+                version = decoder.version(at: index)
+                bytes += patch.count
+                // An empty array has two bytes.
+                if patch.count > 2 { try state.apply(patch: JSONValue(parsing: patch, depthMax: 1000)) }
+            }
+            return true
+        }
+        guard version == end else { throw JournalError(lacking: version + 1, path) }
+        return (state, version, Int(end - start), bytes)
+    }
+}

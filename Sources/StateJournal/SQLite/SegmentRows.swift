@@ -1,0 +1,168 @@
+internal import GRDB
+internal import StateStore
+
+/// The reading of a journal's segments, which the journal and a ``JournalReader`` share.
+///
+/// Whatever it reads has been verified: a segment has the hash that its content and its predecessor's hash make, and
+/// follows its predecessor without a gap.
+struct SegmentRows: Sendable {
+    /// The path of the file, for error descriptions.
+    let path: String
+    /// The epoch, from which the default ID of a commit is made.
+    let epoch: Epoch
+
+    /// Returns the epoch of the history.
+    ///
+    /// - Throws: ``JournalError`` for a format that this program does not read.
+    static func epoch(_ db: Database, _ path: String) throws -> Epoch {
+        let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        guard format == JournalSchema.version else { throw JournalError(format: format, path) }
+        guard let text = try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'epoch'"),
+            let epoch = Epoch(text)
+        else { throw JournalError(damaged: path, "it has no epoch") }
+        return epoch
+    }
+
+    /// Returns the link on which the oldest segment builds.
+    func base(_ db: Database) throws -> ChainLink {
+        let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT (SELECT value FROM meta WHERE name = 'base_version') AS version,
+                    (SELECT value FROM meta WHERE name = 'base_hash') AS hash
+                """)
+        guard let row, let version = Version(row, "version"), let hash = SegmentHash(row, "hash") else {
+            throw JournalError(damaged: path, "it does not say where its commits begin")
+        }
+        return ChainLink(version: version, hash: hash)
+    }
+
+    /// Returns the end of the last segment that begins before a version, or the base.
+    func link(_ db: Database, before first: Version) throws -> ChainLink {
+        let row = try db.cachedStatement(
+            sql: "SELECT last, hash FROM segments WHERE first < ? ORDER BY first DESC LIMIT 1")
+        guard let row = try Row.fetchOne(row, arguments: [Int64(clamping: first)]) else { return try base(db) }
+        guard let last = Version(row, "last"), let hash = SegmentHash(row, "hash") else {
+            throw JournalError(damaged: path, "the segment before version \(first) has no hash")
+        }
+        return ChainLink(version: last, hash: hash)
+    }
+
+    /// Returns the end of the newest segment, or the base.
+    func tip(_ db: Database) throws -> ChainLink { try link(db, before: .max) }
+
+    /// Returns the first version of the segment that ends with a link.
+    func beginning(_ db: Database, of link: ChainLink) throws -> Version {
+        let first = try Row.fetchOne(
+            db, sql: "SELECT max(first) AS first FROM segments WHERE first <= ?", arguments: [Int64(link.version)])
+        return first.flatMap { Version($0, "first") } ?? link.version
+    }
+
+    /// Returns the newest version.
+    func latestVersion(_ db: Database) throws -> Version {
+        let snapshot = try Row.fetchOne(db, sql: "SELECT max(version) AS version FROM snapshots")
+        return max(try tip(db).version, snapshot.flatMap { Version($0, "version") } ?? 0)
+    }
+
+    /// Calls `take` with a decoder of each segment that has commits after a version up to `last`, in order, until it
+    /// returns false.
+    ///
+    /// It calls `take` for nothing where the first of these commits has been pruned.
+    ///
+    /// - Throws: ``JournalError`` when a commit is missing between two that the journal has, or a segment is damaged;
+    ///   or what `take` throws.
+    func readSegments(
+        _ db: Database, after version: Version, through last: Version,
+        _ take: (_ decoder: inout SegmentDecoder, _ first: Version) throws -> Bool
+    ) throws {
+        guard version < last else { return }
+        let cursor = try SegmentCursor(db, from: version + 1, through: last)
+        defer { cursor.reset() }
+        var link: ChainLink?
+        while let row = try cursor.next() {
+            guard let first = row.first, let end = row.last, end >= first else {
+                throw JournalError(damaged: path, "the segment after version \(link?.version ?? version)")
+            }
+            let before = try link ?? self.link(db, before: first)
+            guard before.version + 1 == first else { throw JournalError(lacking: before.version + 1, path) }
+            // This is the oldest segment: the commits before it are pruned.
+            if link == nil, first > version + 1 { return }
+            let hash = SegmentHash(after: before.hash, first: first, last: end, body: row.body)
+            guard hash.withBytes({ row.hash.elementsEqual($0) }) else {
+                throw JournalError(damagedFrom: first, through: end, path)
+            }
+            link = ChainLink(version: end, hash: hash)
+            guard end > version else { continue }
+            guard try decode(row.body, first, end, { try take(&$0, first) }) else { return }
+        }
+        // A gap ends the rows where the commits up to `last` are in it.
+        if let link, link.version < last, try tip(db).version > link.version {
+            throw JournalError(lacking: link.version + 1, path)
+        }
+    }
+
+    private func decode<Value>(
+        _ bytes: UnsafeRawBufferPointer, _ first: Version, _ last: Version,
+        _ body: (inout SegmentDecoder) throws -> Value
+    ) throws -> Value {
+        do {
+            var decoder = try SegmentDecoder(bytes, first: first, epoch: epoch)
+            guard first + Version(decoder.count) == last + 1 else { throw SegmentFault.malformed }
+            return try body(&decoder)
+        } catch let fault as SegmentFault {
+            throw JournalError(
+                "cannot read the segment of versions \(first) to \(last) in the journal \(path): \(fault.detail)")
+        }
+    }
+}
+
+// MARK: - Commits
+
+extension SegmentRows {
+    /// Returns the oldest version after which the journal has all commits.
+    func oldest(_ db: Database) throws -> Version { try base(db).version }
+
+    /// Returns the commits after a version, oldest first; at most `limit` commits and about 16 megabytes. It returns
+    /// none where the first of them has been pruned.
+    ///
+    /// - Throws: ``JournalError`` when a commit is missing or damaged.
+    func commits(_ db: Database, after version: Version, through last: Version, limit: Int) throws -> [Commit] {
+        var commits: [Commit] = []
+        var bytes = 0
+        try read(db, after: version, through: last) { commit in
+            guard commits.count < limit, bytes < 16 << 20 else { return false }
+            commits.append(commit)
+            bytes += commit.action.count + commit.patch.count
+            return true
+        }
+        return commits
+    }
+
+    /// Reads commits in order until `take` returns false.
+    ///
+    /// It reads none where the first of them has been pruned.
+    ///
+    /// - Throws: ``JournalError`` when a commit is missing or damaged, or what `take` throws.
+    func read(
+        _ db: Database, after version: Version, through last: Version, _ take: (Commit) throws -> Bool
+    ) throws {
+        try readSegments(db, after: version, through: last) { decoder, first in
+            let start = version + 1 > first ? Int(version + 1 - first) : 0
+            for index in start..<decoder.count {
+                guard first + Version(index) <= last, try take(decoder.commit(at: index)) else { return false }
+            }
+            return true
+        }
+    }
+
+    /// Returns the commit of a version, or nil when the journal lacks it.
+    func commit(_ db: Database, _ version: Version) throws -> Commit? {
+        guard version > 0 else { return nil }
+        var found: Commit?
+        try read(db, after: version - 1, through: version) { commit in
+            found = commit
+            return false
+        }
+        return found
+    }
+}

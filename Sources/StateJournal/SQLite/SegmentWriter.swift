@@ -1,0 +1,172 @@
+internal import GRDB
+internal import GRDBSQLite
+internal import StateStore
+
+/// Writes commits as segments behind the tip of the chain.
+///
+/// It keeps its memory and its statements from one append to the next.
+// unchecked: only the queue that serializes the writes to the database calls it.
+final class SegmentWriter: @unchecked Sendable {
+    /// A segment of a failed append, which may be on the disk: after a failed sync that is unknown.
+    struct Remains {
+        var first: Version
+        var hash: SegmentHash
+    }
+
+    private let epoch: Epoch
+    private let path: String
+    private var encoder: SegmentEncoder
+    private var keys = ByteWriter()
+    private var statements: Statements?
+
+    private struct Statements {
+        let begin, commit, rollback, tip, insert, insertKeys, delete, deleteKeys: PreparedStatement
+
+        init(_ db: Database) throws {
+            begin = try PreparedStatement(db, "BEGIN IMMEDIATE")
+            commit = try PreparedStatement(db, "COMMIT")
+            rollback = try PreparedStatement(db, "ROLLBACK")
+            tip = try PreparedStatement(db, "SELECT last, hash FROM segments ORDER BY first DESC LIMIT 1")
+            insert = try PreparedStatement(db, "INSERT INTO segments VALUES (?, ?, ?, ?)")
+            insertKeys = try PreparedStatement(db, "INSERT INTO keys VALUES (?, ?, ?, ?)")
+            delete = try PreparedStatement(db, "DELETE FROM segments WHERE first = ? AND hash = ?")
+            deleteKeys = try PreparedStatement(db, "DELETE FROM keys WHERE first = ?")
+        }
+    }
+
+    init(epoch: Epoch, path: String) {
+        self.epoch = epoch
+        self.path = path
+        encoder = SegmentEncoder(epoch: epoch)
+    }
+
+    /// Releases the statements, without which the database cannot be closed.
+    func finish() { statements = nil }
+
+    /// Appends commits behind the tip in one transaction, all or none.
+    ///
+    /// - Parameter remains: the segments of failed appends, which are deleted first. After an error it has those that were
+    ///   found and those of this append; after a success it is empty.
+    /// - Returns: the new tip.
+    /// - Throws: `DatabaseError`, or ``JournalError`` when another process has written; nothing of it is deleted.
+    func append(
+        _ commits: [Commit], after tip: ChainLink, takingBack remains: inout [Remains], _ db: Database
+    ) throws -> ChainLink {
+        let statements = try prepared(db)
+        try statements.begin.run()
+        do {
+            if !remains.isEmpty { remains = try remains.filter { try takeBack($0, statements) } }
+            try verify(tip, statements)
+            let next = try insert(commits, after: tip, statements) { remains.append($0) }
+            try statements.commit.run()
+            remains.removeAll()
+            return next
+        } catch {
+            // SQLite has rolled back by itself after some errors.
+            if sqlite3_get_autocommit(db.sqliteConnection) == 0 { try statements.rollback.run() }
+            throw error
+        }
+    }
+
+    /// Inserts commits behind the tip as segments, within a transaction of the caller's.
+    func insert(_ commits: [Commit], after tip: ChainLink, _ db: Database) throws -> ChainLink {
+        try insert(commits, after: tip, prepared(db)) { _ in }
+    }
+
+    private func insert(
+        _ commits: [Commit], after tip: ChainLink, _ statements: Statements, _ note: (Remains) -> Void
+    ) throws -> ChainLink {
+        var tip = tip
+        var start = 0
+        while start < commits.count {
+            let end = SegmentBody.end(of: commits, from: start)
+            let (first, last) = (commits[start].version, commits[end - 1].version)
+            guard first == tip.version + 1, last == first + Version(end - start - 1) else {
+                throw JournalError(
+                    "cannot write to the journal \(path): version \(first) does not follow version \(tip.version)")
+            }
+            encoder.encode(commits, from: start, to: end)
+            let hash = encoder.body.bytes.withUnsafeBytes {
+                SegmentHash(after: tip.hash, first: first, last: last, body: $0)
+            }
+            note(Remains(first: first, hash: hash))
+            try insert(first, last, hash, statements)
+            try insert(commits[start..<end].lazy.compactMap(\.idempotency), first, statements)
+            tip = ChainLink(version: last, hash: hash)
+            start = end
+        }
+        return tip
+    }
+
+    private func insert(
+        _ first: Version, _ last: Version, _ hash: SegmentHash, _ statements: Statements
+    ) throws {
+        statements.insert.bind(1, Int64(first))
+        statements.insert.bind(2, Int64(last))
+        _ = try hash.withBytes { hash in
+            try encoder.body.bytes.withUnsafeBytes { body in
+                statements.insert.bind(3, hash)
+                statements.insert.bind(4, body)
+                return try statements.insert.run()
+            }
+        }
+    }
+
+    /// Inserts keys of commits that are pruned, within a transaction of the caller's.
+    ///
+    /// - Parameter first: the version of the first of them.
+    func insert(_ records: [KeyRecord], from first: Version, _ db: Database) throws {
+        try insert(records, first, prepared(db))
+    }
+
+    private func insert(
+        _ records: some Sequence<KeyRecord>, _ first: Version, _ statements: Statements
+    ) throws {
+        guard let expiry = KeyTable.write(records, epoch, to: &keys) else { return }
+        statements.insertKeys.bind(1, Int64(first))
+        statements.insertKeys.bind(2, expiry.milliseconds)
+        _ = try keys.bytes.withUnsafeBytes { body in
+            try SegmentRows.hash(ofKeys: body, first, epoch).withBytes { hash in
+                statements.insertKeys.bind(3, hash)
+                statements.insertKeys.bind(4, body)
+                return try statements.insertKeys.run()
+            }
+        }
+    }
+
+    /// Deletes a segment of a failed append; no client has received an answer for its commits.
+    ///
+    /// A segment with another hash was written by another process and stays.
+    ///
+    /// - Returns: whether the segment was there.
+    private func takeBack(_ remains: Remains, _ statements: Statements) throws -> Bool {
+        statements.delete.bind(1, Int64(remains.first))
+        let count = try remains.hash.withBytes { hash in
+            statements.delete.bind(2, hash)
+            return try statements.delete.run()
+        }
+        guard count > 0 else { return false }
+        statements.deleteKeys.bind(1, Int64(remains.first))
+        try statements.deleteKeys.run()
+        return true
+    }
+
+    /// Verifies that the newest segment is the tip: another process may have written behind it.
+    private func verify(_ tip: ChainLink, _ statements: Statements) throws {
+        let isOurs = try statements.tip.row { last, hash in
+            last == Int64(tip.version) && tip.hash.withBytes { hash.elementsEqual($0) }
+        }
+        // Without a segment, the tip is the base.
+        guard isOurs ?? true else {
+            throw JournalError(
+                "cannot write to the journal \(path): another process has written to it after version \(tip.version)")
+        }
+    }
+
+    private func prepared(_ db: Database) throws -> Statements {
+        if let statements { return statements }
+        let prepared = try Statements(db)
+        statements = prepared
+        return prepared
+    }
+}

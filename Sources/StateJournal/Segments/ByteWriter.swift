@@ -1,0 +1,113 @@
+/// A writer of the numbers and texts of a segment into a buffer that stays.
+///
+/// Numbers are LEB128: seven bits a byte, the least significant first, with the top bit set on all bytes but the last.
+struct ByteWriter {
+    private(set) var bytes: [UInt8] = []
+
+    init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+
+    /// Drops the bytes and keeps the memory.
+    mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+
+    @inline(__always)
+    mutating func byte(_ byte: UInt8) { bytes.append(byte) }
+
+    /// Writes a whole number that is not negative, in one to ten bytes.
+    @inline(__always)
+    mutating func number(_ value: UInt64) {
+        if value < 0x80 { return bytes.append(UInt8(truncatingIfNeeded: value)) }
+        longNumber(value)
+    }
+
+    @inline(__always)
+    mutating func number(_ value: Int) { number(UInt64(truncatingIfNeeded: value)) }
+
+    private mutating func longNumber(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(truncatingIfNeeded: rest))
+    }
+
+    /// Writes a number that may be negative: those near zero are short.
+    @inline(__always)
+    mutating func signed(_ value: Int64) { number(UInt64(bitPattern: value << 1 ^ value >> 63)) }
+
+    /// Writes a string as its size and its UTF-8 bytes.
+    mutating func string(_ text: String) {
+        var text = text
+        text.withUTF8 {
+            number($0.count)
+            raw($0)
+        }
+    }
+
+    @inline(__always)
+    mutating func raw(_ more: UnsafeBufferPointer<UInt8>) { bytes.append(contentsOf: more) }
+
+    @inline(__always)
+    mutating func raw(_ more: [UInt8]) { bytes.append(contentsOf: more) }
+
+    mutating func raw(_ text: StaticString) {
+        raw(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    mutating func raw(_ text: String) {
+        var text = text
+        text.withUTF8 { raw($0) }
+    }
+
+    mutating func text(_ text: [UInt8], like model: [UInt8]) {
+        text.withUnsafeBufferPointer { text in
+            model.withUnsafeBufferPointer { self.text(text, like: $0) }
+        }
+    }
+
+    /// Writes a text as what differs from another text, the model: how many bytes at its start and at its end are the
+    /// model's, and the bytes between.
+    mutating func text(_ text: UnsafeBufferPointer<UInt8>, like model: UnsafeBufferPointer<UInt8>) {
+        let shorter = min(text.count, model.count)
+        let prefix = text.commonPrefix(model, upTo: shorter)
+        let suffix = text.commonSuffix(model, upTo: shorter - prefix)
+        number(prefix)
+        number(suffix)
+        number(text.count - prefix - suffix)
+        raw(UnsafeBufferPointer(rebasing: text[prefix..<text.count - suffix]))
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// How many bytes at the start are equal, at most `limit`, which is at most the size of either.
+    fileprivate func commonPrefix(_ other: Self, upTo limit: Int) -> Int {
+        guard limit > 0, let left = UnsafeRawPointer(baseAddress), let right = UnsafeRawPointer(other.baseAddress)
+        else { return 0 }
+        var count = 0
+        while count + 8 <= limit {
+            let difference =
+                left.loadUnaligned(fromByteOffset: count, as: UInt64.self).littleEndian
+                ^ right.loadUnaligned(fromByteOffset: count, as: UInt64.self).littleEndian
+            if difference != 0 { return count + difference.trailingZeroBitCount / 8 }
+            count += 8
+        }
+        while count < limit, self[count] == other[count] { count += 1 }
+        return count
+    }
+
+    /// How many bytes at the end are equal, at most `limit`, which is at most the size of either.
+    fileprivate func commonSuffix(_ other: Self, upTo limit: Int) -> Int {
+        guard limit > 0, let left = UnsafeRawPointer(baseAddress), let right = UnsafeRawPointer(other.baseAddress)
+        else { return 0 }
+        var count = 0
+        while count + 8 <= limit {
+            let difference =
+                left.loadUnaligned(fromByteOffset: self.count - count - 8, as: UInt64.self).littleEndian
+                ^ right.loadUnaligned(fromByteOffset: other.count - count - 8, as: UInt64.self).littleEndian
+            if difference != 0 { return count + difference.leadingZeroBitCount / 8 }
+            count += 8
+        }
+        while count < limit, self[self.count - count - 1] == other[other.count - count - 1] { count += 1 }
+        return count
+    }
+}

@@ -1,0 +1,72 @@
+internal import StateJSON
+internal import StateStore
+
+/// The idempotency keys of a segment as bytes of their own, which outlive the segment: a key can expire long after its
+/// commit is pruned.
+enum KeyTable {
+    /// The number of this form.
+    static let form: UInt8 = 1
+
+    private struct Members: OptionSet {
+        let rawValue: UInt64
+        static let isChange = Members(rawValue: 1 << 0)
+        static let scope = Members(rawValue: 1 << 1)
+        /// An ID that is not the cursor of the version.
+        static let id = Members(rawValue: 1 << 2)
+        static let all = Members(rawValue: (1 << 3) - 1)
+    }
+
+    /// Replaces what a writer has by keys.
+    ///
+    /// - Returns: the time at which the last of them expires; nil where there are none, and nothing is written.
+    static func write(
+        _ keys: some Sequence<KeyRecord>, _ epoch: Epoch, to writer: inout ByteWriter
+    ) -> Timestamp? {
+        var expiry: Timestamp?
+        for key in keys {
+            if expiry == nil {
+                writer.removeAll()
+                writer.byte(form)
+            }
+            expiry = max(expiry ?? key.expiry, key.expiry)
+            write(key, epoch, to: &writer)
+        }
+        return expiry
+    }
+
+    private static func write(_ key: KeyRecord, _ epoch: Epoch, to writer: inout ByteWriter) {
+        var members: Members = key.isChange ? .isChange : []
+        let hasOwnID = !JSONPointer.sameBytes(key.id, Cursor(epoch, key.version).description)
+        if hasOwnID { members.insert(.id) }
+        if key.scope != nil { members.insert(.scope) }
+        writer.number(members.rawValue)
+        writer.number(key.version)
+        writer.string(key.key)
+        writer.string(key.fingerprint)
+        writer.signed(key.expiry.milliseconds)
+        if hasOwnID { writer.string(key.id) }
+        if let scope = key.scope { writer.string(scope) }
+    }
+
+    /// Reads the keys.
+    static func read(_ bytes: UnsafeRawBufferPointer, _ epoch: Epoch) throws(SegmentFault) -> [KeyRecord] {
+        var reader = ByteReader(bytes)
+        guard try reader.byte() == form else { throw SegmentFault("a newer program reads them") }
+        var keys: [KeyRecord] = []
+        while !reader.isAtEnd {
+            let members = Members(rawValue: try reader.number())
+            guard members.isSubset(of: .all) else { throw .malformed }
+            let version = try reader.number()
+            let key = try reader.string()
+            let fingerprint = try reader.string()
+            let expiry = Timestamp(milliseconds: try reader.signed())
+            let id = members.contains(.id) ? try reader.string() : Cursor(epoch, version).description
+            let scope = members.contains(.scope) ? try reader.string() : nil
+            keys.append(
+                KeyRecord(
+                    key: key, fingerprint: fingerprint, version: version, id: id,
+                    isChange: members.contains(.isChange), expiry: expiry, scope: scope))
+        }
+        return keys
+    }
+}

@@ -1,0 +1,219 @@
+internal import StateJSON
+internal import StateStore
+
+/// Reads commits from the body of a segment, in order, or one alone.
+///
+/// A decoder is valid as long as the bytes. It never traps, whatever the bytes are.
+struct SegmentDecoder {
+    /// The number of commits.
+    let count: Int
+    /// The members that occur in any record.
+    let members: SegmentBody.Members
+    /// Whether any commit may have an ID that a client gave.
+    var hasClientIDs: Bool { !members.isDisjoint(with: [.clientID, .clientIDs]) }
+
+    private let first: Version
+    private let epoch: Epoch
+    private let time: Int64
+    private let bytes: UnsafeRawBufferPointer
+    /// Where each record ends, from the beginning of the records; empty for one commit.
+    private let ends: [Int]
+    private let recordsOffset: Int
+    /// The models that have been read, by their index, and those of which only the patch has been read.
+    private var models: [Int: Commit] = [:]
+    private var modelPatches: [Int: [UInt8]] = [:]
+
+    /// Reads the head and the sizes.
+    ///
+    /// - Parameters:
+    ///   - first: the version of the first commit.
+    ///   - epoch: the history's, from which IDs that are cursors are derived.
+    init(_ bytes: UnsafeRawBufferPointer, first: Version, epoch: Epoch) throws(SegmentFault) {
+        self.bytes = bytes
+        self.first = first
+        self.epoch = epoch
+        var reader = ByteReader(bytes)
+        let form = try reader.byte()
+        guard form == SegmentBody.form else { throw SegmentFault("its form is \(form), which a newer program reads") }
+        let algorithm = try reader.byte()
+        guard algorithm == SegmentHash.algorithm else {
+            throw SegmentFault("its hash is of algorithm \(algorithm), which a newer program knows")
+        }
+        // Nothing judges by the fence yet.
+        _ = try reader.number()
+        members = SegmentBody.Members(rawValue: try reader.number())
+        guard members.isSubset(of: .all) else { throw SegmentFault("it has members that a newer program reads") }
+        count = try reader.count()
+        guard count > 0, !first.addingReportingOverflow(Version(count)).overflow else { throw .malformed }
+        time = try reader.signed()
+        var ends: [Int] = []
+        if count > 1 {
+            ends.reserveCapacity(count)
+            for _ in 0..<count { ends.append((ends.last ?? 0) + (try reader.count())) }
+            guard ends[count - 1] == bytes.count - reader.offset else { throw .malformed }
+        }
+        self.ends = ends
+        recordsOffset = reader.offset
+    }
+
+    /// The version of the commit at an index.
+    func version(at index: Int) -> Version { first + Version(index) }
+
+    /// Begins to read the record at an index, which is below ``count``.
+    private func record(at index: Int) throws(SegmentFault) -> (reader: ByteReader, members: SegmentBody.Members) {
+        let end = count == 1 ? bytes.count : recordsOffset + ends[index]
+        var reader = ByteReader(
+            UnsafeRawBufferPointer(rebasing: bytes[..<end]),
+            offset: index == 0 ? recordsOffset : recordsOffset + ends[index - 1])
+        let members = SegmentBody.Members(rawValue: try reader.number())
+        guard members.isSubset(of: self.members) else { throw .malformed }
+        return (reader, members)
+    }
+
+    /// Reads the commit at an index, which is below ``count``.
+    mutating func commit(at index: Int) throws(SegmentFault) -> Commit {
+        var (reader, members) = try record(at: index)
+        guard members.contains(.model) else {
+            let commit = try commit(at: index, members, like: nil, &reader)
+            if self.members.contains(.model) { models[index] = commit }
+            return commit
+        }
+        guard index > 0 else { throw .malformed }
+        return try commit(at: index, members, like: model(at: try reader.count(upTo: index - 1)), &reader)
+    }
+
+    private mutating func model(at index: Int) throws(SegmentFault) -> Commit {
+        if let model = models[index] { return model }
+        let commit = try commit(at: index)
+        guard models[index] != nil else { throw .malformed }
+        return commit
+    }
+
+    private func commit(
+        at index: Int, _ members: SegmentBody.Members, like model: Commit?, _ reader: inout ByteReader
+    ) throws(SegmentFault) -> Commit {
+        let version = version(at: index)
+        let time = time &+ (try reader.signed())
+        let text = try text(like: model, &reader)
+        let (clientIDs, own) = try clientIDs(members, text.action, &reader)
+        let id = own ?? Cursor(epoch, version).description
+        let cause = members.contains(.cause) ? try reference(version, &reader) : nil
+        let root = members.contains(.root) ? try reference(version, &reader) : nil
+        let by = members.contains(.by) ? try reader.string() : nil
+        let key = members.contains(.key) ? try key(version, id, time, &reader) : nil
+        guard reader.isAtEnd else { throw .malformed }
+        return Commit(
+            version: version, time: Timestamp(milliseconds: time), id: id, cause: cause, root: root, by: by,
+            types: text.types, action: text.action, patch: text.patch, changedPointers: text.changedPointers,
+            clientIDs: clientIDs, idempotency: key)
+    }
+
+    /// What a record may take from its model.
+    private struct Text {
+        var types: [String]
+        var action: [UInt8]
+        var patch: [UInt8]
+        var changedPointers: [JSONPointer]
+    }
+
+    private func text(like model: Commit?, _ reader: inout ByteReader) throws(SegmentFault) -> Text {
+        guard let model else { return try modelText(&reader) }
+        let action = try reader.text(like: model.action)
+        let patch = try reader.text(like: model.patch)
+        let count = try reader.optionalCount()
+        let pointers =
+            if let count { try pointers(reader.places(count, in: patch)) } else { model.changedPointers }
+        return Text(types: model.types, action: action, patch: patch, changedPointers: pointers)
+    }
+
+    private func modelText(_ reader: inout ByteReader) throws(SegmentFault) -> Text {
+        var types: [String] = []
+        for _ in 0..<(try reader.count()) { types.append(try reader.string()) }
+        let count = try reader.count()
+        let path = count > 0 ? try reader.raw(try reader.count()) : nil
+        var form = ByteWriter(capacity: 128)
+        form.fillAction(type: types.first ?? "")
+        let action = try reader.text(like: form.bytes)
+        form.fillPatch(path: path ?? UnsafeRawBufferPointer(start: nil, count: 0))
+        let patch = try reader.text(like: form.bytes)
+        var paths = path.map { [String(decoding: $0, as: UTF8.self)] } ?? []
+        if count > 1 { paths += try reader.places(count - 1, in: patch) }
+        return Text(types: types, action: action, patch: patch, changedPointers: try pointers(paths))
+    }
+
+    private func pointers(_ texts: [String]) throws(SegmentFault) -> [JSONPointer] {
+        var pointers: [JSONPointer] = []
+        pointers.reserveCapacity(texts.count)
+        for text in texts {
+            guard let pointer = JSONPointer(text: text) else { throw .malformed }
+            pointers.append(pointer)
+        }
+        return pointers
+    }
+
+    /// Reads the IDs that clients have given, and which of them is the commit's.
+    private func clientIDs(
+        _ members: SegmentBody.Members, _ action: [UInt8], _ reader: inout ByteReader
+    ) throws(SegmentFault) -> (all: [String], own: String?) {
+        if members.contains(.clientID) {
+            let ids = try reader.places(1, in: action)
+            return (ids, ids[0])
+        }
+        guard members.contains(.clientIDs) else { return ([], nil) }
+        let ids = try reader.places(try reader.count(), in: action)
+        let own = try reader.count(upTo: ids.count)
+        return (ids, own > 0 ? ids[own - 1] : nil)
+    }
+
+    private func reference(_ version: Version, _ reader: inout ByteReader) throws(SegmentFault) -> String {
+        let distance = try reader.number()
+        guard distance > 0 else { return try reader.string() }
+        guard distance <= version else { throw .malformed }
+        return Cursor(epoch, version - distance).description
+    }
+
+    private func key(
+        _ version: Version, _ id: String, _ time: Int64, _ reader: inout ByteReader
+    ) throws(SegmentFault) -> KeyRecord {
+        let members = SegmentBody.KeyMembers(rawValue: try reader.number())
+        guard members.isSubset(of: .all) else { throw .malformed }
+        let key = try reader.string()
+        let fingerprint = try reader.string()
+        let expiry = time &+ (try reader.signed())
+        let scope = members.contains(.scope) ? try reader.string() : nil
+        let id = members.contains(.id) ? try reader.string() : id
+        let version = members.contains(.version) ? try reader.number() : version
+        return KeyRecord(
+            key: key, fingerprint: fingerprint, version: version, id: id, isChange: members.contains(.isChange),
+            expiry: Timestamp(milliseconds: expiry), scope: scope)
+    }
+}
+
+extension SegmentDecoder {
+    /// Reads the patch of the commit at an index, which is below ``count``, and nothing else: a third of the cost of the
+    /// commit.
+    mutating func patch(at index: Int) throws(SegmentFault) -> [UInt8] {
+        var (reader, members) = try record(at: index)
+        let model = members.contains(.model) ? try reader.count(upTo: index - 1) : nil
+        _ = try reader.signed()
+        if let model {
+            try reader.skipText()
+            return try reader.text(like: modelPatch(at: model))
+        }
+        for _ in 0..<(try reader.count()) { try reader.skipString() }
+        let path = try reader.count() > 0 ? try reader.raw(try reader.count()) : nil
+        try reader.skipText()
+        var form = ByteWriter(capacity: 128)
+        form.fillPatch(path: path ?? UnsafeRawBufferPointer(start: nil, count: 0))
+        let patch = try reader.text(like: form.bytes)
+        if self.members.contains(.model) { modelPatches[index] = patch }
+        return patch
+    }
+
+    private mutating func modelPatch(at index: Int) throws(SegmentFault) -> [UInt8] {
+        if let patch = modelPatches[index] { return patch }
+        let patch = try patch(at: index)
+        guard modelPatches[index] != nil else { throw .malformed }
+        return patch
+    }
+}

@@ -1,0 +1,55 @@
+internal import StateJSON
+internal import StateStore
+
+/// A link of the chain of segments: the XXH3 128-bit hash of a segment, its versions and the hash before it.
+///
+/// It detects damage, a missing segment and a segment of another history. It does not detect forgery, because XXH3 is not
+/// cryptographic.
+struct SegmentHash: Hashable, Sendable {
+    private let content: ContentHash
+
+    /// The number that segments have for this algorithm in their bodies and that the hash covers.
+    static let algorithm: UInt8 = 1
+
+    /// Computes the hash on which the first segment of a history builds.
+    init(beginning epoch: Epoch, version: Version) {
+        let name = Array(epoch.text.utf8)
+        self = name.withUnsafeBytes { SegmentHash((0, 0), version, version, $0) }
+    }
+
+    /// Computes the hash of a segment.
+    ///
+    /// O(n) in the size of the body, about 10 GB a second.
+    init(after predecessor: SegmentHash, first: Version, last: Version, body: UnsafeRawBufferPointer) {
+        self.init((predecessor.content.high, predecessor.content.low), first, last, body)
+    }
+
+    private init(
+        _ predecessor: (UInt64, UInt64), _ first: Version, _ last: Version, _ text: UnsafeRawBufferPointer
+    ) {
+        // The hash of the text stands in a block of a fixed size, so that no byte of the text can pass for a number.
+        let hash = ContentHash(text)
+        let block = (
+            UInt64(SegmentHash.algorithm).littleEndian, predecessor.0.littleEndian, predecessor.1.littleEndian,
+            first.littleEndian, last.littleEndian, hash.high.littleEndian, hash.low.littleEndian,
+            UInt64(text.count).littleEndian
+        )
+        content = withUnsafeBytes(of: block) { ContentHash($0) }
+    }
+
+    /// Reads the 16 bytes of ``bytes``; nil for any other number of bytes.
+    init?(_ bytes: some Swift.Collection<UInt8>) {
+        guard bytes.count == 16 else { return nil }
+        content = ContentHash(
+            high: bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) },
+            low: bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) })
+    }
+
+    /// Calls `body` with the 16 bytes, most significant first.
+    func withBytes<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
+        try withUnsafeBytes(of: (content.high.bigEndian, content.low.bigEndian), body)
+    }
+
+    /// The 16 bytes, most significant first.
+    var bytes: [UInt8] { withBytes { Array($0) } }
+}

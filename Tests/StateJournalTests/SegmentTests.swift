@@ -1,0 +1,303 @@
+import Foundation
+import StateJSON
+import StateStore
+import TestSupport
+import Testing
+
+@testable import StateJournal
+
+/// Everything that a segment keeps of a commit.
+struct Content: Equatable {
+    var version: Version
+    var time: Int64
+    var strings: [[UInt8]?]
+    var types: [String]
+    var action: [UInt8]
+    var patch: [UInt8]
+    var changedPointers: [JSONPointer]
+    var clientIDs: [[UInt8]]
+    var key: KeyRecord?
+
+    init(_ commit: Commit) {
+        version = commit.version
+        time = commit.time.milliseconds
+        strings = [commit.id, commit.cause, commit.root, commit.by].map { $0.map { Array($0.utf8) } }
+        types = commit.types
+        action = commit.action
+        patch = commit.patch
+        changedPointers = commit.changedPointers
+        clientIDs = commit.clientIDs.map { Array($0.utf8) }
+        key = commit.idempotency
+    }
+}
+
+/// Random commits of every form, as a store makes them and stranger ones.
+struct CommitMaker {
+    var generator: SplitMix
+    let epoch: Epoch
+
+    init(seed: UInt64, epoch: Epoch) {
+        generator = SplitMix(seed: seed)
+        self.epoch = epoch
+    }
+
+    private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &generator) < percent }
+
+    private mutating func text() -> String {
+        let texts = [
+            "", "a", "counter/add", "é", "e\u{301}", "~/\"\\", "\u{1}\u{2028}🙂", String(repeating: "long ", count: 60),
+            "\(generator.next())",
+        ]
+        return texts[Int.random(in: 0..<texts.count, using: &generator)]
+    }
+
+    private func json(_ text: String) -> String {
+        var writer = JSONWriter()
+        writer.string(text)
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+
+    mutating func commit(_ version: Version) -> Commit {
+        let types = chance(70) ? ["counter/add"] : (0..<Int.random(in: 0...3, using: &generator)).map { _ in text() }
+        let clientIDs = chance(60) ? [] : (0..<Int.random(in: 1...3, using: &generator)).map { _ in text() }
+        let id = chance(80) ? clientIDs.first : clientIDs.last
+        let pointers =
+            chance(50)
+            ? ["/counter/value"]
+            : (0..<Int.random(in: 0...3, using: &generator)).map { _ in JSONPointer([text(), text()]) }
+        let operations = pointers.map { #"{"op":"replace","path":\#(json($0.description)),"value":\#(version)}"# }
+        let actions = types.enumerated().map { index, type in
+            (index < clientIDs.count ? #"{"id":\#(json(clientIDs[index])),"# : "{")
+                + #""type":\#(json(type)),"payload":{"amount":\#(version % 3)}}"#
+        }
+        let cursor = Cursor(epoch, version).description
+        let keyID = chance(90) ? id ?? cursor : text()
+        let references = [
+            nil, Cursor(epoch, version / 2).description, Cursor(epoch, .max).description,
+            Cursor(.random(), 1).description,
+            text(),
+        ]
+        return Commit(
+            version: version,
+            time: Timestamp(
+                milliseconds: chance(95) ? 1_700_000_000_000 + Int64(version) : [.min, .max, 0, -1][Int(version % 4)]),
+            id: id ?? cursor, cause: references[Int.random(in: 0..<5, using: &generator)],
+            root: references[Int.random(in: 0..<5, using: &generator)], by: chance(10) ? text() : nil, types: types,
+            action: Array((actions.count == 1 ? actions[0] : "[" + actions.joined(separator: ",") + "]").utf8),
+            patch: Array(("[" + operations.joined(separator: ",") + "]").utf8), changedPointers: pointers,
+            clientIDs: clientIDs,
+            idempotency: chance(80)
+                ? nil
+                : KeyRecord(
+                    key: text(), fingerprint: text(), version: chance(90) ? version : version / 2, id: keyID,
+                    isChange: chance(50), expiry: Timestamp(milliseconds: Int64(bitPattern: generator.next())),
+                    scope: chance(50) ? nil : text()))
+    }
+
+    mutating func commits(_ versions: ClosedRange<Version>) -> [Commit] { versions.map { commit($0) } }
+}
+
+@Suite("Segments")
+struct SegmentTests {
+    let epoch = Epoch("aaaaaaaaaaaaaaaa") ?? .random()
+
+    /// The bodies of the segments of commits.
+    func bodies(_ commits: [Commit]) -> [[UInt8]] {
+        var encoder = SegmentEncoder(epoch: epoch)
+        var bodies: [[UInt8]] = []
+        var start = 0
+        while start < commits.count {
+            let end = SegmentBody.end(of: commits, from: start)
+            encoder.encode(commits, from: start, to: end)
+            bodies.append(encoder.body.bytes)
+            start = end
+        }
+        return bodies
+    }
+
+    /// The commits of a body: from the first to the last, or only those of the given indices, each alone.
+    func commits(_ body: [UInt8], first: Version, alone: Bool = false) throws -> [Commit] {
+        try body.withUnsafeBytes { bytes in
+            var decoder = try SegmentDecoder(bytes, first: first, epoch: epoch)
+            return try (0..<decoder.count).map { index in
+                if alone { decoder = try SegmentDecoder(bytes, first: first, epoch: epoch) }
+                return try decoder.commit(at: index)
+            }
+        }
+    }
+
+    @Test("commits of every form are read as they were written, in order and each alone", arguments: 1...20)
+    func roundTrip(seed: UInt64) throws {
+        var maker = CommitMaker(seed: seed, epoch: epoch)
+        let written = maker.commits(1...300)
+        var read: [Commit] = []
+        var alone: [Commit] = []
+
+        for body in bodies(written) {
+            alone += try commits(body, first: Version(read.count + 1), alone: true)
+            read += try commits(body, first: Version(read.count + 1))
+        }
+
+        #expect(read.map(Content.init) == written.map(Content.init), "seed \(seed)")
+        #expect(alone.map(Content.init) == written.map(Content.init), "seed \(seed)")
+    }
+
+    @Test("a commit has every member, or none")
+    func members() throws {
+        let key = KeyRecord(
+            key: "k", fingerprint: "f", version: 7, id: "mine", isChange: true, expiry: Timestamp(milliseconds: 9),
+            scope: "team")
+        let full = Commit(
+            version: 7, time: Timestamp(milliseconds: -1), id: "mine", cause: "\(epoch).6", root: "theirs", by: "ada",
+            types: ["set"], action: Array(#"{"id":"mine","type":"set"}"#.utf8), patch: Array("[]".utf8),
+            changedPointers: ["/a", ""], clientIDs: ["other", "mine"], idempotency: key)
+        let bare = Commit(
+            version: 7, time: Timestamp(milliseconds: 0), id: "\(epoch).7", types: [], action: [], patch: [])
+
+        for commit in [full, bare] {
+            let read = try #require(try commits(bodies([commit])[0], first: 7).first)
+            #expect(Content(read) == Content(commit))
+        }
+    }
+
+    @Test("equal commits have equal bodies, whatever was encoded before")
+    func deterministic() {
+        var maker = CommitMaker(seed: 5, epoch: epoch)
+        let commits = maker.commits(1...50)
+        var encoder = SegmentEncoder(epoch: epoch)
+        encoder.encode(maker.commits(1...200), from: 3, to: 150)
+        encoder.encode(commits, from: 0, to: 50)
+
+        #expect(encoder.body.bytes == bodies(commits)[0])
+    }
+
+    @Test("a segment ends at 256 commits or 64 KiB, and a larger commit has a segment of its own")
+    func bounds() {
+        func sizes(_ commits: [Commit]) -> [Int] {
+            var (sizes, start) = ([Int](), 0)
+            while start < commits.count {
+                let end = SegmentBody.end(of: commits, from: start)
+                sizes.append(end - start)
+                start = end
+            }
+            return sizes
+        }
+        func large(_ version: Version, _ count: Int) -> Commit {
+            Commit(
+                version: version, time: start, id: "x", types: ["t"], action: Array(repeating: 32, count: count),
+                patch: [])
+        }
+
+        #expect(sizes((1...10_000).map { .setting($0) }) == Array(repeating: 256, count: 39) + [16])
+        #expect(sizes([large(1, 65_536)]) == [1])
+        #expect(sizes([large(1, 65_535), large(2, 1), large(3, 1)]) == [2, 1])
+        #expect(sizes([large(1, 65_535), large(2, 2)]) == [1, 1])
+        #expect(sizes([large(1, 10), large(2, 1 << 20), large(3, 10)]) == [1, 1, 1])
+    }
+
+    @Test("small commits of one type take a quarter of the bytes of their actions and patches")
+    func small() {
+        let commits = (1...256).map { Commit.setting($0) }
+        let bytes = commits.reduce(0) { $0 + $1.action.count + $1.patch.count }
+
+        #expect(bodies(commits)[0].count * 4 < bytes)
+    }
+
+    @Test("a flipped bit anywhere in a body changes the hash, and no bytes make the decoder trap")
+    func damage() throws {
+        var maker = CommitMaker(seed: 3, epoch: epoch)
+        let body = bodies(maker.commits(1...5))[0]
+        let predecessor = SegmentHash(beginning: epoch, version: 0)
+        func hash(_ body: [UInt8], _ first: Version = 1, _ last: Version = 5) -> SegmentHash {
+            body.withUnsafeBytes { SegmentHash(after: predecessor, first: first, last: last, body: $0) }
+        }
+        let whole = hash(body)
+        var hashes: Set<SegmentHash> = [whole]
+
+        for index in body.indices {
+            for bit in 0..<8 {
+                var damaged = body
+                damaged[index] ^= 1 << bit
+                hashes.insert(hash(damaged))
+                _ = try? commits(damaged, first: 1)
+                _ = try? commits(damaged, first: 1, alone: true)
+            }
+        }
+        for count in body.indices {
+            #expect(throws: SegmentFault.self) { try commits(Array(body[..<count]), first: 1) }
+            hashes.insert(hash(Array(body[..<count])))
+        }
+
+        #expect(hashes.count == 1 + body.count * 9)
+        #expect(hash(body, 2) != whole)
+        #expect(hash(body, 1, 6) != whole)
+        #expect(hash(body + [0]) != whole)
+    }
+
+    @Test("random bytes are refused, and never trap", arguments: 1...5)
+    func noise(seed: UInt64) {
+        var generator = SplitMix(seed: seed)
+        for _ in 0..<2000 {
+            let head: [UInt8] = [1, 1, 0, 127, UInt8.random(in: 0...4, using: &generator), 0]
+            let noise = (0..<Int.random(in: 0...60, using: &generator)).map { _ in
+                Bool.random(using: &generator)
+                    ? UInt8.random(in: 0...8, using: &generator) : UInt8.random(in: 0...255, using: &generator)
+            }
+            _ = try? commits(head + noise, first: Version.random(in: 0 ... .max, using: &generator))
+            noise.withUnsafeBytes { _ = try? KeyTable.read($0, epoch) }
+        }
+    }
+
+    @Test(
+        "a body of a newer form, of another algorithm or with unknown members is refused with a sentence",
+        arguments: [0, 1, 3])
+    func newer(index: Int) {
+        var body = bodies([.setting(1)])[0]
+        body[index] = 0x7F &+ UInt8(index == 3 ? 1 : 0)
+        if index == 3 { body.insert(1, at: 4) }
+
+        let fault = #expect(throws: SegmentFault.self) { try commits(body, first: 1) }
+
+        #expect(fault?.detail.contains("newer program") == true)
+    }
+
+    @Test("the hash of a segment is the same on every machine")
+    func golden() {
+        let body = bodies([.setting(1, ids: ["a"]), .setting(2)])
+        let base = SegmentHash(beginning: epoch, version: 0)
+        let hash = body[0].withUnsafeBytes { SegmentHash(after: base, first: 1, last: 2, body: $0) }
+
+        #expect(hex(base.bytes) == "f9cc7be60cf1a7d273ca10a238f4dcd2")
+        #expect(
+            hex(body[0])
+                == "0101000302d20f180b0200010373657401062f76616c75650d01002902013103610100020e00002902013200")
+        #expect(hex(hash.bytes) == "fb44f80c6e950e2dd0ed6787afc181c1")
+        #expect(SegmentHash(hash.bytes) == hash)
+        #expect(SegmentHash(hash.bytes.dropLast()) == nil)
+    }
+
+    private func hex(_ bytes: [UInt8]) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
+
+    @Test("keys are read as they were written")
+    func keys() throws {
+        let keys = (1...5).map { (number: Int) -> KeyRecord in
+            let id = number == 1 ? "mine" : "\(epoch).\(number)"
+            return KeyRecord(
+                key: "k\(number)", fingerprint: "f", version: Version(number), id: id, isChange: number % 2 == 0,
+                expiry: Timestamp(milliseconds: Int64(number) - 3), scope: number == 4 ? "s" : nil)
+        }
+        var writer = ByteWriter()
+
+        let expiry = KeyTable.write(keys, epoch, to: &writer)
+        let read = try writer.bytes.withUnsafeBytes { try KeyTable.read($0, epoch) }
+
+        #expect(expiry == Timestamp(milliseconds: 2))
+        #expect(read == keys)
+        for count in writer.bytes.indices {
+            writer.bytes[..<count].withUnsafeBytes { bytes in
+                let part = try? KeyTable.read(bytes, epoch)
+                #expect(part != keys)
+            }
+        }
+    }
+}
