@@ -2,27 +2,49 @@ public import HTTPTypes
 
 /// An HTTP request as a value: complete, and not yet interpreted.
 public struct Request: Sendable {
-    /// The method, as sent.
-    public var method: HTTPRequest.Method
-    /// The raw request target: path and query exactly as sent, still percent-encoded.
-    public var target: String
-    /// The header fields, in the order of the head.
-    public var fields: HTTPFields
+    /// What a transport shares between requests with equal heads.
+    package final class Head: Sendable {
+        package let method: HTTPRequest.Method
+        package let target: String
+        package let fields: HTTPFields
+        package let memo: HeadMemo?
+
+        /// Makes a head; one with a memo is for several requests.
+        package init(method: HTTPRequest.Method, target: String, fields: HTTPFields, memo: HeadMemo? = nil) {
+            self.method = method
+            self.target = target
+            self.fields = fields
+            self.memo = memo
+        }
+    }
+
+    /// The request line and the fields.
+    package let head: Head
     /// The whole body; empty when there is none.
     public var body: [UInt8]
-    /// The memo of the request's head; nil for a head that the transport does not cache.
-    public var memo: HeadMemo?
     /// The peer's address without its port, which is the key of limits per client.
-    public var client: String
+    public let client: String
+
+    /// The method, as sent.
+    public var method: HTTPRequest.Method { head.method }
+    /// The raw request target: path and query exactly as sent, still percent-encoded.
+    public var target: String { head.target }
+    /// The header fields, in the order of the head.
+    public var fields: HTTPFields { head.fields }
+    /// The memo of the request's head; nil for a head that the transport does not cache.
+    public var memo: HeadMemo? { head.memo }
 
     /// Makes a request; only the target has no default.
     public init(
         method: HTTPRequest.Method = .get, target: String, fields: HTTPFields = [:], body: [UInt8] = [],
         client: String = "127.0.0.1"
     ) {
-        self.method = method
-        self.target = target
-        self.fields = fields
+        self.init(Head(method: method, target: target, fields: fields), body: body, client: client)
+    }
+
+    /// Makes a request with a head that other requests may have, too.
+    package init(_ head: Head, body: [UInt8] = [], client: String) {
+        self.head = head
         self.body = body
         self.client = client
     }

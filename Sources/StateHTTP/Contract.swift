@@ -228,16 +228,41 @@ package struct Circumstances: Sendable {
     /// The oldest and the latest cursor of the history.
     package var bounds: HistoryBounds
     /// The request's name in problems and logs.
-    package var requestID: String
+    package var name: RequestName
 
     /// Joins the bounds of the history and the name of the request.
-    package init(bounds: HistoryBounds, requestID: String) {
+    package init(bounds: HistoryBounds, name: RequestName) {
         self.bounds = bounds
-        self.requestID = requestID
+        self.name = name
     }
+
+    /// The text of the request's name.
+    var requestID: String { name.text }
 
     /// The latest cursor.
     package var latest: Cursor { bounds.latest }
+}
+
+/// The name of a request in problems and logs: the client's `X-Request-ID`, or else `r` and a number.
+///
+/// Few requests need the text, so it is made where one does.
+package struct RequestName: Sendable {
+    private let head: Request.Head
+    private let number: UInt64
+
+    /// Makes the name of a request with this head.
+    package init(_ head: Request.Head, number: UInt64) {
+        self.head = head
+        self.number = number
+    }
+
+    /// The text: at most 128 visible ASCII characters.
+    package var text: String {
+        guard let given = head.fields[.requestID], (1...128).contains(given.utf8.count),
+            given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return "r\(number)" }
+        return given
+    }
 }
 
 /// A request with its parsed target, the store that it addresses and its circumstances.

@@ -117,11 +117,12 @@ public struct TestClient: Sendable {
         _ transport: InProcessTransport, _ method: String, _ target: String, _ body: String?, _ fields: [String: String]
     ) async throws -> Answer {
         guard let method = HTTPRequest.Method(method) else { throw TestClientFault("\(method) is no method") }
-        var request = Request(method: method, target: target, body: Array((body ?? "").utf8))
+        var head = HTTPFields()
         for (name, value) in fields {
             guard let name = HTTPField.Name(name) else { throw TestClientFault("\(name) is no field name") }
-            request.fields[name] = value
+            head[name] = value
         }
+        let request = Request(method: method, target: target, fields: head, body: Array((body ?? "").utf8))
         guard case .whole(let response) = await transport.send(request) else {
             throw TestClientFault("\(target) is answered by a stream, which this client does not read")
         }

@@ -52,7 +52,7 @@ public final class Store<State: StateType>: Sendable {
     private let core: Mutex<Core<State>>
     /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
     /// holds the core.
-    private let installedMiddleware: Mutex<[Middleware<State>]>
+    private let installedMiddleware: Mutex<(list: [Middleware<State>], isNew: Bool)>
     private let now: @Sendable () -> Timestamp
     let report: @Sendable (StoreEvent) -> Void
 
@@ -81,7 +81,7 @@ public final class Store<State: StateType>: Sendable {
             journalOldest: journalOldest, queues: queues, now: clock)
         self.core = Mutex(core)
         self.journal = journal
-        installedMiddleware = Mutex(middleware)
+        installedMiddleware = Mutex((middleware, isNew: false))
         self.landingQueue = landingQueue
         self.report = report
         self.now = now
@@ -102,10 +102,10 @@ public final class Store<State: StateType>: Sendable {
 
     /// The middleware that every action passes, in order; a new value applies from the next turn on.
     public var middleware: [Middleware<State>] {
-        get { installedMiddleware.withLock { $0 } }
+        get { installedMiddleware.withLock { $0.list } }
         set {
             // The old middleware is released outside the lock: its closures may own objects that use this store.
-            _ = installedMiddleware.withLock { exchange(&$0, with: newValue) }
+            _ = installedMiddleware.withLock { exchange(&$0, with: (newValue, isNew: true)) }
         }
     }
 
@@ -198,9 +198,13 @@ public final class Store<State: StateType>: Sendable {
 
     /// Computes a turn on the newest computed state, and makes its result the newest.
     func compute(_ pending: [PendingTransaction]) -> ComputedTurn<State> {
-        let (time, middleware) = (now(), middleware)
+        let time = now()
+        let newMiddleware = installedMiddleware.withLock { installed in
+            defer { installed.isNew = false }
+            return installed.isNew ? installed.list : nil
+        }
         return core.withLock { core in
-            core.middleware = middleware
+            if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
             var result = core.turn(pending, at: time)
             core.adopt(&result)

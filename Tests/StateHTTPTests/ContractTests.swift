@@ -19,7 +19,8 @@ struct ContractTests {
     private func answer(_ request: Request) throws -> Plan {
         try contract().plan(
             for: request,
-            in: Circumstances(bounds: HistoryBounds(latest: Self.latest, oldest: 0), requestID: "r1"))
+            in: Circumstances(
+                bounds: HistoryBounds(latest: Self.latest, oldest: 0), name: RequestName(request.head, number: 1)))
     }
 
     private func json(_ response: Response) throws -> JSONValue { try JSONValue(parsing: response.body) }
@@ -117,7 +118,8 @@ struct ContractTests {
             key: nil, purpose: .commit)
         let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
 
-        let response = contract.response(to: request, outcome: outcome, latest: Self.latest, requestID: "r1")
+        let response = contract.response(
+            to: request, outcome: outcome, latest: Self.latest, name: RequestName(Request(target: "/").head, number: 1))
 
         #expect(response.status.code == status)
         #expect(try json(response)[pointer: "/code"] == .string(code))
@@ -155,8 +157,8 @@ struct ContractTests {
             ("?wait=5", "wait=50", .seconds(5), nil),
         ] as [(String, String?, Duration?, Int?)])
     func wait(query: String, preference: String?, duration: Duration?, applied: Int?) throws {
-        var request = Request(target: "/v1/state\(query)")
-        request.fields[.prefer] = preference
+        let fields: HTTPFields = preference.map { [.prefer: $0] } ?? [:]
+        let request = Request(target: "/v1/state\(query)", fields: fields)
 
         let answer = try answer(request)
 

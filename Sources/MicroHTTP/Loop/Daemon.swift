@@ -83,6 +83,18 @@ private func receiver(_ context: UnsafeMutableRawPointer?) -> RequestReceiver {
     return Unmanaged<RequestReceiver>.fromOpaque(context).takeUnretainedValue()
 }
 
+/// Calls a function with the receiver and a connection, without counting references: the event loop has the receiver as
+/// long as the daemon runs, and the daemon has the connection until it notifies of its end.
+private func with<Result>(
+    _ context: UnsafeMutableRawPointer?, _ connection: UnsafeMutableRawPointer,
+    _ body: (RequestReceiver, ClientConnection) -> Result
+) -> Result {
+    guard let context else { preconditionFailure("libmicrohttpd passes the pointer it was started with") }
+    return Unmanaged<RequestReceiver>.fromOpaque(context)._withUnsafeGuaranteedRef { receiver in
+        Unmanaged<ClientConnection>.fromOpaque(connection)._withUnsafeGuaranteedRef { body(receiver, $0) }
+    }
+}
+
 /// MHD_OPTION_NOTIFY_CONNECTION: libmicrohttpd calls it when a connection starts and when it has closed.
 private func connectionChanged(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
@@ -106,7 +118,7 @@ private func requestLine(
     _ context: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
     guard let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
-    receiver(context).lineReceived(uri, on: Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
+    with(context, pointer) { $0.lineReceived(uri, on: $1) }
     return pointer
 }
 
@@ -120,8 +132,7 @@ private func handleRequest(
     let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : uploadCount.pointee)
     // The handler takes all of each piece (Libmicrohttpd page, 21).
     uploadCount.pointee = 0
-    let connection = Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue()
-    return receiver(context).advance(connection, method: method, version: version, piece: piece) ? .YES : .NO
+    return with(context, pointer) { $0.advance($1, method: method, version: version, piece: piece) } ? .YES : .NO
 }
 
 /// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request whose line was received, however it ended.
@@ -130,5 +141,5 @@ private func requestCompleted(
     _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_RequestTerminationCode
 ) {
     guard let pointer = request?.pointee else { return }
-    receiver(context).requestCompleted(Unmanaged<ClientConnection>.fromOpaque(pointer).takeUnretainedValue())
+    with(context, pointer) { $0.requestCompleted($1) }
 }

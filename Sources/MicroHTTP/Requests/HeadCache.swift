@@ -14,26 +14,20 @@ final class HeadCache {
     /// A parsed head.
     final class Entry {
         fileprivate let key: [UInt8]
-        /// The request without body, and without the client's address.
-        let request: Request
+        let head: Request.Head
         let framing: BodyFraming
         /// The reusable answer, with the generation for which it counts.
         fileprivate var answer: (prepared: PreparedResponse, generation: UInt64)?
 
         fileprivate init(key: [UInt8], request: Request, framing: BodyFraming) {
             self.key = key
-            var request = request
-            request.memo = HeadMemo()
-            self.request = request
+            head = Request.Head(
+                method: request.method, target: request.target, fields: request.fields, memo: HeadMemo())
             self.framing = framing
         }
 
         /// Returns the request with this client's address.
-        func request(client: String) -> Request {
-            var request = request
-            request.client = client
-            return request
-        }
+        func request(client: String) -> Request { Request(head, client: client) }
 
         /// Returns the answer of this generation, if there is one.
         func answer(of generation: UInt64) -> PreparedResponse? {
@@ -67,7 +61,7 @@ final class HeadCache {
         guard let entry = entries[slot], entry.key == key else { return nil }
         // A NUL in a head looks like an end that libmicrohttpd has marked, but it makes fewer lines and so fewer
         // fields.
-        guard RequestReader.fieldsCount(of: connection) == entry.request.fields.count else { return nil }
+        guard RequestReader.fieldsCount(of: connection) == entry.head.fields.count else { return nil }
         return entry
     }
 

@@ -34,7 +34,7 @@ extension Contract {
     ///
     /// - Parameter cascade: the report of the cascade, for a client that waits for it.
     package func response(
-        to request: DispatchRequest, outcome: Outcome, cascade: CascadeReport? = nil, latest: Cursor, requestID: String
+        to request: DispatchRequest, outcome: Outcome, cascade: CascadeReport? = nil, latest: Cursor, name: RequestName
     ) -> Response {
         let form: Transaction.Form =
             if case .one(let transaction) = request.content { transaction.form } else { .single }
@@ -42,7 +42,7 @@ extension Contract {
         switch result(of: outcome, form, request.scope, cascade, epoch: latest.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
-            return response(to: problem, latest: latest, requestID: requestID, style: request.style)
+            return response(to: problem, latest: latest, requestID: name.text, style: request.style)
         }
         let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
         var response = Response.json(body, style: request.style, cursor: receipt?.cursor ?? latest.description)

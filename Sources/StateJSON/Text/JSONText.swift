@@ -1,3 +1,9 @@
+#if canImport(Glibc)
+    internal import Glibc
+#else
+    internal import Darwin
+#endif
+
 /// A reader of compact JSON that this module wrote; it builds no tree.
 ///
 /// It trusts the bytes: they are well formed and have no white space between tokens. JSON of a client goes through
@@ -36,8 +42,9 @@ package struct JSONText {
     /// Whether a span of these bytes and a span of others hold equal bytes.
     @inline(__always)
     func matches(_ span: Span, _ other: JSONText, _ otherSpan: Span) -> Bool {
-        span.count == otherSpan.count
-            && slice(span).elementsEqual(other.slice(otherSpan))
+        guard span.count == otherSpan.count else { return false }
+        guard let left = bytes.baseAddress, let right = other.bytes.baseAddress else { return span.isEmpty }
+        return memcmp(left + span.lowerBound, right + otherSpan.lowerBound, span.count) == 0
     }
 
     @inline(__always)

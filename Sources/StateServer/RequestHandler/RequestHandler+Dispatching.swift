@@ -7,12 +7,12 @@ internal import Synchronization
 
 /// Requests that dispatch actions.
 extension RequestHandler {
-    func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ requestID: String) -> Reply {
-        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID)) }
+    func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ name: RequestName) -> Reply {
+        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.text)) }
         switch request.content {
         case .one(let transaction):
             if let wait = request.wait,
-                let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, requestID)
+                let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, name)
             {
                 return reply
             }
@@ -20,7 +20,7 @@ extension RequestHandler {
                 PendingTransaction(transaction) { [self] outcome in
                     note(outcome)
                     exchange.answer(
-                        contract.response(to: request, outcome: outcome, latest: latest, requestID: requestID))
+                        contract.response(to: request, outcome: outcome, latest: latest, name: name))
                 })
         case .lines(let lines):
             submit(lines.compactMap { line in try? line.content.get() }[...], outcomes: []) { [self] outcomes in
@@ -37,12 +37,12 @@ extension RequestHandler {
     ///   preference.
     private func dispatch(
         _ request: DispatchRequest, _ transaction: Transaction, awaitingCascade wait: Wait, _ exchange: Exchange,
-        _ requestID: String
+        _ name: RequestName
     ) -> Reply? {
         let id = exchange.id
         let watch = Watch(
             id, client: exchange.client, receiver: self,
-            request: WatchedRequest(exchange, .dispatch(request, requestID: requestID)), subject: .cascade)
+            request: WatchedRequest(exchange, .dispatch(request, name)), subject: .cascade)
         guard hub.register(watch) == nil else { return nil }
         store.enqueue(
             PendingTransaction(transaction, watcherID: id) { [self] outcome in
@@ -52,7 +52,7 @@ extension RequestHandler {
                 guard let outcome = hub.completed(id) else { return }
                 // The store forgets a complete cascade, so a replay does not know what its commit caused.
                 let isForgotten = report.causedCount == 0 && outcome.isReplay
-                exchange.answer(response(to: request, outcome, isForgotten ? nil : report, requestID))
+                exchange.answer(response(to: request, outcome, isForgotten ? nil : report, name))
             })
         return .working(atMost: time(of: wait))
     }
@@ -64,16 +64,16 @@ extension RequestHandler {
     }
 
     /// The answer to a POST whose wait ends before its cascade, with the report so far.
-    func answer(to request: DispatchRequest, _ outcome: Outcome?, _ requestID: String) -> Response {
+    func answer(to request: DispatchRequest, _ outcome: Outcome?, _ name: RequestName) -> Response {
         guard let outcome else { return contract.response(toUndecided: request, latest: latest) }
-        guard case .committed(let receipt) = outcome else { return response(to: request, outcome, nil, requestID) }
-        return response(to: request, outcome, store.cascade(of: receipt.version) ?? CascadeReport(), requestID)
+        guard case .committed(let receipt) = outcome else { return response(to: request, outcome, nil, name) }
+        return response(to: request, outcome, store.cascade(of: receipt.version) ?? CascadeReport(), name)
     }
 
     private func response(
-        to request: DispatchRequest, _ outcome: Outcome, _ cascade: CascadeReport?, _ requestID: String
+        to request: DispatchRequest, _ outcome: Outcome, _ cascade: CascadeReport?, _ name: RequestName
     ) -> Response {
-        contract.response(to: request, outcome: outcome, cascade: cascade, latest: latest, requestID: requestID)
+        contract.response(to: request, outcome: outcome, cascade: cascade, latest: latest, name: name)
     }
 
     /// Enqueues transactions in portions of 1024, so that a bulk load leaves room in the mailbox for other clients.

@@ -65,9 +65,8 @@ extension RequestHandler: WatchReceiver {
             case (.changes(let request), .latest(let latest)):
                 contract.response(to: request, ChangesPage(emptyAt: latest))
             case (.changes, _): nil
-            case (.dispatch(let request, let requestID), .outcome(let outcome)):
-                answer(to: request, outcome, requestID)
-            case (.dispatch(_, let requestID), _): respond(.ourFault, requestID)
+            case (.dispatch(let request, let name), .outcome(let outcome)): answer(to: request, outcome, name)
+            case (.dispatch(_, let name), _): respond(.ourFault, name.text)
             case (.stream(let request), _): respond(.draining, request.requestID)
             }
         return response.map(closing)

@@ -56,28 +56,21 @@ final class RequestHandler: Sendable {
     }
 
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
-        let circumstances = Circumstances(bounds: hub.bounds, requestID: Self.requestID(of: request, exchange))
-        let requestID = circumstances.requestID
+        let name = RequestName(request.head, number: exchange.id)
+        let circumstances = Circumstances(bounds: hub.bounds, name: name)
         switch contract.plan(for: request, in: circumstances) {
         case .respond(let response):
             // A problem carries the name of its request, so other requests cannot reuse it.
             return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
-        case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, requestID)
+        case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, name)
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)
         case .stream(let stream): return self.stream(stream, exchange)
-        case .outcome(let id, let scope, let style): return outcome(id, scope, style, exchange, requestID)
+        case .outcome(let id, let scope, let style): return outcome(id, scope, style, exchange, name.text)
         case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
-        case .ready: return .now(readiness(requestID))
+        case .ready: return .now(readiness(name.text))
         case .metrics: return .now(metrics())
         }
-    }
-
-    private static func requestID(of request: Request, _ exchange: Exchange) -> String {
-        guard let given = request.fields[.requestID], (1...128).contains(given.utf8.count),
-            given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { return "r" + String(exchange.id) }
-        return given
     }
 
     func respond(_ problem: Problem, _ requestID: String) -> Response {

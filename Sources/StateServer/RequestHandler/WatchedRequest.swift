@@ -12,7 +12,7 @@ final class WatchedRequest: Sendable {
         case read(ReadRequest)
         case changes(ChangesRequest)
         case stream(StreamRequest)
-        case dispatch(DispatchRequest, requestID: String)
+        case dispatch(DispatchRequest, RequestName)
     }
 
     /// The options that decide the bytes of an answer.

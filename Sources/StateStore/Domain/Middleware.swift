@@ -8,7 +8,7 @@ public struct Middleware<State: StateType>: Sendable {
     /// Passes an action to the next middleware, or from the last one to the reducers.
     public typealias Next = (any Action) throws(Rejection) -> Void
 
-    let process: @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
+    private let process: @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
     /// Whether it calls `next` with the action that it gets, or not at all.
     let passesActionsOn: Bool
 
@@ -29,6 +29,22 @@ public struct Middleware<State: StateType>: Sendable {
     ) {
         self.process = process
         passesActionsOn = true
+    }
+}
+
+/// A middleware without the type of its state: Swift looks up the metadata of a generic element type at each access to a
+/// list.
+struct MiddlewareStep: Sendable {
+    /// Its second argument is the ``MiddlewareContext`` of the middleware's state.
+    let process: @Sendable (any Action, AnyObject, (any Action) throws(Rejection) -> Void) throws(Rejection) -> Void
+}
+
+extension Middleware {
+    /// The middleware as a step of the core of this state.
+    var step: MiddlewareStep {
+        MiddlewareStep { [process] action, context, next throws(Rejection) in
+            try process(action, unsafeDowncast(context, to: MiddlewareContext<State>.self), next)
+        }
     }
 }
 

@@ -7,9 +7,7 @@ internal import StateJSON
 struct Core<State: StateType>: Sendable {
     let domain: CompiledDomain<State>
     let epoch: Epoch
-    var middleware: [Middleware<State>] {
-        didSet { passesActionsOn = middleware.allSatisfy(\.passesActionsOn) }
-    }
+    private var steps: [MiddlewareStep]
     /// Whether no middleware can change an action on its way.
     private(set) var passesActionsOn: Bool
     let limits: StoreLimits
@@ -27,7 +25,7 @@ struct Core<State: StateType>: Sendable {
     ) {
         self.domain = domain
         self.epoch = epoch
-        self.middleware = middleware
+        steps = middleware.map(\.step)
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
         self.limits = limits
         latest = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions)
@@ -59,6 +57,12 @@ struct Core<State: StateType>: Sendable {
 
     var state: State { latest.state }
     var version: Version { latest.version }
+
+    /// Installs other middleware for the next turn.
+    mutating func install(_ middleware: [Middleware<State>]) {
+        steps = middleware.map(\.step)
+        passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
+    }
 
     /// Applies the transactions in order, each to the state that those before it have made.
     ///
@@ -158,14 +162,14 @@ struct Core<State: StateType>: Sendable {
 
     private func dispatch(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection)
     {
-        guard index < middleware.count else {
+        guard index < steps.count else {
             guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
             if entry.isCommand { return try create(from: action, entry, context) }
             return try context.reduce(action, entry) { (state) throws(Rejection) in
                 try domain.reduce(&state, action, by: entry)
             }
         }
-        try middleware[index].process(action, context) { (next) throws(Rejection) in
+        try steps[index].process(action, context) { (next) throws(Rejection) in
             try dispatch(next, context, from: index + 1)
         }
     }

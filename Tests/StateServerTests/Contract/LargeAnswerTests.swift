@@ -8,9 +8,8 @@ import Testing
 struct LargeAnswerTests {
     /// The answer to a POST on a stage.
     private func post(_ body: String, as type: String = "application/json", on stage: Stage) throws -> Response {
-        var request = Request(method: .post, target: "/v1/actions")
-        request.fields[.contentType] = type
-        request.body = Array(body.utf8)
+        let request = Request(
+            method: .post, target: "/v1/actions", fields: [.contentType: type], body: Array(body.utf8))
         return try #require(stage.receive(request).answer)
     }
 

@@ -76,13 +76,15 @@ struct Transcript {
         guard let first = lines.popFirst() else { return answers.joined(separator: "\n\n") }
         let parts = first.split(separator: " ", maxSplits: 1).map(String.init)
         let method = try #require(HTTPRequest.Method(parts[0]))
-        var request = Request(method: method, target: Self.filled(parts[1], last), client: client)
+        var fields = HTTPFields()
         while let line = lines.popFirst(), !line.isEmpty {
             let sides = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
             let name = try #require(HTTPField.Name(sides[0]))
-            request.fields.append(HTTPField(name: name, value: Self.filled(sides[1], last)))
+            fields.append(HTTPField(name: name, value: Self.filled(sides[1], last)))
         }
-        request.body = Array(Self.filled(lines.joined(separator: "\n"), last).utf8)
+        let request = Request(
+            method: method, target: Self.filled(parts[1], last), fields: fields,
+            body: Array(Self.filled(lines.joined(separator: "\n"), last).utf8), client: client)
         switch stage.receive(request) {
         case (_, let response?):
             last = response.fields
