@@ -89,7 +89,7 @@ struct FailedAppendTests {
             #expect(throws: JournalError.self) { try journal.record([.setting(2, to: 22), .setting(3, to: 33)]) }
         }
 
-        #expect(journal.failure?.contains("another process has written to it after version 1") == true)
+        #expect(journal.failure?.contains("another process has changed it after version 1") == true)
         #expect(try firsts(journal) == before)
         let read = try journal.commits(after: 0, through: .max, limit: 10)
         #expect(read.suffix(foreign.count).map(\.patch) == foreign.map(\.patch))
@@ -104,8 +104,20 @@ struct FailedAppendTests {
 
         let error = #expect(throws: JournalError.self) { try journal.record([.setting(2)]) }
 
-        #expect(error?.description.contains("another process has written") == true)
+        #expect(error?.description.contains("another process has changed it") == true)
         #expect(try journal.commit(version: 2)?.patch == Commit.setting(2, to: 70).patch)
+    }
+
+    @Test("an append to a journal whose segments another process has deleted is refused")
+    func emptied() throws {
+        let journal = try scratch.open()
+        try journal.record([.setting(1)])
+        try journal.database.write { try $0.execute(sql: "DELETE FROM segments") }
+
+        let error = #expect(throws: JournalError.self) { try journal.record([.setting(2)]) }
+
+        #expect(error?.description.contains("another process has changed it after version 1") == true)
+        #expect(try firsts(journal) == [])
     }
 
     @Test("a turn that fails several times leaves its own segments only to look for")

@@ -67,7 +67,7 @@ struct FormatUpgrade {
         let total = try Int.fetchOne(db, sql: "SELECT count(*) FROM commits") ?? 0
         var ids = try OldRows(
             Row.fetchCursor(db, sql: "SELECT version, id FROM old_ids ORDER BY version, id"))
-        var keys = try OldRows(Row.fetchCursor(db, sql: "SELECT * FROM old_keys ORDER BY version"))
+        var keys = try OldRows(Row.fetchCursor(db, sql: "SELECT * FROM old_keys WHERE version >= 0 ORDER BY version"))
         try insertKeys(keys.take(through: tip.version))
         let commits = try Row.fetchCursor(db, sql: "SELECT * FROM commits ORDER BY version")
         var done = 0

@@ -68,13 +68,13 @@ package final class JournalDraft {
         try writing { try SQLiteJournal.begin($0, rows.path, epoch, version: version, state: state) }
     }
 
-    /// Adds the next commit; writes 1,000 commits or 16 megabytes at a time.
+    /// Adds the next commit; writes 1,024 commits, which are four segments, or 16 megabytes at a time.
     ///
     /// - Throws: ``JournalError``.
     package func append(_ commit: Commit) throws {
         waiting.append(commit)
         waitingBytes += commit.action.count + commit.patch.count
-        if waiting.count >= 1000 || waitingBytes >= 16 << 20 { try flush() }
+        if waiting.count >= 4 * SegmentBody.commitsMax || waitingBytes >= 16 << 20 { try flush() }
     }
 
     /// Saves the state after the last commit, and makes the draft the directory's journal.

@@ -26,8 +26,9 @@ struct RecentIDs {
     private var newest: [Int64: Version] = [:]
     /// Entries whose hash a newer commit has, too: a client has used an ID again, or two IDs have one hash.
     private var older: [Entry] = []
-    /// The version up to which IDs are being written.
-    private var writing: Version?
+    private var isWriting = false
+    /// The newest version when the table could not be written.
+    private var failed: Version?
 
     init(indexed: Version) {
         self.indexed = indexed
@@ -58,10 +59,11 @@ struct RecentIDs {
     /// Takes note of commits without IDs.
     mutating func skip(to version: Version) { latest = version }
 
-    /// Whether the table shall take the entries now.
+    /// Whether the table shall take the entries now; after a failure, when as many commits have come again.
     var isDue: Bool {
-        writing == nil
-            && (newest.count + older.count >= Self.waitingMax || latest - indexed >= Version(Self.waitingMax))
+        guard !isWriting else { return false }
+        if let failed, latest - failed < Version(Self.waitingMax) { return false }
+        return newest.count + older.count >= Self.waitingMax || latest - indexed >= Version(Self.waitingMax)
     }
 
     /// The versions whose commits may have an ID, newest first.
@@ -71,21 +73,25 @@ struct RecentIDs {
         return [version] + older.filter { $0.hash == hash }.map(\.version).sorted(by: >)
     }
 
-    /// Takes the right to write all entries to the table if they are many and nobody has it; they stay here meanwhile.
+    /// Takes the right to write all entries to the table if that is due; they stay here meanwhile.
     mutating func claim() -> (entries: [Entry], through: Version)? {
         guard isDue else { return nil }
-        writing = latest
+        isWriting = true
         return (newest.map { Entry(hash: $0.key, version: $0.value) } + older, latest)
     }
 
     /// Drops the entries that the table has now.
     mutating func finish(through version: Version) {
-        writing = nil
+        isWriting = false
+        failed = nil
         indexed = version
         newest = newest.filter { $0.value > version }
         older.removeAll { $0.version <= version }
     }
 
     /// Gives the right back after a failure; the entries stay.
-    mutating func abandon() { writing = nil }
+    mutating func abandon() {
+        isWriting = false
+        failed = latest
+    }
 }

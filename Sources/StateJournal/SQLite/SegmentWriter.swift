@@ -62,8 +62,8 @@ final class SegmentWriter: @unchecked Sendable {
             remains.removeAll()
             return next
         } catch {
-            // SQLite has rolled back by itself after some errors.
-            if sqlite3_get_autocommit(db.sqliteConnection) == 0 { try statements.rollback.run() }
+            // After some errors SQLite has rolled back by itself. An error of the rollback would hide the cause.
+            if sqlite3_get_autocommit(db.sqliteConnection) == 0 { _ = try? statements.rollback.run() }
             throw error
         }
     }
@@ -156,10 +156,10 @@ final class SegmentWriter: @unchecked Sendable {
         let isOurs = try statements.tip.row { last, hash in
             last == Int64(tip.version) && tip.hash.withBytes { hash.elementsEqual($0) }
         }
-        // Without a segment, the tip is the base.
-        guard isOurs ?? true else {
+        // There is no segment only before the first append: retention keeps the newest one.
+        guard isOurs ?? (tip == ChainLink(beginning: epoch, version: tip.version)) else {
             throw JournalError(
-                "cannot write to the journal \(path): another process has written to it after version \(tip.version)")
+                "cannot write to the journal \(path): another process has changed it after version \(tip.version)")
         }
     }
 
