@@ -69,7 +69,9 @@ final class EventLoop {
             handleDueAlarms()
             parked.resumePaused()
             runIteration()
-            parked.reportStreams()
+            // Streams that wait for a chunk come before those that have one and could get the next. A stream gets one chunk
+            // between two reports, so the chunks end.
+            if !mailbox.hasChunks { parked.reportStreams() }
         } while !hasStopped()
 
         precondition(pending.isEmpty, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")

@@ -12,10 +12,14 @@ final class LoopMailbox: Sendable, AnswerSink {
         case deliver(Transmission)
         case stopAccepting
         case stop(grace: Duration, done: @Sendable () -> Void)
+
+        /// Whether it is a chunk for streams.
+        fileprivate var isChunk: Bool { if case .deliver(.chunk) = self { true } else { false } }
     }
 
     private struct State {
         var items: [Item] = []
+        var chunksCount = 0
         /// Whether the loop waits, or is about to, and no `put` has woken it yet.
         var isLoopWaiting = false
         /// Whether the loop has ended and takes no more items.
@@ -41,6 +45,7 @@ final class LoopMailbox: Sendable, AnswerSink {
         let (isTaken, mustWake) = state.withLock { state in
             guard !state.isClosed else { return (false, false) }
             state.items.append(item)
+            if item.isChunk { state.chunksCount += 1 }
             defer { state.isLoopWaiting = false }
             return (true, state.isLoopWaiting)
         }
@@ -59,8 +64,12 @@ final class LoopMailbox: Sendable, AnswerSink {
             state.isLoopWaiting = false
             guard !state.items.isEmpty else { return }
             swap(&state.items, &items)
+            state.chunksCount = 0
         }
     }
+
+    /// Whether there are chunks for streams to take.
+    var hasChunks: Bool { state.withLock { $0.chunksCount > 0 } }
 
     /// Notes that the loop is about to wait; returns false if it has items to take first.
     func prepareToWait() -> Bool {

@@ -81,17 +81,19 @@ extension WatchHub {
 
     /// Continues streams whose last chunk the client has taken.
     package func writable(_ ids: [Watch.ID]) {
-        let now = now()
-        var behind: [Watch.ID] = []
-        var batch = DeliveryBatch(.latest(latest.cursor))
-        storage.withLock { storage in
-            for id in ids {
-                let update = storage.update(id) { $0.writable(at: now) }
-                if update?.action == .examine { behind.append(id) } else { batch.add(update) }
+        for start in stride(from: 0, to: ids.count, by: Self.portion) {
+            let now = now()
+            var behind: [Watch.ID] = []
+            var batch = DeliveryBatch(.latest(latest.cursor))
+            storage.withLock { storage in
+                for id in ids[start..<min(start + Self.portion, ids.count)] {
+                    let update = storage.update(id) { $0.writable(at: now) }
+                    if update?.action == .examine { behind.append(id) } else { batch.add(update) }
+                }
             }
+            batch.deliver()
+            examine(behind)
         }
-        batch.deliver()
-        examine(behind)
     }
 
     /// Sends heartbeats to streams that have sent nothing for their heartbeat interval.

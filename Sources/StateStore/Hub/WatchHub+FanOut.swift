@@ -4,7 +4,7 @@ internal import Synchronization
 /// The fan-out: it compares the watches with the published snapshot, outside the turns.
 extension WatchHub {
     /// How many watches the hub compares under one lock; a turn that publishes waits no longer than these take.
-    private static let portion = 256
+    static let portion = 256
 
     /// Runs one pass: it compares the watches that the commits since the last pass concern.
     func fanOut() {
