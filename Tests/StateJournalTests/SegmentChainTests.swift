@@ -57,9 +57,6 @@ struct SegmentChainTests {
         let errors = [
             #expect(throws: JournalError.self) { try journal.recover(at: start) },
             #expect(throws: JournalError.self) { try journal.commits(after: 0, through: 100, limit: 1000) },
-            #expect(throws: JournalError.self) {
-                try journal.page(ChangesQuery(since: 40), latest: Cursor(journal.epoch, 100))
-            },
             #expect(throws: JournalError.self) { try journal.state(at: 100) },
             #expect(throws: JournalError.self) {
                 try JournalReader(directory: scratch.path).forEachCommit(after: 0) { _ in }
@@ -71,6 +68,12 @@ struct SegmentChainTests {
             #expect(error?.description.contains(journal.path) == true)
         }
         #expect(try journal.commits(after: 0, through: 60, limit: 1000).count == 60)
+        #expect(throws: JournalError.self) {
+            try journal.page(ChangesQuery(since: 75), latest: Cursor(journal.epoch, 100))
+        }
+        let page = try journal.page(ChangesQuery(since: 40), latest: Cursor(journal.epoch, 100))
+        #expect(page?.isMore == true && (60...70).contains(page?.next ?? 0))
+        #expect(page?.commits.last?.version == page?.next)
         #expect(try journal.state(at: 60).map(text) == #"{"value":60,"list":[]}"#)
     }
 

@@ -48,8 +48,6 @@ package final class JournalDraft {
             try database.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
             }
-        } catch let error as JournalError {
-            throw error
         } catch {
             throw JournalError("begin", SQLiteJournal.path(in: directory), error)
         }
@@ -119,8 +117,6 @@ package final class JournalDraft {
     private func writing(_ write: (Database) throws -> Void) throws {
         do {
             try database.write(write)
-        } catch let error as JournalError {
-            throw error
         } catch {
             throw JournalError("write to", SQLiteJournal.path(in: directory), error)
         }

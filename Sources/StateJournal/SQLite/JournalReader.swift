@@ -44,8 +44,6 @@ package final class JournalReader: Sendable {
                 return (rows, try rows.latestVersion(db))
             }
             epoch = rows.epoch
-        } catch let error as JournalError {
-            throw error
         } catch {
             throw JournalError("read", path, error)
         }
@@ -134,8 +132,6 @@ package final class JournalReader: Sendable {
     private func reading<Value>(_ read: (Database) throws -> Value) throws -> Value {
         do {
             return try database.read(read)
-        } catch let error as JournalError {
-            throw error
         } catch {
             throw JournalError("read", path, error)
         }

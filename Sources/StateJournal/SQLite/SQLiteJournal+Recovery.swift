@@ -64,8 +64,6 @@ extension SQLiteJournal {
     func reading<Value>(_ read: (Database) throws -> Value) throws -> Value {
         do {
             return try database.read(read)
-        } catch let error as JournalError {
-            throw error
         } catch {
             throw JournalError("read", path, error)
         }
@@ -86,11 +84,18 @@ extension SQLiteJournal {
 
     /// Returns a page of the commits that pass a filter, or nil where the journal has pruned the first commit.
     ///
-    /// O(n) in the number of commits that it examines.
+    /// The page ends before a damaged commit. O(n) in the number of commits that it examines.
+    ///
+    /// - Throws: ``JournalError`` when the first commit is missing or damaged.
     package func page(_ query: ChangesQuery, latest: StateStore.Cursor) throws -> ChangesPage? {
         var paging = ChangesPaging(query, latest: latest)
-        try reading { db in
-            try rows.read(db, after: query.since, through: latest.version) { paging.take($0) }
+        do {
+            try reading { db in
+                try rows.read(db, after: query.since, through: latest.version) { paging.take($0) }
+            }
+        } catch {
+            // The page after this one begins at the damage and reports it.
+            guard paging.page.next > query.since else { throw error }
         }
         // The journal may have pruned the first commit since the caller asked.
         return paging.page.next > query.since ? paging.page : nil

@@ -29,8 +29,6 @@ extension SQLiteJournal {
                 try rows.insertSnapshot(db, version: version, state: state)
                 return try prune(db, latest: version)
             }
-        } catch let error as JournalError {
-            throw error
         } catch { throw JournalError("write a snapshot to", path, error) }
     }
 

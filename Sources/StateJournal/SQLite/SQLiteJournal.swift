@@ -84,8 +84,6 @@ package final class SQLiteJournal: Journal {
             self.ids = Mutex(ids)
             condition = Mutex(Condition(tip: tip))
             writer = SegmentWriter(epoch: epoch, path: path)
-        } catch let error as JournalError {
-            throw error
         } catch {
             throw JournalError("open", path, error)
         }

@@ -22,8 +22,8 @@ extension SegmentRows {
                 let body = Data.fromDatabaseValue(row["body"]),
                 body.withUnsafeBytes({ Self.hash(ofKeys: $0, first, epoch) }) == hash
             else {
-                let first = Version(row, "first").map { "from version \($0) on" } ?? "of a version without a number"
-                throw JournalError(damaged: path, "the idempotency keys \(first)")
+                let first = Version(row, "first").map { "from version \($0) on" } ?? "of an unknown version"
+                throw JournalError(damaged: path, "the idempotency keys \(first) are not what was recorded")
             }
             do {
                 keys += try body.withUnsafeBytes { try KeyTable.read($0, epoch) }.filter { $0.expiry > time }

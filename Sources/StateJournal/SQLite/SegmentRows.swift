@@ -86,7 +86,8 @@ struct SegmentRows: Sendable {
         var link: ChainLink?
         while let row = try cursor.next() {
             guard let first = row.first, let end = row.last, end >= first else {
-                throw JournalError(damaged: path, "the segment after version \(link?.version ?? version)")
+                throw JournalError(
+                    damaged: path, "the segment after version \(link?.version ?? version) has no versions")
             }
             let before = try link ?? self.link(db, before: first)
             guard before.version + 1 == first else { throw JournalError(lacking: before.version + 1, path) }

@@ -122,6 +122,29 @@ def follow_to_damage(workspace, damage):
         raise Failure("a follower went past the damage")
 
 
+def test_a_bit_that_flips_under_a_running_server_fails_the_reads_of_that_commit_and_no_others(workspace, figures):
+    server = workspace.server()
+    with server.client() as client:
+        for number in range(1, 31):
+            client.commit(add(number, id=f"a{number}"))
+        epoch = client.get("/v1").json["epoch"]
+    server.stop()
+    server.start()
+    damage_segment(server, 20)
+    with server.client() as client:
+        page = client.get(f"/v1/changes?since={epoch}.0").json
+        expect_equal((len(page["changes"]), page["next"]), (19, f"{epoch}.19"), "the changes before the damage")
+        for path in ("changes?since={}.19", "actions/a20", "state?version=25"):
+            answer = client.get("/v1/" + path.format(epoch))
+            expect_equal((answer.status, answer.json["code"]), (500, "internal"), f"status and code of {path}")
+        for path in ("changes?since={}.0&limit=19", "changes?since={}.20", "actions/a21", "state?version=30"):
+            expect_equal(client.get("/v1/" + path.format(epoch)).status, 200, f"status of {path}")
+        expect_equal(client.commit(add(1))["version"], 31, "the next version")
+    said = server.log_text()
+    expect("the commit of version 20 is not what was recorded" in said, "the log does not name the version:", said)
+    figures(f"{said.count('is not what was recorded')} sentences in the log")
+
+
 def test_a_recorded_action_of_an_unknown_type_leaves_state_and_history_as_they_were(workspace):
     """The program no longer knows the type: a later version of a domain may have removed it."""
     server = workspace.server()
