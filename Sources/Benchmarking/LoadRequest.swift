@@ -62,15 +62,47 @@ package struct LoadRequest: Equatable, Sendable {
             """
     }
 
+    /// A Lua script that makes wrk send a request with another number in each place of `%d`, counted from `first`.
+    ///
+    /// The number has nine digits, so that the length of the body is constant.
+    ///
+    /// - Parameter count: how many requests the script builds before the load begins; it builds further ones as it goes.
+    package static func wrkScript(numbered request: LoadRequest, from first: Int, count: Int) -> String {
+        var text = request.bytes
+        text.removeAll { $0 == UInt8(ascii: "\r") }
+        let template = String(decoding: text, as: UTF8.self)
+        let length = request.body.replacing("%d", with: "123456789").utf8.count
+        let wire = template.replacing(
+            "Content-Length: \(request.body.utf8.count)\n", with: "Content-Length: \(length)\n")
+        let parts = wire.split(separator: "\n\n", maxSplits: 1, omittingEmptySubsequences: false)
+        let head = parts[0].replacing("\n", with: "\r\n") + "\r\n\r\n"
+        let body = parts.count > 1 ? String(parts[1]) : ""
+        return """
+            local requests, turn = {}, 0
+            local function numbered(index)
+                return (string.gsub(\(quoted(head + body)), "%%d", string.format("%09d", \(first) + index)))
+            end
+            function init(args)
+                for index = 1, \(count) do requests[index] = numbered(index) end
+            end
+            function request()
+                turn = turn + 1
+                return requests[turn] or numbered(turn)
+            end
+
+            """
+    }
+
     /// A Lua string in double quotes.
     private static func quoted(_ text: String) -> String {
         var result = "\""
-        for character in text {
-            switch character {
-            case "\"", "\\": result += "\\\(character)"
+        // A line end is one character of two scalars.
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"", "\\": result += "\\\(scalar)"
             case "\n": result += "\\n"
             case "\r": result += "\\r"
-            default: result.append(character)
+            default: result.unicodeScalars.append(scalar)
             }
         }
         return result + "\""

@@ -70,6 +70,16 @@ package struct Report: Codable, Equatable, Sendable {
     /// The findings, in the order of the scenarios.
     package var findings: [Finding] = []
 
+    /// How many aims hold, and the list of those that do not.
+    package var aims: String {
+        let judgements = findings.flatMap { finding in finding.judgements.map { (finding.scenario, $0) } }
+        let missed = judgements.filter { !$0.1.isMet }
+        let lines = missed.map { scenario, judgement in
+            "missed: \(scenario): \(judgement.subject): \(judgement.figure.readable), wanted \(judgement.bound.rawValue) \(judgement.wanted.readable)"
+        }
+        return (["\(judgements.count - missed.count) of \(judgements.count) aims hold"] + lines).joined(separator: "\n")
+    }
+
     /// Makes a report without findings.
     package init(facts: [Fact]) {
         self.facts = facts

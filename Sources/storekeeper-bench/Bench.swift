@@ -45,9 +45,9 @@ struct Scenario: Sendable {
     }
 
     static var all: [Scenario] {
-        Throughput.scenarios + Wakes.scenarios + [
-            WakeOneOfMany.scenario, WatchedPosts.scenario, MoveObject.scenario,
-            GetObject.scenario, Start.scenario, Scaling.scenario, Soak.scenario,
+        Throughput.scenarios + [NamedPosts.scenario] + Wakes.scenarios + [
+            WakeOneOfMany.scenario, WatchedPosts.scenario,
+            MoveObject.scenario, GetObject.scenario, Start.scenario, Scaling.scenario, Soak.scenario,
         ]
     }
 }

@@ -17,7 +17,7 @@ enum MoveObject {
                 ("one of 100", few, Objects.moves(among: 0..<100)),
                 ("one of \(manyCount)", many, Objects.moves(among: 0..<manyCount)),
             ],
-            wanted: 2, bench, &finding)
+            wanted: 1.5, bench, &finding)
     }
 }
 
@@ -35,7 +35,7 @@ enum GetObject {
                 ("small state", server, [.get("/v1/state/counter")]),
                 ("one of \(count)", server, Objects.gets(among: 0..<count)),
             ],
-            wanted: 1.5, bench, &finding)
+            wanted: 1.3, bench, &finding)
     }
 }
 

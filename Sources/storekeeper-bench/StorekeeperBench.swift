@@ -55,6 +55,7 @@ struct StorekeeperBench: ParsableCommand {
         if let from {
             let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: URL(fileURLWithPath: from)))
             for finding in report.findings { print(finding.text) }
+            print(report.aims)
             return try keep(report)
         }
         let effort =
@@ -83,6 +84,7 @@ struct StorekeeperBench: ParsableCommand {
             // The report is written after each scenario, so that a later failure does not lose it.
             try keep(report)
         }
+        print(report.aims)
         return isComplete
     }
 

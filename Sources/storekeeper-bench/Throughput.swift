@@ -7,27 +7,31 @@ struct Throughput {
     let request: any KeyPath<Conversation, LoadRequest?> & Sendable
     let storage: ServerKind.Storage
     let connections: Int
-    /// The aim: the least quotient of the C program's CPU time and that of storekeeper.
-    let wanted: Double?
-    /// The name of the peer that storekeeper has to beat.
+    /// The least quotient of the C program's CPU time and that of storekeeper.
+    var cpuWanted: Double?
+    /// The least quotient of storekeeper's requests a second and those of the C program.
+    var rateWanted: Double?
+    /// The greatest quotient of storekeeper's median time of an answer and that of the C program.
+    var timeWanted: Double?
+    /// The name of the peer that storekeeper has to beat: in CPU time, and by a fifth in requests a second.
     var rival: String?
 
     static let table: [Throughput] = [
         Throughput(
             name: "get", summary: "GET of an unchanged small state, 64 connections", request: \.getAsOptional,
-            storage: .memory, connections: 64, wanted: 0.95),
+            storage: .memory, connections: 64, cpuWanted: 0.95),
         Throughput(
             name: "post", summary: "POST of an action of 99 bytes, in memory, 64 connections", request: \.post,
-            storage: .memory, connections: 64, wanted: 0.70),
+            storage: .memory, connections: 64, cpuWanted: 0.65),
         Throughput(
             name: "post-durable-1", summary: "POST of an action, synced to disk, 1 connection", request: \.post,
-            storage: .disk, connections: 1, wanted: nil),
+            storage: .disk, connections: 1, timeWanted: 1.3),
         Throughput(
             name: "post-durable-64", summary: "POST of an action, synced to disk, 64 connections", request: \.post,
-            storage: .disk, connections: 64, wanted: 0.80, rival: "webdis + Redis"),
+            storage: .disk, connections: 64, rateWanted: 0.90, rival: "webdis + Redis"),
         Throughput(
             name: "post-durable-250", summary: "POST of an action, synced to disk, 250 connections", request: \.post,
-            storage: .disk, connections: 250, wanted: 0.80, rival: "webdis + Redis"),
+            storage: .disk, connections: 250, rateWanted: 0.80, rival: "webdis + Redis"),
     ]
 
     static var scenarios: [Scenario] {
@@ -64,19 +68,30 @@ struct Throughput {
 
     private func judge(_ finding: inout Finding) {
         guard let limit = finding.series(of: "C"), let ours = finding.series(of: "storekeeper") else { return }
-        if let wanted, let ratio = limit.ratio(of: \.cpuMicroseconds, to: ours) {
-            finding.judgements.append(Judgement("CPU of C / CPU of storekeeper", ratio, .atLeast, wanted))
-        }
-        if let rate = ours.ratio(of: \.perSecond, to: limit) {
-            finding.remarks.append("requests/s of storekeeper / of C: \(rate.fixed(2))")
-        }
+        finding.judge(
+            "CPU of C / CPU of storekeeper", limit.ratio(of: \.cpuMicroseconds, to: ours), .atLeast, cpuWanted)
+        finding.judge("requests/s of storekeeper / of C", ours.ratio(of: \.perSecond, to: limit), .atLeast, rateWanted)
+        finding.judge(
+            "median answer, of storekeeper / of C", ours.ratio(of: \.p50Milliseconds, to: limit), .atMost, timeWanted)
         if let rival, let theirs = finding.series(of: rival) {
             if let ratio = theirs.ratio(of: \.cpuMicroseconds, to: ours) {
                 finding.judgements.append(Judgement("CPU of \(rival) / CPU of storekeeper", ratio, .atLeast, 1))
             }
             if let ratio = ours.ratio(of: \.perSecond, to: theirs) {
-                finding.judgements.append(Judgement("requests/s of storekeeper / of \(rival)", ratio, .atLeast, 1))
+                finding.judgements.append(Judgement("requests/s of storekeeper / of \(rival)", ratio, .atLeast, 1.2))
             }
+        }
+    }
+}
+
+extension Finding {
+    /// Compares a quotient with its aim; without an aim, the quotient becomes a remark.
+    fileprivate mutating func judge(_ subject: String, _ ratio: Double?, _ bound: Judgement.Bound, _ wanted: Double?) {
+        guard let ratio else { return }
+        if let wanted {
+            judgements.append(Judgement(subject, ratio, bound, wanted))
+        } else {
+            remarks.append("\(subject): \(ratio.fixed(2))")
         }
     }
 }

@@ -9,15 +9,33 @@ enum Wrk {
     static func load(
         _ server: Server, _ requests: [LoadRequest], connections: Int, seconds: Int, in workplace: Workplace
     ) throws -> Reading {
+        if requests.count == 1, requests[0].method == "GET", requests[0].fields.isEmpty {
+            return try load(server, [], requests[0].path, connections, seconds, workplace)
+        }
+        let script = try workplace.file("requests.lua", LoadRequest.wrkScript(requests))
+        return try load(server, ["-s", script.path], "/", connections, seconds, workplace)
+    }
+
+    /// Runs one load in which each request has another number in the place of `%d`, from a number on.
+    ///
+    /// - Throws: `Failure` when wrk is not installed, or when an answer was an error.
+    static func load(
+        _ server: Server, numbered request: LoadRequest, from first: Int, connections: Int, seconds: Int,
+        in workplace: Workplace
+    ) throws -> Reading {
+        let text = LoadRequest.wrkScript(numbered: request, from: first, count: 100_000 * seconds)
+        let script = try workplace.file("numbered.lua", text)
+        return try load(server, ["-s", script.path], "/", connections, seconds, workplace)
+    }
+
+    private static func load(
+        _ server: Server, _ script: [String], _ path: String, _ connections: Int, _ seconds: Int,
+        _ workplace: Workplace
+    ) throws -> Reading {
         guard let wrk = workplace.installed("wrk") else { throw Failure("wrk is not installed: apt-get install wrk") }
         // By default wrk counts an answer after two seconds as an error.
-        var arguments = ["-t1", "-c\(connections)", "-d\(seconds)s", "--latency", "--timeout", "20s"]
-        if requests.count == 1, requests[0].method == "GET", requests[0].fields.isEmpty {
-            arguments.append("http://127.0.0.1:\(server.port)\(requests[0].path)")
-        } else {
-            let script = try workplace.file("requests.lua", LoadRequest.wrkScript(requests))
-            arguments += ["-s", script.path, "http://127.0.0.1:\(server.port)/"]
-        }
+        let options = ["-t1", "-c\(connections)", "-d\(seconds)s", "--latency", "--timeout", "20s"]
+        let arguments = options + script + ["http://127.0.0.1:\(server.port)\(path)"]
         let before = server.cpuMicroseconds
         let text = try ChildProcess(wrk, arguments, in: workplace).finish()
         let spent = server.cpuMicroseconds - before

@@ -41,6 +41,16 @@ struct PrintingTests {
                 """)
     }
 
+    @Test("a report ends with the number of aims that hold, and those that do not")
+    func aims() {
+        var one = Finding(scenario: "get", summary: "")
+        one.judgements = [Judgement("CPU", 0.96, .atLeast, 0.95), Judgement("time", 1.4, .atMost, 1.3)]
+        var report = Report(facts: [])
+        report.findings = [one, Finding(scenario: "soak", summary: "")]
+
+        #expect(report.aims == "1 of 2 aims hold\nmissed: get: time: 1.40, wanted at most 1.30")
+    }
+
     @Test("a page of documentation has the facts, the medians and the aims")
     func page() {
         var reading = Reading()

@@ -13,6 +13,19 @@ struct TrafficTests {
                 + "Content-Length: 13\r\n\r\n{\"type\":\"é\"}")
     }
 
+    @Test("a numbered request has a number of nine digits in each place, and the length of its body")
+    func numbered() {
+        var request = LoadRequest.post("/v1/actions", json: #"{"id":"%d"}"#)
+        request.fields.append(("Idempotency-Key", "k%d"))
+
+        let script = LoadRequest.wrkScript(numbered: request, from: 7, count: 2)
+
+        #expect(script.contains(#"Idempotency-Key: k%d\r\n"#))
+        #expect(script.contains(#"Content-Length: 18\r\n\r\n{\"id\":\"%d\"}""#))
+        #expect(script.contains(#"string.format("%09d", 7 + index)"#))
+        #expect(script.contains("for index = 1, 2 do"))
+    }
+
     @Test("quotes in a body are quoted in wrk's script")
     func script() {
         let script = LoadRequest.wrkScript([.post("/v1/actions", json: #"{"a":1}"#), .get("/v1/state")])
