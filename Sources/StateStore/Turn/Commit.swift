@@ -95,7 +95,7 @@ public final class Commit: Sendable {
     }
 
     /// About how much memory the commit takes, in bytes.
-    var weight: Int { 256 + action.count + patch.count + changedPointers.count * 48 }
+    package var weight: Int { 256 + action.count + patch.count + changedPointers.count * 48 }
 }
 
 /// What the store keeps of a commit that came with an idempotency key.
