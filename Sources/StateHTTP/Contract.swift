@@ -75,7 +75,8 @@ package struct Contract: Sendable {
         case ("livez", nil): return try operations(.live, routed)
         case ("readyz", nil): return try operations(.ready, routed)
         case ("metrics", nil): return try operations(.metrics, routed)
-        case ("v1", "stores") where path.count > 2 && path[2] != "":
+        case ("v1", "stores") where path.count > 2:
+            guard !path[2].isEmpty else { throw Self.noSuchRoute }
             guard let scope = stores[path[2]] else {
                 throw Problem(
                     .notFound, "no-such-store",

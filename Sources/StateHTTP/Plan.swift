@@ -70,7 +70,7 @@ package final class DispatchRequest: Sendable {
 
     /// The store that the path names.
     var scope: Scope { options.scope }
-    var style: Style { options.style }
+    package var style: Style { options.style }
     /// How long the client waits for the cascade to be complete; nil where it does not wait.
     package var wait: Wait? { options.wait }
 }

@@ -43,6 +43,19 @@ struct RecordingTests {
         #expect(second.types == ["set", "get"])
     }
 
+    @Test("the IDs of a batch that are equal as Swift strings are two IDs where their bytes differ")
+    func canonicallyEquivalent() throws {
+        var reader = try reader()
+        let ids = ["caf\u{E9}", "cafe\u{301}"]
+        let batch = Commit(
+            version: 5, time: Timestamp(milliseconds: 8), id: "\(recorded).5", types: ["set", "get"],
+            action: Array(#"[{"type":"set"},{"type":"get"}]"#.utf8), patch: Array("[]".utf8), clientIDs: ids)
+
+        let read = try reader.take(Recording.line(of: batch))
+
+        #expect(read.clientIDs.map { Array($0.utf8) } == ids.map { Array($0.utf8) })
+    }
+
     @Test(
         "a line that is no commit is named by its number",
         arguments: [

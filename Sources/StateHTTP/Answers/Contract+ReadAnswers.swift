@@ -27,7 +27,7 @@ extension Contract {
         fields[.xContentTypeOptions] = "nosniff"
         return Response(
             status: .ok, fields: fields,
-            body: request.style == .pretty ? JSONText.indented(encoded.bytes) : encoded.bytes)
+            body: request.style == .pretty ? encoded.indented() : encoded.bytes)
     }
 
     /// The answer to `at-least` with a version that the store has not reached.

@@ -73,6 +73,10 @@ extension JSONPointer: CustomStringConvertible {
         var text = ""
         for token in tokens {
             text += "/"
+            guard token.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") }) else {
+                text += token
+                continue
+            }
             for scalar in token.unicodeScalars {
                 switch scalar {
                 case "~": text += "~0"
@@ -88,8 +92,12 @@ extension JSONPointer: CustomStringConvertible {
 extension JSONPointer: Hashable {
     /// Whether the tokens are the same bytes.
     public static func == (left: JSONPointer, right: JSONPointer) -> Bool {
-        left.tokens.count == right.tokens.count
-            && zip(left.tokens, right.tokens).allSatisfy(sameBytes)
+        guard left.tokens.count == right.tokens.count else { return false }
+        // A client's pointer can be long, and is mostly compared with a copy of itself.
+        let isCopy = left.tokens.withUnsafeBufferPointer { left in
+            right.tokens.withUnsafeBufferPointer { left.baseAddress == $0.baseAddress }
+        }
+        return isCopy || zip(left.tokens, right.tokens).allSatisfy(sameBytes)
     }
 
     /// Hashes the bytes of the tokens.

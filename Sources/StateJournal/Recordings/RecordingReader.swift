@@ -59,8 +59,9 @@ package struct RecordingReader {
         let patch = try members.value("patch").text
         try members.end()
         version = found
+        let isOwn = clientIDs.contains { JSONPointer.sameBytes($0, id) }
         return Commit(
-            version: found, time: time, id: clientIDs.contains(id) ? id : Cursor(epoch, found).description,
+            version: found, time: time, id: isOwn ? id : Cursor(epoch, found).description,
             cause: cause, root: root, by: by, types: types, action: action, patch: patch, clientIDs: clientIDs)
     }
 
@@ -94,7 +95,7 @@ package struct RecordingReader {
             guard case .string(let text) = other, Cursor(text: text) == nil else {
                 throw RecordingFault(line: line, "ids has an element that is not a client's ID")
             }
-            if !ids.contains(text) { ids.append(text) }
+            if !ids.contains(where: { JSONPointer.sameBytes($0, text) }) { ids.append(text) }
         }
         return ids
     }

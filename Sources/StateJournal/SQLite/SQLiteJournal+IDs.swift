@@ -11,10 +11,10 @@ extension SQLiteJournal {
         return try reading { db in
             // The IDs in memory are newer than those in the table.
             for version in recent {
-                if let commit = try rows.commit(db, version), commit.has(id) { return commit }
+                if let commit = try rows.commit(db, version), commit.has(clientID: id) { return commit }
             }
             for version in try IDTable.versions(db, hash) {
-                if let commit = try rows.commit(db, version), commit.has(id) { return commit }
+                if let commit = try rows.commit(db, version), commit.has(clientID: id) { return commit }
             }
             return nil
         }
@@ -59,9 +59,4 @@ extension SegmentRows {
         }
         return ids
     }
-}
-
-extension Commit {
-    /// Whether a client gave exactly this ID, byte by byte.
-    fileprivate func has(_ id: String) -> Bool { clientIDs.contains { $0.utf8.elementsEqual(id.utf8) } }
 }

@@ -30,6 +30,8 @@ extension RequestHandler {
             following = hub.following(query)
         }
         switch following {
+        case .page(let page) where page.weight > Self.quickBytesMax:
+            return reading(exchange, request.requestID) { [self] in contract.response(to: request, page) }
         case .page(let page): return .now(contract.response(to: request, page))
         case .nothing(let latest): return .now(contract.response(to: request, ChangesPage(emptyAt: latest)))
         // The oldest version has moved on since the bounds were read. The client has named no cursor, so try again.

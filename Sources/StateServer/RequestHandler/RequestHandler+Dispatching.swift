@@ -19,8 +19,7 @@ extension RequestHandler {
             store.enqueue(
                 PendingTransaction(transaction) { [self] outcome in
                     note(outcome)
-                    exchange.answer(
-                        contract.response(to: request, outcome: outcome, latest: latest, name: name))
+                    answer(exchange, request, outcome, name)
                 })
         case .lines(let lines):
             submit(lines.compactMap { line in try? line.content.get() }[...], outcomes: []) { [self] outcomes in
@@ -29,6 +28,17 @@ extension RequestHandler {
             }
         }
         return .working()
+    }
+
+    /// Answers a POST; a long representation is indented on a read queue, because this thread serves others.
+    private func answer(_ exchange: Exchange, _ request: DispatchRequest, _ outcome: Outcome, _ name: RequestName) {
+        let latest = latest
+        guard request.style == .pretty, outcome.representationBytesCount > Self.quickBytesMax else {
+            return exchange.answer(contract.response(to: request, outcome: outcome, latest: latest, name: name))
+        }
+        schedule.read(exchange.id) { [contract] in
+            exchange.answer(contract.response(to: request, outcome: outcome, latest: latest, name: name))
+        }
     }
 
     /// Dispatches, and answers when the cascade is complete or the time is up.
@@ -109,20 +119,26 @@ extension RequestHandler {
         let latest = latest
         let version = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
         let known = version.map { hub.commit(version: $0) } ?? hub.commit(id: id)
-        guard known == nil, let journal else {
-            return .now(
-                contract.response(toOutcomeOf: id, known, scope, latest: latest, style: style, requestID: requestID))
+        let response = { @Sendable [contract] (commit: Commit?) in
+            contract.response(toOutcomeOf: id, commit, scope, latest: latest, style: style, requestID: requestID)
         }
-        return reading(exchange, requestID) { [self] in
+        if let known, known.weight > Self.quickBytesMax { return reading(exchange, requestID) { response(known) } }
+        guard known == nil, let journal else { return .now(response(known)) }
+        return reading(exchange, requestID) {
             let found = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: id)
             // The journal has a commit before the hub publishes it; an unpublished commit is not visible.
-            let commit = found.flatMap { $0.version <= latest.version ? $0 : nil }
-            return contract.response(toOutcomeOf: id, commit, scope, latest: latest, style: style, requestID: requestID)
+            return response(found.flatMap { $0.version <= latest.version ? $0 : nil })
         }
     }
 }
 
 extension Outcome {
+    /// How many bytes the values have that the client gets with `return=representation`.
+    fileprivate var representationBytesCount: Int {
+        guard case .committed(let receipt) = self else { return 0 }
+        return receipt.representation?.reduce(0) { $0 + ($1.value?.count ?? 0) } ?? 0
+    }
+
     /// Whether an earlier request with the same key has committed the action.
     fileprivate var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
 }

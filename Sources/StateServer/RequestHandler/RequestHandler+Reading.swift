@@ -33,6 +33,9 @@ extension RequestHandler {
                     contract.response(to: request, try hub.read(request.selection))
                 }
             }
+            if request.isLongToIndent(now) {
+                return reading(exchange, request.requestID) { [self] in contract.response(to: request, now) }
+            }
             let response = contract.response(to: request, now)
             let isReusable = request.condition == nil && request.atLeast == nil && now.encoded != nil
             return isReusable ? .reusable(response) : .now(response)
@@ -65,9 +68,9 @@ extension RequestHandler {
             return contract.aheadOfLatest(request, latest: latest)
         }
         do {
-            guard let reading = try hub.readQuickly(request.selection), !request.isLongToCompare(reading) else {
-                return nil
-            }
+            guard let reading = try hub.readQuickly(request.selection), !request.isLongToCompare(reading),
+                !request.isLongToIndent(reading)
+            else { return nil }
             return contract.response(to: request, reading)
         } catch {
             return failedRead(request, error)
@@ -114,6 +117,9 @@ extension RequestHandler {
         }
     }
 
+    /// About the most bytes that the loop thread writes as JSON for one answer; a read queue writes what is longer.
+    static let quickBytesMax = 64 << 10
+
     /// The most slow reads that may be under way; above it the answer is 503 `too-many-reads`.
     private static let readingMax = 1024
 
@@ -141,6 +147,16 @@ extension RequestHandler {
 extension ReadRequest {
     /// Whether the value is so long that a thread that serves others should not parse it to compare it with `until`.
     fileprivate func isLongToCompare(_ reading: Reading) -> Bool {
-        until != nil && (reading.encoded?.bytes.count ?? 0) > 64 << 10
+        until != nil && isLong(reading)
+    }
+
+    /// Whether the answer indents a value that is so long that a thread that serves others should not do that.
+    fileprivate func isLongToIndent(_ reading: Reading) -> Bool {
+        let isKnown = until == nil && known?.contains(reading.encoded?.tag) == true
+        return style == .pretty && isLong(reading) && !isKnown && reading.encoded?.isIndented == false
+    }
+
+    private func isLong(_ reading: Reading) -> Bool {
+        (reading.encoded?.bytes.count ?? 0) > RequestHandler.quickBytesMax
     }
 }

@@ -25,7 +25,7 @@ struct HubStorage: Sendable {
     private var untilCount = 0
     private static let passedMax = 64
     /// The large selections that wait to be encoded.
-    private var queuedEncodings: Set<Selection> = []
+    private var queuedEncodings: Set<IndexedSelection> = []
     /// A turn itself looks at up to so many filters, or watches of a selection: that costs less than to wake the fan-out
     /// queue, and mostly shows that the queue has nothing to do.
     private static let comparedAtOnceMax = 16
@@ -92,9 +92,10 @@ struct HubStorage: Sendable {
     /// - Returns: false, without a change, where there are many watches or one of them is not sending.
     private static func areAllSending(_ ids: Set<Watch.ID>, _ watches: inout [Watch.ID: Watch]) -> Bool {
         guard ids.count <= comparedAtOnceMax else { return false }
-        let slots = ids.compactMap { watches.index(forKey: $0) }
-        guard slots.allSatisfy({ watches.values[$0].state == .sending }) else { return false }
-        for slot in slots { watches.values[slot].isBehind = true }
+        for id in ids {
+            if let slot = watches.index(forKey: id), watches.values[slot].state != .sending { return false }
+        }
+        for id in ids { watches[id]?.isBehind = true }
         return true
     }
 
@@ -157,11 +158,11 @@ struct HubStorage: Sendable {
         // A watch that has examined nothing is not answered with a value from before it came.
         let before = latest.cursor.version > 0 ? latest.cursor.version - 1 : nil
         watches.values[slot].parks(examined: version ?? before)
-        guard case .value(let selection, _) = watches.values[slot].subject else { return false }
-        // A commit after the examined version may have changed the selection.
-        if let version, let since = history.commits(after: version), !index.isChanged(selection, by: since) {
+        guard case .value(let selection, _) = watches.values[slot].subject, let selection = index[selection] else {
             return false
         }
+        // A commit after the examined version may have changed the selection.
+        if let version, let since = history.commits(after: version), !selection.isChanged(by: since) { return false }
         index.markDirty(selection)
         return claimFanOut()
     }
@@ -221,7 +222,7 @@ struct HubStorage: Sendable {
     /// Marks the watches of a selection as behind a version, if none of them is parked.
     ///
     /// - Returns: false, without a change, where a parked watch waits for the value.
-    mutating func noteBehind(_ selection: Selection, _ version: Version, at now: Instant) -> Bool {
+    mutating func noteBehind(_ selection: IndexedSelection, _ version: Version, at now: Instant) -> Bool {
         let ids = index.watches(at: selection)
         let isAnyParked = ids.contains { id in
             watches.index(forKey: id).map { watches.values[$0].state == .parked } ?? false
@@ -256,7 +257,7 @@ struct HubStorage: Sendable {
         let commits: [Commit]
         /// The snapshots before the newest one, in order, while a watch waits for one value.
         let passed: [Passed]
-        let selections: Set<Selection>
+        let selections: Set<IndexedSelection>
         let followerKeys: [FollowerKey]
         let reached: [Watch.ID]
     }
@@ -281,20 +282,20 @@ struct HubStorage: Sendable {
         passesCount -= 1
     }
 
-    mutating func endComparing(_ selection: Selection) { index.endComparing(selection) }
+    mutating func endComparing(_ selection: IndexedSelection) { index.endComparing(selection) }
 
     /// Notes that a large selection waits to be encoded; returns false if it waits already.
-    mutating func queueEncoding(_ selection: Selection) -> Bool { queuedEncodings.insert(selection).inserted }
+    mutating func queueEncoding(_ selection: IndexedSelection) -> Bool {
+        queuedEncodings.insert(selection).inserted
+    }
 
     /// Notes that a large selection is being encoded now; returns false, and ends the comparison, if nothing watches it.
-    mutating func beginQueuedEncoding(_ selection: Selection) -> Bool {
+    mutating func beginQueuedEncoding(_ selection: IndexedSelection) -> Bool {
         queuedEncodings.remove(selection)
         guard index.watches(at: selection).isEmpty else { return true }
         index.endComparing(selection)
         return false
     }
-
-    func isChanged(_ selection: Selection, by commits: [Commit]) -> Bool { index.isChanged(selection, by: commits) }
 
     /// Whether one of these watches waits for one value.
     func isAnyWaitingForOneValue(_ ids: [Watch.ID]) -> Bool {
@@ -309,14 +310,14 @@ struct HubStorage: Sendable {
     }
 
     /// The watches of a selection that wait for one value.
-    func watchesForOneValue(at selection: Selection) -> [Watch.ID] {
+    func watchesForOneValue(at selection: IndexedSelection) -> [Watch.ID] {
         guard untilCount > 0 else { return [] }
         return index.watches(at: selection).filter { watches[$0]?.waitsForOneValue == true }
     }
 
     func followers(_ key: FollowerKey) -> [Watch.ID] { followers[key].map(Array.init) ?? [] }
 
-    mutating func endEncoding(_ selection: Selection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
+    mutating func endEncoding(_ selection: IndexedSelection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
         index.endEncoding(selection, encoded, at: version)
     }
 }

@@ -2,12 +2,18 @@ internal import StateJSON
 
 /// Elements by JSON Pointer, found by a pointer that overlaps theirs.
 ///
-/// A search costs O(depth of the pointer + elements found), however many elements the tree has.
+/// A search costs O(depth of the pointer + elements found), however many elements the tree has and however long their
+/// pointers are: a node has an element, or at least two children, so the tree has at most two nodes for each element.
 struct PointerTree<Element: Hashable & Sendable>: Sendable {
+    /// The tokens that lead from the parent to this node; none at the root.
+    private var label: [String] = []
+    /// The children by the first token of their labels.
     private var children: [JSONKey: PointerTree] = [:]
     private var elements: Set<Element> = []
 
-    private var isEmpty: Bool { children.isEmpty && elements.isEmpty }
+    init() {}
+
+    private init(label: ArraySlice<String>) { self.label = Array(label) }
 
     mutating func insert(_ element: Element, at pointer: JSONPointer) {
         insert(element, pointer.tokens[...])
@@ -18,7 +24,22 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
             elements.insert(element)
             return
         }
-        children[JSONKey(token), default: PointerTree()].insert(element, tokens.dropFirst())
+        children[JSONKey(token), default: PointerTree(label: tokens)].insert(element, behindLabelOf: tokens)
+    }
+
+    /// Inserts an element below this node's parent, at tokens that have at least the first one in common with the label.
+    private mutating func insert(_ element: Element, behindLabelOf tokens: ArraySlice<String>) {
+        let count = commonCount(tokens)
+        if count < label.count { split(after: count) }
+        insert(element, tokens.dropFirst(count))
+    }
+
+    /// Makes this node the parent of one that has the rest of its label, its children and its elements.
+    private mutating func split(after count: Int) {
+        var below = self
+        below.label = Array(label[count...])
+        self = PointerTree(label: label[..<count])
+        children[JSONKey(below.label[0])] = below
     }
 
     mutating func remove(_ element: Element, at pointer: JSONPointer) {
@@ -31,16 +52,49 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
             return
         }
         let key = JSONKey(token)
-        children[key]?.remove(element, tokens.dropFirst())
-        if children[key]?.isEmpty == true { children[key] = nil }
+        guard children[key]?.remove(element, behindLabelOf: tokens) == .isEmpty else { return }
+        children[key] = nil
     }
+
+    private enum Remains { case isEmpty, isUsed }
+
+    private mutating func remove(_ element: Element, behindLabelOf tokens: ArraySlice<String>) -> Remains {
+        guard commonCount(tokens) == label.count else { return .isUsed }
+        remove(element, tokens.dropFirst(label.count))
+        guard elements.isEmpty else { return .isUsed }
+        guard children.count == 1, var only = children.first?.value else {
+            return children.isEmpty ? .isEmpty : .isUsed
+        }
+        // A node with one child and no element of its own is no branch: the child takes its place.
+        only.label = label + only.label
+        self = only
+        return .isUsed
+    }
+
+    /// How many tokens the label has in common with the beginning of others.
+    private func commonCount(_ tokens: ArraySlice<String>) -> Int {
+        var count = 0
+        for (own, other) in zip(label, tokens) {
+            guard JSONPointer.sameBytes(own, other) else { break }
+            count += 1
+        }
+        return count
+    }
+
+    /// How many nodes the tree has, its root included.
+    var nodesCount: Int { children.values.reduce(1) { $0 + $1.nodesCount } }
 
     /// Adds the elements at a pointer, above it and below it to a set.
     func collect(overlapping pointer: JSONPointer, into found: inout Set<Element>) {
         var tree = self
-        for token in pointer.tokens {
+        var tokens = pointer.tokens[...]
+        while let token = tokens.first {
             found.formUnion(tree.elements)
             guard let child = tree.children[JSONKey(token)] else { return }
+            let count = child.commonCount(tokens)
+            tokens = tokens.dropFirst(count)
+            // Where the pointer ends inside the label, the child is below it; where they differ, the child is elsewhere.
+            guard count == child.label.count || tokens.isEmpty else { return }
             tree = child
         }
         tree.collectAll(into: &found)

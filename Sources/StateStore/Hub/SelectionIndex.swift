@@ -1,5 +1,33 @@
 internal import StateJSON
 
+/// A selection in the index, which compares and hashes by its identity.
+///
+/// A client chooses how long the pointer of its selection is. The index hashes the pointer where a client comes or leaves;
+/// a turn that publishes, and a pass, use the identity.
+final class IndexedSelection: Sendable {
+    let selection: Selection
+    /// The pointers at which a change may change the value.
+    let pointers: [JSONPointer]
+
+    init(_ selection: Selection, pointers: [JSONPointer]) {
+        self.selection = selection
+        self.pointers = pointers
+    }
+
+    /// Whether any of these commits may have changed the value.
+    func isChanged(by commits: some Sequence<Commit>) -> Bool {
+        commits.contains { commit in
+            commit.changedPointers.contains { changed in pointers.contains { changed.overlaps($0) } }
+        }
+    }
+}
+
+extension IndexedSelection: Hashable {
+    static func == (left: IndexedSelection, right: IndexedSelection) -> Bool { left === right }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
 /// The watches of each selection, and the cached encodings of selections.
 ///
 /// A commit costs the selections that overlap its changed pointers, however many others there are.
@@ -16,11 +44,12 @@ struct SelectionIndex: Sendable {
         var comparisonsCount = 0
     }
 
-    private var entries: [Selection: Entry] = [:]
-    private var tree = PointerTree<Selection>()
+    private var known: [Selection: IndexedSelection] = [:]
+    private var entries: [IndexedSelection: Entry] = [:]
+    private var tree = PointerTree<IndexedSelection>()
     private let viewReads: [String: [JSONPointer]]
     /// The watched selections that may have changed since they were last encoded.
-    private(set) var dirty: Set<Selection> = []
+    private(set) var dirty: Set<IndexedSelection> = []
     /// The newest version that the index knows of.
     private var latestVersion: Version
     private var idleBytes = 0
@@ -34,20 +63,16 @@ struct SelectionIndex: Sendable {
         latestVersion = version
     }
 
-    private func pointers(of selection: Selection) -> [JSONPointer] {
-        switch selection {
-        case .pointer(let pointer): [pointer]
-        case .view(let name): viewReads[name] ?? [.root]
-        }
-    }
+    /// The selection in the index; nil where it has neither watches nor a cached value.
+    subscript(selection: Selection) -> IndexedSelection? { known[selection] }
 
     /// The cached current value of a selection; nil where there is none.
-    func encoded(_ selection: Selection) -> Encoded? { entries[selection]?.encoded }
+    func encoded(_ selection: Selection) -> Encoded? { known[selection].flatMap { entries[$0]?.encoded } }
 
     /// Caches the current value of a selection.
     mutating func note(_ encoded: Encoded, for selection: Selection) {
         if idleCount >= idleCountMax || idleBytes + encoded.bytes.count > idleBytesMax { dropIdle() }
-        withEntry(selection) { $0.encoded = encoded }
+        entries[add(selection)]?.encoded = encoded
         idleCount += 1
         idleBytes += encoded.bytes.count
     }
@@ -59,48 +84,48 @@ struct SelectionIndex: Sendable {
         (idleCount, idleBytes) = (0, 0)
     }
 
-    /// Whether any of these commits may have changed a selection.
-    func isChanged(_ selection: Selection, by commits: some Sequence<Commit>) -> Bool {
-        let pointers = pointers(of: selection)
-        return commits.contains { commit in
-            commit.changedPointers.contains { changedPointers in pointers.contains { changedPointers.overlaps($0) } }
-        }
-    }
-
     /// The watches of a selection.
-    func watches(at selection: Selection) -> Set<Watch.ID> { entries[selection]?.watches ?? [] }
+    func watches(at selection: IndexedSelection) -> Set<Watch.ID> { entries[selection]?.watches ?? [] }
 
     mutating func insert(_ id: Watch.ID, at selection: Selection) {
-        withEntry(selection) { $0.watches.insert(id) }
+        entries[add(selection)]?.watches.insert(id)
     }
 
     mutating func remove(_ id: Watch.ID, at selection: Selection) {
-        guard let index = entries.index(forKey: selection) else { return }
+        guard let selection = known[selection], let index = entries.index(forKey: selection) else { return }
         entries.values[index].watches.remove(id)
         guard entries.values[index].watches.isEmpty else { return }
         dirty.remove(selection)
         removeIfUnused(selection)
     }
 
-    private mutating func withEntry(_ selection: Selection, _ change: (inout Entry) -> Void) {
-        if entries[selection] == nil {
-            // A value that was encoded before the entry existed may have changed since.
-            entries[selection] = Entry(changedVersion: latestVersion)
-            for pointer in pointers(of: selection) { tree.insert(selection, at: pointer) }
-        }
-        change(&entries[selection, default: Entry(changedVersion: latestVersion)])
+    /// Adds an entry for a selection that has none.
+    private mutating func add(_ selection: Selection) -> IndexedSelection {
+        if let added = known[selection] { return added }
+        let pointers =
+            switch selection {
+            case .pointer(let pointer): [pointer]
+            case .view(let name): viewReads[name] ?? [.root]
+            }
+        let added = IndexedSelection(selection, pointers: pointers)
+        known[selection] = added
+        // A value that was encoded before the entry existed may have changed since.
+        entries[added] = Entry(changedVersion: latestVersion)
+        for pointer in pointers { tree.insert(added, at: pointer) }
+        return added
     }
 
     /// Removes an entry without watches and value; one with a comparison under way stays, so that its count is right.
-    private mutating func removeIfUnused(_ selection: Selection) {
+    private mutating func removeIfUnused(_ selection: IndexedSelection) {
         guard let entry = entries[selection], entry.watches.isEmpty, entry.encoded == nil, entry.comparisonsCount == 0
         else { return }
         removeEntry(selection)
     }
 
-    private mutating func removeEntry(_ selection: Selection) {
+    private mutating func removeEntry(_ selection: IndexedSelection) {
+        known[selection.selection] = nil
         entries[selection] = nil
-        for pointer in pointers(of: selection) { tree.remove(selection, at: pointer) }
+        for pointer in selection.pointers { tree.remove(selection, at: pointer) }
     }
 
     // MARK: Changes
@@ -116,7 +141,7 @@ struct SelectionIndex: Sendable {
     ) {
         latestVersion = version
         guard !entries.isEmpty else { return }
-        var found: Set<Selection> = []
+        var found: Set<IndexedSelection> = []
         for pointer in pointers { tree.collect(overlapping: pointer, into: &found) }
         for selection in found {
             guard let index = entries.index(forKey: selection) else { continue }
@@ -132,10 +157,10 @@ struct SelectionIndex: Sendable {
     }
 
     /// Makes the next pass compare a watched selection.
-    mutating func markDirty(_ selection: Selection) { dirty.insert(selection) }
+    mutating func markDirty(_ selection: IndexedSelection) { dirty.insert(selection) }
 
     /// Returns the dirty selections, each of which then has a comparison under way.
-    mutating func beginEncoding() -> Set<Selection> {
+    mutating func beginEncoding() -> Set<IndexedSelection> {
         let taken = dirty
         dirty = []
         for selection in taken { entries[selection]?.comparisonsCount += 1 }
@@ -145,7 +170,7 @@ struct SelectionIndex: Sendable {
     /// Takes the value of a selection, encoded from the state at a version; ``endComparing(_:)`` follows.
     ///
     /// - Returns: the watches to compare with the value; none where they were compared with a newer one.
-    mutating func endEncoding(_ selection: Selection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
+    mutating func endEncoding(_ selection: IndexedSelection, _ encoded: Encoded?, at version: Version) -> [Watch.ID] {
         guard let index = entries.index(forKey: selection), entries.values[index].comparedVersion <= version else {
             return []
         }
@@ -157,11 +182,12 @@ struct SelectionIndex: Sendable {
 
     /// Whether the newest value of a selection is still to be compared with its watches.
     func isPending(_ selection: Selection) -> Bool {
-        dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false
+        guard let selection = known[selection] else { return false }
+        return dirty.contains(selection) || entries[selection].map { $0.comparisonsCount > 0 } ?? false
     }
 
     /// Ends a comparison: all watches of the selection have been compared with a value.
-    mutating func endComparing(_ selection: Selection) {
+    mutating func endComparing(_ selection: IndexedSelection) {
         guard let index = entries.index(forKey: selection), entries.values[index].comparisonsCount > 0 else { return }
         entries.values[index].comparisonsCount -= 1
         removeIfUnused(selection)

@@ -1,4 +1,5 @@
 internal import StateJSON
+internal import Synchronization
 
 /// The state at one version without its type, for any reader on any thread.
 package protocol AnySnapshot: AnyObject, Sendable {
@@ -64,6 +65,8 @@ package final class Encoded: Sendable {
     package let bytes: [UInt8]
     /// The content tag: a strong hash of exactly these bytes.
     package let tag: String
+    /// The indented bytes after the first call of ``indented()``; nil before it.
+    private let knownIndented = Mutex<[UInt8]?>(nil)
 
     /// Makes an encoded value of its bytes, which the initializer hashes.
     ///
@@ -72,6 +75,22 @@ package final class Encoded: Sendable {
         self.bytes = bytes
         tag = ContentHash(bytes).text
     }
+
+    /// Indented UTF-8 JSON, for people.
+    ///
+    /// The cost of the first call is O(n) in the number of bytes; clients of one value share the result.
+    package func indented() -> [UInt8] {
+        // The first call holds the lock, so that a concurrent one waits for these bytes and does not make them again.
+        knownIndented.withLock { known in
+            if let known { return known }
+            let indented = JSONText.indented(bytes)
+            known = indented
+            return indented
+        }
+    }
+
+    /// Whether a call of ``indented()`` would return at once.
+    package var isIndented: Bool { knownIndented.withLockIfAvailable { $0 != nil } ?? false }
 
     /// The value as a tree.
     ///

@@ -56,26 +56,25 @@ extension WatchHub {
     /// Compares the watches that wait for one value with what stood for a turn since the last pass.
     ///
     /// A value that takes long to encode is compared as it stands only.
-    private func compareWithPassed(_ selection: Selection, _ passed: [HubStorage.Passed]) {
+    private func compareWithPassed(_ selection: IndexedSelection, _ passed: [HubStorage.Passed]) {
         guard !passed.isEmpty else { return }
-        for passed in passed {
+        for passed in passed where selection.isChanged(by: passed.commits) {
             let snapshot = passed.snapshot
-            let ids = storage.withLock { storage in
-                storage.isChanged(selection, by: passed.commits) ? storage.watchesForOneValue(at: selection) : []
-            }
+            let ids = storage.withLock { $0.watchesForOneValue(at: selection) }
             // A view that cannot be encoded has no value for its watches.
-            guard !ids.isEmpty, let selected = try? snapshot.selected(selection, countMax: Self.quickCountMax),
+            guard !ids.isEmpty,
+                let selected = try? snapshot.selected(selection.selection, countMax: Self.quickCountMax),
                 let encoded = selected.bytes.map(Encoded.init)
             else { continue }
             compare(ids, Reading(cursor: snapshot.cursor, encoded: encoded))
         }
     }
 
-    private func compare(_ selection: Selection, of snapshot: any AnySnapshot) {
+    private func compare(_ selection: IndexedSelection, of snapshot: any AnySnapshot) {
         // A stream that is sending examines the newest value when its chunk is written, so no value is encoded for it now.
         guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now()) }) else { return }
         do {
-            let selected = try snapshot.selected(selection, countMax: Self.quickCountMax)
+            let selected = try snapshot.selected(selection.selection, countMax: Self.quickCountMax)
             if case .overBudget = selected { return encodeLater(selection) }
             compare(selection, with: Reading(cursor: snapshot.cursor, encoded: selected.bytes.map(Encoded.init)))
         } catch {
@@ -85,7 +84,7 @@ extension WatchHub {
     }
 
     /// Has a large selection encoded on the encoding queue, unless it waits there already.
-    private func encodeLater(_ selection: Selection) {
+    private func encodeLater(_ selection: IndexedSelection) {
         let isFirst = storage.withLock { storage in
             if storage.queueEncoding(selection) { return true }
             // The encoding that waits reads the newest snapshot when its turn comes.
@@ -96,15 +95,15 @@ extension WatchHub {
     }
 
     /// Encodes the newest value of a large selection, on the encoding queue.
-    private func encode(_ selection: Selection) {
+    private func encode(_ selection: IndexedSelection) {
         guard storage.withLock({ $0.beginQueuedEncoding(selection) }) else { return }
         let snapshot = latest
         // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
-        let encoded = try? snapshot.encoded(selection)
+        let encoded = try? snapshot.encoded(selection.selection)
         compare(selection, with: Reading(cursor: snapshot.cursor, encoded: encoded))
     }
 
-    private func compare(_ selection: Selection, with reading: Reading) {
+    private func compare(_ selection: IndexedSelection, with reading: Reading) {
         compare(storage.withLock { $0.endEncoding(selection, reading.encoded, at: reading.cursor.version) }, reading)
         storage.withLock { $0.endComparing(selection) }
     }

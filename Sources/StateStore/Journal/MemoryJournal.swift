@@ -65,7 +65,7 @@ package final class MemoryJournal: Journal {
     }
 
     package func commit(id: String) -> Commit? {
-        content.withLock { $0.commits.last { $0.clientIDs.contains(id) } }
+        content.withLock { $0.commits.last { $0.has(clientID: id) } }
     }
 
     package func state(at version: Version) throws -> [UInt8]? {

@@ -84,6 +84,9 @@ public final class Commit: Sendable {
             patch: patch, changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
     }
 
+    /// Whether a client gave exactly this ID, byte by byte.
+    package func has(clientID id: String) -> Bool { clientIDs.contains { JSONPointer.sameBytes($0, id) } }
+
     /// The same commit with the IDs that clients have given.
     package func with(clientIDs: [String]) -> Commit {
         Commit(
@@ -92,7 +95,7 @@ public final class Commit: Sendable {
     }
 
     /// About how much memory the commit takes, in bytes.
-    var weight: Int { 256 + action.count + patch.count + changedPointers.count * 48 }
+    package var weight: Int { 256 + action.count + patch.count + changedPointers.count * 48 }
 }
 
 /// What the store keeps of a commit that came with an idempotency key.

@@ -1,8 +1,79 @@
 import HTTPMessages
 import HTTPTypes
+import StateHTTP
 import Testing
 
 @testable import StateJSON
+
+@Suite("Long answers")
+struct LongAnswerTests {
+    /// A stage with a label of so many bytes.
+    private func stage(labelBytesCount count: Int) throws -> Stage {
+        let stage = try Stage()
+        let label =
+            #"{"type":"labels/set","payload":{"key":"long","value":"\#(String(repeating: "x", count: count))"}}"#
+        _ = stage.receive(
+            Request(
+                method: .post, target: "/v1/actions", fields: [.contentType: "application/json"],
+                body: Array(label.utf8)))
+        return stage
+    }
+
+    @Test(
+        "the loop indents no answer above 64 KiB, and writes no commits above it",
+        arguments: [
+            ("/v1/state/labels", 0), ("/v1/state/labels?pretty", 1), ("/v1/state/labels?pretty&wait=5", 1),
+            ("/v1/changes?since=oldest", 1), ("/v1/changes?since=oldest&pretty", 1),
+            ("/v1/actions/storekeeperdemoa.1?pretty", 1), ("/v1/actions/storekeeperdemoa.1", 1),
+        ])
+    func read(target: String, readsCount: Int) throws {
+        let (long, short) = (try stage(labelBytesCount: 70_000), try stage(labelBytesCount: 1000))
+
+        let answers = [long, short].map { $0.receive(Request(method: .get, target: target)).answer }
+
+        #expect(answers.map { $0?.status } == [.ok, .ok])
+        #expect(long.readsCount == readsCount)
+        #expect(short.readsCount == 0)
+    }
+
+    @Test("the clients of one long value share its indented form")
+    func shared() throws {
+        let stage = try stage(labelBytesCount: 70_000)
+        let request = Request(method: .get, target: "/v1/state/labels?pretty")
+
+        let answers = [stage.receive(request).answer, stage.receive(request).answer]
+
+        #expect(answers[0]?.body == answers[1]?.body)
+        #expect(stage.readsCount == 1)
+    }
+
+    @Test("a client that has the long value gets its 304 without a read")
+    func known() throws {
+        let stage = try stage(labelBytesCount: 70_000)
+        let target = "/v1/state/labels?pretty"
+        let tag = try #require(stage.receive(Request(method: .get, target: target)).answer?.fields[.eTag])
+
+        let answer = stage.receive(Request(method: .get, target: target, fields: [.ifNoneMatch: tag])).answer
+
+        #expect(answer?.status == .notModified)
+        #expect(stage.readsCount == 1)
+    }
+
+    @Test("a long representation is indented on a read queue", arguments: [(1000, 0), (70_000, 1)])
+    func representation(bytesCount: Int, readsCount: Int) throws {
+        let stage = try Stage()
+        let label = String(repeating: "x", count: bytesCount)
+        let request = Request(
+            method: .post, target: "/v1/actions?pretty",
+            fields: [.contentType: "application/json", .prefer: "return=representation"],
+            body: Array(#"{"type":"labels/set","payload":{"key":"long","value":"\#(label)"}}"#.utf8))
+
+        let answer = try #require(stage.receive(request).answer)
+
+        #expect(try JSONValue(parsing: answer.body)[pointer: "/state/~1labels~1long"] == .string(label))
+        #expect(stage.readsCount == readsCount)
+    }
+}
 
 @Suite("Answers to bodies with many faults")
 struct LargeAnswerTests {

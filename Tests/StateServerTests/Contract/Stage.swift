@@ -98,6 +98,9 @@ final class Stage {
     /// Advances the clock.
     func pass(_ duration: Duration) { schedule.pass(duration) { self.run() } }
 
+    /// How many answers were made on a read queue.
+    var readsCount: Int { schedule.readsCount }
+
     /// Stops the store.
     func drain() { store.drain() }
 
@@ -114,12 +117,15 @@ final class ManualSchedule: Sendable {
     private struct State {
         var elapsed = Duration.zero
         var work: [@Sendable () -> Void] = []
+        var readsCount = 0
         var timers: [(due: Duration, work: @Sendable () -> Void)] = []
     }
 
     private let state = Mutex(State())
 
     var now: Instant { Instant(nanoseconds: 0) + state.withLock { $0.elapsed } }
+
+    var readsCount: Int { state.withLock { $0.readsCount } }
 
     /// The time of commits, which begins at a fixed instant.
     var timestamp: Timestamp { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: state.withLock { $0.elapsed }) }
@@ -137,7 +143,10 @@ final class ManualSchedule: Sendable {
                     }
                 }
             },
-            read: { _, work in self.enqueue(work) },
+            read: { _, work in
+                self.state.withLock { $0.readsCount += 1 }
+                self.enqueue(work)
+            },
             random: { ($0.lowerBound + $0.upperBound) / 2 })
     }
 

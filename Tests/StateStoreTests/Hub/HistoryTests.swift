@@ -77,6 +77,20 @@ struct HistoryTests {
         #expect(history.commit(id: "order")?.version == 3)
     }
 
+    @Test("two spellings of one accented letter are two IDs, each with its own commit")
+    func canonicallyEquivalent() throws {
+        let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
+        var history = try history(countMax: 2)
+        history.append(.sample(1, id: composed))
+        history.append(.sample(2, id: decomposed))
+
+        #expect(history.commit(id: composed)?.version == 1)
+        #expect(history.commit(id: decomposed)?.version == 2)
+        history.append(.sample(3))
+        #expect(history.commit(id: composed) == nil)
+        #expect(history.commit(id: decomposed)?.version == 2)
+    }
+
     @Test(
         "a past state can be made exactly while the commits around it are kept", arguments: [4, 16, 100, 1000], [1, 3])
     func paths(countMax: Int, turn: Int) throws {

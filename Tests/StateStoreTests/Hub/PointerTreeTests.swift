@@ -62,8 +62,8 @@ struct PointerTreeTests {
         var generator = SplitMix(seed: UInt64(seed))
         func place() -> JSONPointer {
             JSONPointer(
-                (0..<Int.random(in: 0...3, using: &generator)).map { _ in
-                    ["a", "b", "0"].randomElement(using: &generator) ?? ""
+                (0..<Int.random(in: 0...(seed.isMultiple(of: 2) ? 3 : 6), using: &generator)).map { _ in
+                    ["a", "b", "0"].prefix(1 + seed % 3).randomElement(using: &generator) ?? ""
                 })
         }
         var tree = PointerTree<Int>()
@@ -80,6 +80,23 @@ struct PointerTreeTests {
             var found: Set<Int> = []
             tree.collect(overlapping: changed, into: &found)
             #expect(found == Set(filed.filter { $0.value.overlaps(changed) }.keys), "seed \(seed)")
+            #expect(tree.nodesCount <= 2 * Set(filed.values).count + 1, "seed \(seed)")
         }
+    }
+
+    @Test("the tree has at most two nodes for each element, however long the pointers are", arguments: [true, false])
+    func nodes(sharesBeginning: Bool) {
+        var tree = PointerTree<Int>()
+        func pointer(_ number: Int) -> JSONPointer {
+            let long = Array(repeating: "a", count: 900)
+            return JSONPointer(["value"] + (sharesBeginning ? long + ["\(number)"] : ["\(number)"] + long))
+        }
+
+        for number in 0..<100 { tree.insert(number, at: pointer(number)) }
+        #expect(tree.nodesCount <= 201)
+        for number in 1..<100 { tree.remove(number, at: pointer(number)) }
+        #expect(tree.nodesCount == 2)
+        tree.remove(0, at: pointer(0))
+        #expect(tree.nodesCount == 1)
     }
 }

@@ -3,6 +3,25 @@ import Testing
 @testable import StateJSON
 @testable import StateStore
 
+/// The calls of a pass, by the selection.
+extension SelectionIndex {
+    fileprivate var dirtySelections: Set<Selection> { Set(dirty.map(\.selection)) }
+
+    fileprivate func watches(at selection: Selection) -> Set<Watch.ID> { self[selection].map(watches(at:)) ?? [] }
+
+    fileprivate mutating func encodingSelections() -> Set<Selection> { Set(beginEncoding().map(\.selection)) }
+
+    fileprivate mutating func endEncoding(
+        _ selection: Selection, _ encoded: Encoded?, at version: Version
+    ) -> [Watch.ID] {
+        self[selection].map { endEncoding($0, encoded, at: version) } ?? []
+    }
+
+    fileprivate mutating func endComparing(_ selection: Selection) {
+        if let found = self[selection] { endComparing(found) }
+    }
+}
+
 @Suite("Selection index")
 struct SelectionIndexTests {
     private static let counter = Selection.pointer("/counter")
@@ -21,8 +40,8 @@ struct SelectionIndexTests {
 
         index.invalidate(changing: [pointer], at: 1)
 
-        #expect(index.dirty.contains(Self.counter))
-        #expect(index.dirty.contains(.pointer("/tasks")) == pointer.tokens.isEmpty)
+        #expect(index.dirtySelections.contains(Self.counter))
+        #expect(index.dirtySelections.contains(.pointer("/tasks")) == pointer.tokens.isEmpty)
     }
 
     @Test("a view is found by the pointers that it reads, and a view without them by every pointer")
@@ -32,9 +51,9 @@ struct SelectionIndexTests {
         index.insert(2, at: .view("all"))
 
         index.invalidate(changing: ["/tasks/ids/0"], at: 1)
-        #expect(index.beginEncoding() == [.view("open"), .view("all")])
+        #expect(index.encodingSelections() == [.view("open"), .view("all")])
         index.invalidate(changing: ["/counter"], at: 1)
-        #expect(index.beginEncoding() == [.view("all")])
+        #expect(index.encodingSelections() == [.view("all")])
     }
 
     @Test("a value is compared once, and an older value than the last is not compared")
@@ -100,7 +119,7 @@ struct SelectionIndexTests {
 
         index.remove(1, at: Self.counter)
         index.invalidate(changing: ["/counter"], at: 1)
-        #expect(index.dirty == [Self.counter])
+        #expect(index.dirtySelections == [Self.counter])
         index.remove(2, at: Self.counter)
 
         #expect(index.dirty.isEmpty)

@@ -72,6 +72,9 @@ package struct ChangesPage: Sendable {
         self.latest = latest
     }
 
+    /// About how many bytes the commits take.
+    package var weight: Int { commits.reduce(0) { $0 + $1.weight } }
+
     /// Makes the empty page after the newest cursor.
     package init(emptyAt latest: Cursor) {
         self.init(commits: [], next: latest.version, isMore: false, latest: latest)

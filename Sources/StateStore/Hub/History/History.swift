@@ -1,9 +1,11 @@
 internal import DequeModule
+internal import StateJSON
 
 /// The newest commits, bounded in number and in bytes.
 struct History: Sendable {
     private var commits: Deque<Commit> = []
-    private var versions: [String: Version] = [:]
+    /// The newest commit of each ID that clients gave; two spellings of one accented letter are two IDs, as in the journal.
+    private var versions: [JSONKey: Version] = [:]
     private var weight = 0
     /// Snapshots, oldest first: a past state is made from the nearest snapshot before it and the patches since.
     private var checkpoints: Deque<any AnySnapshot> = []
@@ -27,12 +29,14 @@ struct History: Sendable {
         commits.append(commit)
         weight += commit.weight
         weightSinceCheckpoint += commit.weight
-        for id in commit.clientIDs { versions[id] = commit.version }
+        for id in commit.clientIDs { versions[JSONKey(id)] = commit.version }
         while commits.count > countMax || (weight > weightMax && commits.count > 1) {
             let oldest = commits.removeFirst()
             weight -= oldest.weight
             base = oldest.version
-            for id in oldest.clientIDs where versions[id] == oldest.version { versions[id] = nil }
+            for id in oldest.clientIDs.lazy.map(JSONKey.init) where versions[id] == oldest.version {
+                versions[id] = nil
+            }
         }
     }
 
@@ -72,5 +76,5 @@ struct History: Sendable {
     }
 
     /// The newest commit with an ID that a client gave.
-    func commit(id: String) -> Commit? { versions[id].flatMap { commit($0) } }
+    func commit(id: String) -> Commit? { versions[JSONKey(id)].flatMap { commit($0) } }
 }
