@@ -92,6 +92,7 @@ struct ListeningSocket {
                 throw Self.error(errno, host: host, port: port)
             }
         }
+        microhttpd_bound_unsent(descriptor)
         guard bind(descriptor, candidate.ai_addr, candidate.ai_addrlen) == 0, Glibc.listen(descriptor, 4096) == 0
         else { throw Self.error(errno, host: host, port: port) }
     }

@@ -36,6 +36,39 @@ def test_a_large_answer_reaches_a_slow_reader_and_a_client_that_reads_nothing_is
     figures(f"5.6 MB within {seconds:.1f} s")
 
 
+def test_the_kernel_takes_at_most_1_mib_of_an_answer_from_the_server_for_a_client_that_reads_nothing(
+    workspace, figures
+):
+    """More would only delay other clients, because the loop copies it for one client after the other."""
+    server = workspace.server(data="none")
+    with server.client() as client:
+        for start in range(0, 4900, 700):
+            tasks = [
+                {"type": "tasks/add", "payload": {"id": start + number, "title": "x" * 1000}} for number in range(700)
+            ]
+            client.commit(json.dumps(tasks).encode())
+        size = len(client.get("/v1/state/tasks").body)
+        stalled = [StalledClient(server.port) for _ in range(20)]
+        for one in stalled:
+            one.send(encode_request("GET", "/v1/state/tasks"))
+        wait_until(lambda: len(unsent_bytes(server.port)) == 20, "20 answers to be on their way")
+        time.sleep(0.5)
+        most = max(unsent_bytes(server.port))
+        for one in stalled:
+            one.close()
+    text = f"at most {most >> 10} KiB of {size >> 10} KiB"
+    expect(most <= 1 << 20, text)
+    figures(text)
+
+
+def unsent_bytes(port):
+    """What the kernel has of answers that the clients have not taken, by connection of the server (`proc(5)`)."""
+    with open("/proc/net/tcp") as table:
+        rows = [line.split() for line in table][1:]
+    queues = (int(row[4].partition(":")[0], 16) for row in rows if int(row[1].partition(":")[2], 16) == port)
+    return [bytes_count for bytes_count in queues if bytes_count > 0]
+
+
 def await_large_answer(server):
     """A client that is being sent 5.6 MB, which it has waited for, and that has little room for it."""
     with server.client() as client:
