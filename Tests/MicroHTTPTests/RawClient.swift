@@ -53,6 +53,14 @@ final class RawClient: Sendable {
         send("\(method) \(target) HTTP/1.1\r\nHost: test\r\n\(fields)\r\n")
     }
 
+    /// Sends text and the end of the input in one segment, where it fits into one.
+    func sendLast(_ text: String) {
+        var text = text
+        // The kernel keeps the text until there is more to send, or the end.
+        _ = text.withUTF8 { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | 0x8000) }
+        finishSending()
+    }
+
     /// Finishes sending, like `nc -N`.
     func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 

@@ -38,6 +38,36 @@ struct RequestTests {
         }
     }
 
+    @Test(
+        "a client that finishes sending together with its request is answered, and given up long before the idle timeout",
+        arguments: [
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx",
+            "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n",
+        ])
+    func finished(requests: String) async throws {
+        try await withServer { server, port in
+            let clients = try (0..<50).map { _ in try RawClient(port: port) }
+
+            for client in clients { client.sendLast(requests) }
+
+            for client in clients { #expect(client.response()?.status == 200) }
+            #expect(try await eventually { server.statistics.connections == 0 })
+        }
+    }
+
+    @Test(
+        "a client that breaks off its request is given up long before the idle timeout",
+        arguments: ["", "GET", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx"])
+    func brokenOff(text: String) async throws {
+        try await withServer { server, port in
+            let clients = try (0..<50).map { _ in try RawClient(port: port) }
+
+            for client in clients { client.sendLast(text) }
+
+            #expect(try await eventually { server.statistics.connections == 0 })
+        }
+    }
+
     @Test("pipelined requests are answered in order")
     func pipelined() async throws {
         try await withServer { _, port in

@@ -15,6 +15,8 @@ struct Alarms {
         case parked(UInt64)
         /// The time of a connection over capacity to send a request.
         case overCapacity(UInt64)
+        /// The next check of idle connections.
+        case idleConnections
         /// The next attempt to accept clients.
         case listening
     }

@@ -94,7 +94,7 @@ final class EventLoop {
             case .exchange(let number): pending[number] != nil || parked[number] != nil
             case .parked(let number), .silence(let number): parked[number] != nil
             case .overCapacity(let number): acceptor.isOverCapacity(number)
-            case .listening: true
+            case .listening, .idleConnections: true
             }
         }
     }
@@ -156,6 +156,7 @@ final class EventLoop {
                 parked.handle(subject, of: number)
             case .silence(let number), .parked(let number): parked.handle(subject, of: number)
             case .listening: acceptor.retry()
+            case .idleConnections: receiver.idle.check()
             case .overCapacity(let number): acceptor.endOverCapacity(number)
             }
         }

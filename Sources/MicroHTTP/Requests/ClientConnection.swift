@@ -30,6 +30,9 @@ final class ClientConnection {
         case parked
     }
 
+    /// When ``IdleConnections`` checks whether the client has finished sending.
+    enum IdleCheck { case none, due, postponed }
+
     let handle: OpaquePointer
     let descriptor: Int32
     let client: String
@@ -55,6 +58,9 @@ final class ClientConnection {
     var parkingOptions: ResponseOptions?
     /// Whether the request came by HTTP/1.0.
     var isVersion10 = false
+    var idleCheck = IdleCheck.none
+    /// Whether libmicrohttpd has closed the connection, and the descriptor may be that of another one.
+    var isClosed = false
     /// The last answer that was made of a template; the next one can be written in its place.
     var renewable: RenewableResponse?
     /// The number of bytes of all requests on this connection so far; nil when it is unknown.

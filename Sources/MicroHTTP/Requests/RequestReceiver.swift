@@ -11,6 +11,7 @@ final class RequestReceiver {
     private let pending: PendingExchanges
     private let parked: ParkedConnections
     private let heads: RequestHeads
+    let idle: IdleConnections
     private var lastNumber: UInt64
     private let numberStride: UInt64
     /// How many requests libmicrohttpd has begun to receive and not yet completed.
@@ -26,6 +27,7 @@ final class RequestReceiver {
         self.acceptor = acceptor
         self.pending = pending
         self.parked = parked
+        idle = IdleConnections(context)
         heads = RequestHeads(bodyBytesMax: context.configuration.bodyBytesMax)
         lastNumber = UInt64(index)
         numberStride = UInt64(max(1, context.configuration.loops))
@@ -43,10 +45,10 @@ final class RequestReceiver {
         context.noteProgress()
         context.statistics.connections += 1
         if let consumedCount = parked.returningConsumedCount {
-            return ClientConnection(handle: handle, overCapacity: nil, consumedCount: consumedCount)
+            return begin(ClientConnection(handle: handle, overCapacity: nil, consumedCount: consumedCount))
         }
         guard context.statistics.connections > context.configuration.connectionsMax else {
-            return ClientConnection(handle: handle, overCapacity: nil, consumedCount: 0)
+            return begin(ClientConnection(handle: handle, overCapacity: nil, consumedCount: 0))
         }
         let number = nextNumber()
         let connection = ClientConnection(handle: handle, overCapacity: number, consumedCount: 0)
@@ -54,7 +56,13 @@ final class RequestReceiver {
         return connection
     }
 
+    private func begin(_ connection: ClientConnection) -> ClientConnection {
+        idle.note(connection)
+        return connection
+    }
+
     func connectionClosed(_ connection: ClientConnection) {
+        connection.isClosed = true
         // The loop still has the socket of a parked connection, which counts on.
         if case .parked = connection.phase { return }
         context.statistics.connections -= 1
@@ -122,6 +130,7 @@ final class RequestReceiver {
             break
         }
         connection.phase = .idle
+        idle.note(connection)
     }
 
     /// Handles the first call, with the whole head.
