@@ -43,6 +43,39 @@ struct ContractTests {
         }
     }
 
+    @Test("the description of POST has each answer that the contract names, and refuses what the server refuses")
+    func postDescription() throws {
+        let answer = try answer(Request(target: "/v1/openapi.json"))
+
+        guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
+        let document = try json(response)
+        let post = JSONPointer(["paths", "/v1/actions", "post"])
+        guard case .object(let responses)? = document[pointer: post.appending("responses")] else {
+            Issue.record("no responses")
+            return
+        }
+        #expect(responses.members.map(\.key) == ["200", "202", "204", "default"])
+        let content = post.tokens + ["responses", "200", "content", "application/json", "schema", "oneOf"]
+        guard case .array(let answers)? = document[pointer: JSONPointer(content)] else {
+            Issue.record("no answers")
+            return
+        }
+        #expect(
+            answers.compactMap { $0[pointer: "/$ref"] }
+                == ["Receipt", "DryRun", "Nothing"].map { .string("#/components/schemas/\($0)") })
+        let body = post.tokens + ["requestBody", "content", "application/json", "schema", "oneOf", "1", "minItems"]
+        #expect(document[pointer: JSONPointer(body)] == .integer(1))
+        guard
+            case .array(let parameters)? = document[
+                pointer: JSONPointer(["paths", "/v1/changes", "get", "parameters"])]
+        else {
+            Issue.record("no parameters")
+            return
+        }
+        let limit = parameters.first { $0[pointer: "/name"] == .string("limit") }
+        #expect(limit?[pointer: "/schema/minimum"] == .integer(1))
+    }
+
     @Test("the description of a route has exactly the parameters that the route takes")
     func parameters() throws {
         let answer = try answer(Request(target: "/v1/openapi.json"))

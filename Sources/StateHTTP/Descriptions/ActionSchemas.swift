@@ -65,6 +65,9 @@ struct ActionSchemas {
         }
         schemas["Receipt"] = Self.object(
             ["cursor": "string", "version": "integer", "id": "string", "changed": "boolean"], required: true)
+        schemas["DryRun"] = Self.object(["dryRun": "boolean", "changed": "boolean", "patch": "array"], required: true)
+        schemas["Nothing"] = Self.object(["committed": "boolean", "changed": "boolean"], required: true)
+        schemas["Undecided"] = Self.object(["settled": "boolean", "detail": "string"], required: true)
         schemas["Problem"] = Self.object(
             [
                 "type": "string", "title": "string", "status": "integer", "code": "string", "detail": "string",
@@ -101,7 +104,10 @@ struct ActionSchemas {
             "Every commit after a cursor",
             [
                 Self.parameter("since", "query", "A cursor, oldest or now", "string", isRequired: true), wait, debounce,
-                Self.query("limit", "How many commits at most", "integer"),
+                Self.parameter(
+                    "limit", "query", "How many commits at most",
+                    .of(("type", .string("integer")), ("minimum", .integer(1))),
+                    isRequired: false),
                 Self.query("path", "Only commits that touch this JSON Pointer", "string"),
                 Self.query("types", "Only commits with these action types, comma-separated", "string"),
                 Self.query("on-lost", "snapshot: answer a lost cursor with the state", "string"), keyed, pretty,
@@ -143,14 +149,15 @@ struct ActionSchemas {
                                                 .array([
                                                     Self.reference("Action"),
                                                     .of(
-                                                        ("type", .string("array")), ("items", Self.reference("Action"))),
+                                                        ("type", .string("array")), ("items", Self.reference("Action")),
+                                                        ("minItems", .integer(1))),
                                                 ])
                                             ))
                                     ))
                             ),
                             ("application/x-ndjson", .of(("schema", Self.reference("Action")))))
                     ))
-            ), ("responses", Self.responses(schema: "Receipt")))
+            ), ("responses", Self.postResponses))
         paths["\(root)/actions"] = .object(actions)
         paths["\(root)/actions/{id}"] = Self.get(
             "What became of an action",
@@ -182,10 +189,14 @@ struct ActionSchemas {
 
     private static func parameter(
         _ name: String, _ place: String, _ summary: String, _ type: String, isRequired: Bool
+    ) -> JSONValue { parameter(name, place, summary, Self.type(type), isRequired: isRequired) }
+
+    private static func parameter(
+        _ name: String, _ place: String, _ summary: String, _ schema: JSONValue, isRequired: Bool
     ) -> JSONValue {
         .of(
             ("name", .string(name)), ("in", .string(place)), ("description", .string(summary)),
-            ("required", .bool(isRequired)), ("schema", Self.type(type)))
+            ("required", .bool(isRequired)), ("schema", schema))
     }
 
     private static func get(
@@ -203,11 +214,38 @@ struct ActionSchemas {
     private static func responses(schema: String?, streams: [String] = []) -> JSONValue {
         let schema = schema.map(reference) ?? .object(JSONObject())
         let text = JSONValue.of(("schema", type("string")))
-        let content = JSONValue.of([("application/json", .of(("schema", schema)))] + streams.map { ($0, text) })
-        let problem = JSONValue.of(("application/problem+json", .of(("schema", reference("Problem")))))
+        let content = [("application/json", JSONValue.of(("schema", schema)))] + streams.map { ($0, text) }
+        return .of(("200", answer("As asked", content)), ("default", problem))
+    }
+
+    private static var postResponses: JSONValue {
+        let one = JSONValue.of(("oneOf", .array(["Receipt", "DryRun", "Nothing"].map(reference))))
+        let waiting = JSONValue.of(("anyOf", .array(["Receipt", "Undecided"].map(reference))))
         return .of(
-            ("200", .of(("description", .string("As asked")), ("content", content))),
-            ("default", .of(("description", .string("A problem (RFC 9457)")), ("content", problem))))
+            (
+                "200",
+                answer(
+                    "Committed, or computed in a dry run, or nothing to commit; for NDJSON a line for each line",
+                    [
+                        ("application/json", .of(("schema", one))),
+                        ("application/x-ndjson", .of(("schema", type("string")))),
+                    ])
+            ),
+            (
+                "202",
+                answer(
+                    "The wait ended before the cascade, or before the turn",
+                    [("application/json", .of(("schema", waiting)))])
+            ), ("204", answer("Committed, with return=minimal", [])), ("default", problem))
+    }
+
+    private static var problem: JSONValue {
+        answer("A problem (RFC 9457)", [("application/problem+json", .of(("schema", reference("Problem"))))])
+    }
+
+    private static func answer(_ description: String, _ content: [(String, JSONValue)]) -> JSONValue {
+        let content = content.isEmpty ? [] : [("content", JSONValue.of(content))]
+        return .of([("description", .string(description))] + content)
     }
 }
 
