@@ -1,5 +1,5 @@
 internal import Benchmarking
-internal import Foundation
+internal import FoundationEssentials
 
 /// The scenario `post-durable-named`: what an ID or an `Idempotency-Key` on each action costs.
 enum NamedPosts {

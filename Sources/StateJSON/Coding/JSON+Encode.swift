@@ -23,8 +23,8 @@ extension JSON {
 ///
 /// All containers write into one buffer. The session closes a nested container when its parent is written to again.
 final class JSONEncodingSession {
-    // One thread uses a session, from one call to the next, and no call hands out a variable: the run-time checks of
-    // exclusive access, which cost a tenth of encoding a small value, can find nothing.
+    // One thread uses a session, from one call to the next. Only `write` lends a variable, the writer, and no closure that it
+    // lends it to calls the session. The run-time checks of exclusive access can therefore find nothing.
     @exclusivity(unchecked)
     private var writer: JSONWriter
     @exclusivity(unchecked)

@@ -32,6 +32,12 @@ struct Core<State: StateType>: Sendable {
         ledger = IdempotencyLedger(keys)
     }
 
+    /// What a turn works with and leaves behind: its result may wait long for the disk.
+    private struct Scratch {
+        var patch: JSONPatch
+        var preconditions: Preconditions<State>
+    }
+
     /// The result of a turn, computed and not yet adopted.
     struct Turn: Sendable {
         var latest: Snapshot<State>
@@ -41,7 +47,6 @@ struct Core<State: StateType>: Sendable {
         /// The commits in order.
         fileprivate(set) var commits: [Commit] = []
         fileprivate var encodings: KnownTexts
-        fileprivate var preconditions: Preconditions<State>
         /// Whether the commits have effects or follow-ups of middleware.
         fileprivate(set) var hasConsequences = false
         /// The actions that middleware has dispatched in transactions without a commit, by the transaction's index.
@@ -71,13 +76,12 @@ struct Core<State: StateType>: Sendable {
     mutating func turn(_ pending: [PendingTransaction], at time: Timestamp) -> Turn {
         ledger.forget(before: time)
         // The turn takes the known encodings, so that it changes them in place; without them a comparison only costs more.
-        var turn = Turn(
-            latest: latest, encodings: exchange(&encodings, with: KnownTexts()),
-            preconditions: Preconditions(domain.layout))
-        var patch = exchange(&patch, with: JSONPatch())
+        var turn = Turn(latest: latest, encodings: exchange(&encodings, with: KnownTexts()))
+        var scratch = Scratch(
+            patch: exchange(&patch, with: JSONPatch()), preconditions: Preconditions(domain.layout))
         turn.outcomes.reserveCapacity(pending.count)
-        for pending in pending { turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, &patch)) }
-        self.patch = patch
+        for pending in pending { turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, &scratch)) }
+        patch = scratch.patch
         return turn
     }
 
@@ -108,7 +112,7 @@ struct Core<State: StateType>: Sendable {
     }
 
     private func apply(
-        _ transaction: Transaction, in turn: inout Turn, at time: Timestamp, _ patch: inout JSONPatch
+        _ transaction: Transaction, in turn: inout Turn, at time: Timestamp, _ scratch: inout Scratch
     ) -> Outcome {
         if let idempotency = transaction.idempotency, transaction.purpose == .commit {
             if let record = turn.keys[idempotency.key] ?? ledger.record(idempotency.key, at: time) {
@@ -122,7 +126,7 @@ struct Core<State: StateType>: Sendable {
         }
         do {
             if transaction.isConditional,
-                let failure = try turn.preconditions.failure(of: transaction, in: turn.state, at: turn.version)
+                let failure = try scratch.preconditions.failure(of: transaction, in: turn.state, at: turn.version)
             {
                 return .preconditionFailed(failure)
             }
@@ -147,13 +151,13 @@ struct Core<State: StateType>: Sendable {
                 return .nothingCommitted
             }
             try domain.compare(
-                before.state, with: state, by: context.entries, into: &patch, knowing: &turn.encodings)
+                before.state, with: state, by: context.entries, into: &scratch.patch, knowing: &turn.encodings)
             if transaction.purpose == .dryRun {
                 // The known encodings are those of a state that is dropped.
                 turn.encodings = KnownTexts()
-                return .wouldCommit(isChange: !patch.isEmpty, patch: patch.text)
+                return .wouldCommit(isChange: !scratch.patch.isEmpty, patch: scratch.patch.text)
             }
-            return .committed(try commit(transaction, context, consume state, patch, in: &turn, at: time))
+            return .committed(try commit(transaction, context, consume state, scratch.patch, in: &turn, at: time))
         } catch {
             turn.encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
