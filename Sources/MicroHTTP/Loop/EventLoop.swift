@@ -62,6 +62,7 @@ final class EventLoop {
 
     /// Serves until a stop that was asked for is complete.
     func run() {
+        mailbox.noteThread()
         repeat {
             context.forgetTime()
             wait()

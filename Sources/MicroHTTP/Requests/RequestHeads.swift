@@ -13,11 +13,11 @@ final class RequestHeads {
 
     /// Reads the head of a connection's current request and counts the bytes of the request.
     ///
-    /// - Throws: the ``TransportFault`` for which the server refuses the request; the connection has the request if its
-    ///   head could be read.
+    /// - Returns: the fault for which the server refuses the request; the connection has the request if its head could be
+    ///   read.
     func read(
         _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
-    ) throws(TransportFault) {
+    ) -> TransportFault? {
         let headCount = microhttpd_head_size(connection.handle)
         let isVersion10 = RequestReader.version(version) == .http10
         connection.isVersion10 = isVersion10
@@ -26,17 +26,22 @@ final class RequestHeads {
         {
             connection.head = head
             connection.consumed(headCount, head.framing)
-            return
+            return nil
         }
-        let request = try reader.head(
-            of: connection.handle, target: connection.target, method: method, version: version,
-            client: connection.client)
-        connection.request = request
-        guard connection.overCapacity == nil else { throw .connectionsExhausted }
-        let framing = try RequestScreening.framing(
-            of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: bodyBytesMax)
-        connection.consumed(headCount, framing)
-        connection.head = cache.store(request, framing)
+        do throws(TransportFault) {
+            let request = try reader.head(
+                of: connection.handle, target: connection.target, method: method, version: version,
+                client: connection.client)
+            connection.request = request
+            guard connection.overCapacity == nil else { throw .connectionsExhausted }
+            let framing = try RequestScreening.framing(
+                of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: bodyBytesMax)
+            connection.consumed(headCount, framing)
+            connection.head = cache.store(request, framing)
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// Stores the reusable answer to a connection's current request, if the cache has its head.

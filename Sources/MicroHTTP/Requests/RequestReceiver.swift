@@ -88,7 +88,13 @@ final class RequestReceiver {
     ) -> Bool {
         switch connection.phase {
         case .lineReceived:
-            return readHead(connection, method: method, version: version)
+            // An answer in this call closes the connection (Libmicrohttpd page, 6) and spares a client that waits for
+            // `100 Continue` the upload (22), so only refusals are answered here.
+            if let fault = heads.read(connection, method: method, version: version) {
+                return refuse(connection, fault)
+            }
+            connection.phase = .reading
+            return true
         case .reading:
             if piece.isEmpty { return receive(connection) }
             context.noteProgress()
@@ -101,6 +107,10 @@ final class RequestReceiver {
             connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
             return piece.count <= bytesLeft
         case .held(let exchange):
+            if let response = exchange.takeAnswer() {
+                pending.remove(connection)
+                return queue(context.prepare(response, for: connection), on: connection)
+            }
             if parkHeld(connection, exchange) { return false }
             if let until = connection.heldUntil, until > context.time() { return true }
             pending.suspend(connection, exchange)
@@ -131,22 +141,6 @@ final class RequestReceiver {
         }
         connection.phase = .idle
         idle.note(connection)
-    }
-
-    /// Handles the first call, with the whole head.
-    ///
-    /// An answer in this call closes the connection (Libmicrohttpd page, 6) and spares a client that waits for
-    /// `100 Continue` the upload (22), so the receiver answers only refusals here.
-    private func readHead(
-        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
-    ) -> Bool {
-        do throws(TransportFault) {
-            try heads.read(connection, method: method, version: version)
-            connection.phase = .reading
-            return true
-        } catch {
-            return refuse(connection, error)
-        }
     }
 
     /// Hands a complete request to the handlers, and does what they reply.
