@@ -91,6 +91,29 @@ final class RawClient: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// Reads a chunk with its framing; empty for the last one, nil where the connection ends or the framing is wrong.
+    func chunk() -> [UInt8]? {
+        var line: [UInt8] = []
+        while !line.suffix(2).elementsEqual("\r\n".utf8) {
+            guard let byte = byte() else { return nil }
+            line.append(byte)
+        }
+        guard let count = Int(String(decoding: line.dropLast(2), as: UTF8.self), radix: 16) else { return nil }
+        let content = bytes(count)
+        guard content.count == count, bytes(2) == Array("\r\n".utf8) else { return nil }
+        return content
+    }
+
+    /// Reads the chunks up to the last one; nil where the connection ends before it.
+    func chunks() -> String? {
+        var all: [UInt8] = []
+        while let chunk = chunk() {
+            if chunk.isEmpty { return String(decoding: all, as: UTF8.self) }
+            all += chunk
+        }
+        return nil
+    }
+
     /// The head of the next response; nil at the end of the connection.
     func head() -> String? {
         var head: [UInt8] = []

@@ -38,6 +38,9 @@ struct Outgoing {
     /// How many bytes the socket has not taken.
     var unsentCount: Int { bytes.count - sentCount }
 
+    /// The bytes that the socket has not taken, and further ones behind them.
+    func followed(by more: [UInt8]) -> Outgoing { Outgoing(Array(bytes[sentCount...]) + more) }
+
     /// Sends what is left, up to ``sendBytesMax`` bytes.
     ///
     /// - Parameter socket: takes bytes, perhaps fewer than it is given.

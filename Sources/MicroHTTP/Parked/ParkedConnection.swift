@@ -24,10 +24,10 @@ final class ParkedConnection {
     let number: UInt64
     let descriptor: Int32
     let isHead: Bool
+    /// Whether a stream comes in chunks.
+    let isChunked: Bool
     /// Whether the server closes the connection after the answer.
     let closesAfterAnswer: Bool
-    /// The number of bytes of all requests on this connection so far.
-    let consumedCount: Int
     var phase: Phase
     /// Whether the socket has bytes of the next request.
     var hasInput = false
@@ -41,14 +41,14 @@ final class ParkedConnection {
     var heartbeat = Duration.zero
 
     init(
-        number: UInt64, descriptor: Int32, isHead: Bool, closesAfterAnswer: Bool, consumedCount: Int,
+        number: UInt64, descriptor: Int32, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
         phase: Phase, now: ContinuousClock.Instant
     ) {
         self.number = number
         self.descriptor = descriptor
         self.isHead = isHead
+        self.isChunked = isChunked
         self.closesAfterAnswer = closesAfterAnswer
-        self.consumedCount = consumedCount
         self.phase = phase
         lastSent = now
     }
