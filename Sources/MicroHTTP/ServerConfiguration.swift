@@ -18,6 +18,14 @@ public struct ServerConfiguration: Sendable {
     /// capacity that sends no request is closed after two seconds. Further clients stay in the backlog of the listening
     /// socket.
     public var connectionsMax: Int
+    /// The targets that a connection over capacity may ask for, so that probes find a place.
+    public var reservedTargets: Set<String> = []
+    /// The most bytes of memory that clients occupy with long bodies and with long answers that they do not read.
+    ///
+    /// Above it the server refuses the part of a body over 64 KiB and answers over 64 KiB with
+    /// ``TransportFault/memoryExhausted``, and closes connections whose clients do not read. A client that has half of it
+    /// gets ``TransportFault/shareExhausted``.
+    public var memoryBytesMax = 256 << 20
     /// How long a connection may send nothing between requests or within one, and how long a client may leave an answer
     /// unread; whole seconds, at least one.
     ///

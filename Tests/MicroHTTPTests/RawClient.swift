@@ -7,13 +7,24 @@ final class RawClient: Sendable {
     let descriptor: Int32
 
     /// Connects to a server on this machine.
-    init(port: UInt16, host: String = "127.0.0.1") throws {
+    ///
+    /// - Parameter source: the client's own address; nil leaves it to the system.
+    init(port: UInt16, host: String = "127.0.0.1", from source: String? = nil) throws {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
         guard getaddrinfo(host, String(port), &hints, &list) == 0, let list else { throw SocketError(code: errno) }
         defer { freeaddrinfo(list) }
         descriptor = socket(list.pointee.ai_family, Int32(SOCK_STREAM.rawValue), 0)
+        if let source {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            inet_pton(AF_INET, source, &address.sin_addr)
+            let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            _ = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) }
+            }
+        }
         guard connect(descriptor, list.pointee.ai_addr, list.pointee.ai_addrlen) == 0 else {
             throw SocketError(code: errno)
         }

@@ -30,13 +30,13 @@ final class EventLoop {
     ///
     /// - Parameter index: the index of the loop in its server.
     init(
-        configuration: ServerConfiguration, index: Int, handlers: Handlers, mailbox: LoopMailbox, gauges: LoopGauges,
-        listener: ListeningSocket
+        configuration: ServerConfiguration, index: Int, handlers: Handlers, memory: MemoryBudget, mailbox: LoopMailbox,
+        gauges: LoopGauges, listener: ListeningSocket
     ) throws(ServerError) {
         self.mailbox = mailbox
         self.gauges = gauges
         log = LoopLog(handlers.debugLog)
-        context = try LoopContext(configuration: configuration, handlers: handlers)
+        context = try LoopContext(configuration: configuration, handlers: handlers, memory: memory)
         acceptor = ClientAcceptor(context, listener: listener)
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)

@@ -81,7 +81,7 @@ final class ParkedConnections {
             return nil
         }
         let taken = ParkedConnection(
-            number: exchange.id, descriptor: descriptor, isHead: options.isHead, isChunked: options.isChunked,
+            number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead, isChunked: options.isChunked,
             closesAfterAnswer: closesAfterAnswer,
             phase: phase, now: context.time())
         connections[exchange.id] = taken
@@ -171,8 +171,12 @@ final class ParkedConnections {
         switch progress {
         case .done:
             connection.lastSent = context.time()
+            connection.holding = nil
         case .full:
             if outgoing.sentCount > before { connection.lastSent = .now }
+            connection.holding = outgoing.hold(in: context.memory)
+            // The client has to come back: it is too slow for the memory that is left.
+            if connection.holding != nil, context.memory.isExceeded { return .broken }
             context.poller.watchRoom(connection.descriptor, number: connection.number)
         case .paused:
             connection.lastSent = context.time()
@@ -231,6 +235,7 @@ final class ParkedConnections {
         connections[connection.number] = nil
         connection.phase = .closed
         context.statistics.connections -= 1
+        context.clients.remove(connection.client)
         isReturning = true
         defer { isReturning = false }
         if !context.daemon.add(connection.descriptor) {
@@ -252,6 +257,7 @@ final class ParkedConnections {
         connection.phase = .closed
         connections[connection.number] = nil
         context.statistics.connections -= 1
+        context.clients.remove(connection.client)
     }
 
     // MARK: Stopping

@@ -15,7 +15,7 @@ final class ClientConnection {
         case lineReceived
         /// The head has been accepted, and libmicrohttpd receives the body.
         case reading
-        /// The body is too long; the server discards up to this many more bytes of it and then refuses the request.
+        /// The body has a fault; the server discards up to this many more bytes of it and then answers.
         case draining(bytesLeft: Int)
         /// A handler works on the request. libmicrohttpd has the connection in its ready list and calls the access
         /// handler in each iteration; after ``ClientConnection/heldUntil`` the loop suspends the connection.
@@ -52,6 +52,10 @@ final class ClientConnection {
     var request: Request?
     /// The part of its body that has been received.
     var body: [UInt8] = []
+    /// How many bytes of the memory budget the body has.
+    var reservedCount = 0
+    /// Why the server refuses the body that it is discarding.
+    var bodyFault = TransportFault.memoryExhausted
     /// The length of its body by its head, or 0 where the head has none.
     var bodyCountDeclared = 0
     /// The options of the current request if it waits and the loop could not park its connection yet.
@@ -79,11 +83,16 @@ final class ClientConnection {
     var receivingSince: ContinuousClock.Instant?
     var receivingNumber = 0
 
-    init(handle: OpaquePointer, overCapacity: UInt64?) {
+    init(handle: OpaquePointer, client: String, overCapacity: UInt64?) {
         self.handle = handle
+        self.client = client
         self.overCapacity = overCapacity
         descriptor = microhttpd_connection_descriptor(handle)
-        client = microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
+    }
+
+    /// The client's address without its port.
+    static func client(of handle: OpaquePointer) -> String {
+        microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
     }
 }
 
@@ -124,17 +133,26 @@ extension ClientConnection {
     /// client sends its next request again (RFC 9112, section 9.3.2).
     var hasMoreInput: Bool { unansweredCount > 0 }
 
-    /// Appends a piece of the body; drops a body that exceeds the limit and discards the rest of it from then on.
-    func append(_ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration) {
-        guard body.count + piece.count <= limits.bodyBytesMax else {
-            body = []
-            phase = .draining(bytesLeft: limits.drainBytesMax)
-            return
+    /// Appends a piece of the body; drops a body that exceeds a limit and discards the rest of it from then on.
+    func append(_ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration, _ memory: MemoryBudget) {
+        let count = body.count + piece.count
+        guard count <= limits.bodyBytesMax else { return discardBody(.bodyTooLarge(bytesMax: limits.bodyBytesMax), limits) }
+        if count > MemoryBudget.smallBytesMax, count > reservedCount {
+            // The array grows by doubling, and so does what is reserved for it.
+            let more = min(max(2 * reservedCount, 256 << 10, count), limits.bodyBytesMax) - reservedCount
+            if let fault = memory.reserve(more, for: client) { return discardBody(fault, limits) }
+            reservedCount += more
         }
         if body.isEmpty, bodyCountDeclared > 0 {
             // The server does not reserve all of a declared length, because a client may declare more than it sends.
             body.reserveCapacity(min(bodyCountDeclared, 64 << 10))
         }
         body.append(contentsOf: piece)
+    }
+
+    private func discardBody(_ fault: TransportFault, _ limits: ServerConfiguration) {
+        body = []
+        bodyFault = fault
+        phase = .draining(bytesLeft: limits.drainBytesMax)
     }
 }

@@ -33,7 +33,9 @@ final class RequestHeads {
                 of: connection.handle, target: connection.target, method: method, version: version,
                 client: connection.client)
             connection.request = request
-            guard connection.overCapacity == nil else { throw .connectionsExhausted }
+            guard connection.overCapacity == nil || configuration.reservedTargets.contains(request.target) else {
+                throw .connectionsExhausted
+            }
             guard headCount <= configuration.headBytesMax, request.fields.count <= configuration.fieldsMax else {
                 throw .headTooLarge
             }

@@ -46,12 +46,14 @@ final class RequestReceiver {
     func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
         context.noteProgress()
         context.statistics.connections += 1
+        let client = ClientConnection.client(of: handle)
+        context.clients.add(client)
         let isOver = context.statistics.connections > context.configuration.connectionsMax
-        guard isOver, !parked.isReturning else {
-            return begin(ClientConnection(handle: handle, overCapacity: nil))
+        guard isOver, !parked.isReturning, !wire.makeRoom(for: client) else {
+            return begin(ClientConnection(handle: handle, client: client, overCapacity: nil))
         }
         let number = nextNumber()
-        let connection = ClientConnection(handle: handle, overCapacity: number)
+        let connection = ClientConnection(handle: handle, client: client, overCapacity: number)
         acceptor.register(connection, as: number)
         wire.add(connection)
         return connection
@@ -69,6 +71,7 @@ final class RequestReceiver {
         // The loop still has the socket of a parked connection, which counts on.
         if case .parked = connection.phase { return }
         context.statistics.connections -= 1
+        context.clients.remove(connection.client)
         if let number = connection.overCapacity { acceptor.unregister(number) }
     }
 
@@ -109,11 +112,11 @@ final class RequestReceiver {
         case .reading:
             if piece.isEmpty { return receive(connection) }
             context.noteProgress()
-            connection.append(piece, within: context.configuration)
+            connection.append(piece, within: context.configuration, context.memory)
             return true
         case .draining(let bytesLeft):
             // An answer cannot be queued during an upload call (Libmicrohttpd page, 21).
-            if piece.isEmpty { return refuse(connection, .bodyTooLarge(bytesMax: context.configuration.bodyBytesMax)) }
+            if piece.isEmpty { return refuse(connection, connection.bodyFault) }
             context.noteProgress()
             connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
             return piece.count <= bytesLeft
@@ -143,6 +146,7 @@ final class RequestReceiver {
         connection.body = []
         connection.isAnswering = false
         connection.countBody()
+        releaseBody(of: connection)
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):
             // The connection broke before the answer; libmicrohttpd gives no other notification of it (3).
@@ -192,6 +196,12 @@ final class RequestReceiver {
             let options = ResponseOptions(request, isVersion10: connection.isVersion10)
             return beginStream(connection, exchange, options, response, heartbeat: heartbeat)
         }
+    }
+
+    private func releaseBody(of connection: ClientConnection) {
+        guard connection.reservedCount > 0 else { return }
+        context.memory.release(connection.reservedCount, for: connection.client)
+        connection.reservedCount = 0
     }
 
     // MARK: Replies

@@ -16,6 +16,10 @@ public enum TransportFault: Error, Sendable, Equatable {
     case unsupportedTransferCoding
     /// The body is longer than the configured maximum, by its length or by its head.
     case bodyTooLarge(bytesMax: Int)
+    /// The clients' bodies and unread answers occupy as much memory as the configuration allows.
+    case memoryExhausted
+    /// The bodies of this client occupy its share of that memory.
+    case shareExhausted
     /// The server has as many connections as its configuration allows, and refuses this one.
     case connectionsExhausted
 
@@ -29,7 +33,8 @@ public enum TransportFault: Error, Sendable, Equatable {
         case .tooSlow: .requestTimeout
         case .unsupportedTransferCoding: .notImplemented
         case .bodyTooLarge: .contentTooLarge
-        case .connectionsExhausted: .serviceUnavailable
+        case .shareExhausted: .tooManyRequests
+        case .memoryExhausted, .connectionsExhausted: .serviceUnavailable
         }
     }
 }

@@ -78,6 +78,31 @@ final class WireObserver {
         connections.indices.contains(Int(socket)) ? connections[Int(socket)] : nil
     }
 
+    /// Ends a connection on which nothing is being worked on, of a client that has far more than this one.
+    ///
+    /// The cost is O(n) in the number of descriptors; the loop calls it only where all places are taken.
+    ///
+    /// - Returns: whether a place is free, or about to be.
+    func makeRoom(for client: String) -> Bool {
+        guard let hog = context.clients.hog(for: client, placesCount: context.configuration.connectionsMax) else {
+            return false
+        }
+        var receiving: ClientConnection?
+        for case let connection? in connections where connection.client == hog && !connection.isRefused {
+            if connection.isReceiving {
+                receiving = connection
+            } else if case .idle = connection.phase {
+                // The client takes it for the end of an idle connection, and connects again.
+                connection.isRefused = true
+                shutdown(connection.descriptor, Int32(SHUT_RDWR))
+                return true
+            }
+        }
+        guard let receiving else { return false }
+        refuse(receiving, .connectionsExhausted)
+        return true
+    }
+
     // MARK: Socket calls
 
     /// Handles bytes that libmicrohttpd is about to get; false tells it that the input has ended.

@@ -112,6 +112,16 @@ final class RequestHandler: Sendable {
                 Problem(
                     .notImplemented, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
             case .bodyTooLarge(let limit): Problem.tooLarge(limit: limit)
+            case .memoryExhausted:
+                Problem(
+                    .serviceUnavailable, "memory-exhausted",
+                    "requests and unread answers occupy as much memory as this server allows; come back in a moment",
+                    fields: [.retryAfter: "1"])
+            case .shareExhausted:
+                Problem(
+                    .tooManyRequests, "too-many-bytes",
+                    "the requests of this client occupy its share of the memory that this server allows",
+                    fields: [.retryAfter: "1"])
             case .connectionsExhausted:
                 Problem(
                     .serviceUnavailable, "too-many-connections",
