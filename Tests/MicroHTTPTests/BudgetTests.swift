@@ -79,7 +79,8 @@ struct BudgetTests {
         await server.stop(grace: .seconds(1))
     }
 
-    @Test("clients that do not read long answers of their own are closed beyond the memory, and others get 503 meanwhile")
+    @Test(
+        "clients that do not read long answers of their own are closed beyond the memory, and others get 503 meanwhile")
     func unreadAnswers() async throws {
         var configuration = ServerConfiguration.small()
         configuration.memoryBytesMax = 40 << 20

@@ -81,8 +81,8 @@ final class ParkedConnections {
             return nil
         }
         let taken = ParkedConnection(
-            number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead, isChunked: options.isChunked,
-            closesAfterAnswer: closesAfterAnswer,
+            number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead,
+            isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer,
             phase: phase, now: context.time())
         connections[exchange.id] = taken
         return taken

@@ -136,7 +136,9 @@ extension ClientConnection {
     /// Appends a piece of the body; drops a body that exceeds a limit and discards the rest of it from then on.
     func append(_ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration, _ memory: MemoryBudget) {
         let count = body.count + piece.count
-        guard count <= limits.bodyBytesMax else { return discardBody(.bodyTooLarge(bytesMax: limits.bodyBytesMax), limits) }
+        guard count <= limits.bodyBytesMax else {
+            return discardBody(.bodyTooLarge(bytesMax: limits.bodyBytesMax), limits)
+        }
         if count > MemoryBudget.smallBytesMax, count > reservedCount {
             // The array grows by doubling, and so does what is reserved for it.
             let more = min(max(2 * reservedCount, 256 << 10, count), limits.bodyBytesMax) - reservedCount

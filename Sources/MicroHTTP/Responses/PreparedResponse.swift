@@ -43,7 +43,8 @@ final class PreparedResponse {
                     bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress), .RESPMEM_MUST_COPY)
             }
         }
-        let box = Unmanaged.passRetained(RetainedBody(body, memory.hold(body)))  // `releaseBody` releases it, or the code below.
+        // `releaseBody` releases it, or the code below.
+        let box = Unmanaged.passRetained(RetainedBody(body, memory.hold(body)))
         let handle = box.takeUnretainedValue().withBaseAddress { base in
             MHD_create_response_from_buffer_with_free_callback_cls(body.count, base, releaseBody, box.toOpaque())
         }
