@@ -35,6 +35,8 @@ public final class Store<State: StateType>: Sendable {
     /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     package let journal: (any Journal)?
     let queue = DispatchQueue(label: "storekeeper.store")
+    /// How many functions run on the queue or wait for it.
+    private let queuedCount = Atomic(0)
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
@@ -54,6 +56,7 @@ public final class Store<State: StateType>: Sendable {
     /// holds the core.
     private let installedMiddleware: Mutex<(list: [Middleware<State>], isNew: Bool)>
     private let now: @Sendable () -> Timestamp
+    private let clock: @Sendable () -> Instant
     let report: @Sendable (StoreEvent) -> Void
 
     package init(
@@ -85,6 +88,7 @@ public final class Store<State: StateType>: Sendable {
         self.landingQueue = landingQueue
         self.report = report
         self.now = now
+        self.clock = clock
         journal?.follow { [weak self] in self?.adoptForeignCommitsLater() }
     }
 
@@ -120,12 +124,22 @@ public final class Store<State: StateType>: Sendable {
 
     /// Runs a function on the queue as part of a turn, and returns after it.
     func onQueue(_ body: () -> Void) {
-        queue.sync { TurnMark.with(ObjectIdentifier(self), body) }
+        queuedCount.add(1, ordering: .acquiringAndReleasing)
+        runOnQueue(body)
     }
 
     /// Runs a function on the queue as part of a turn, after this call.
     func onQueueLater(_ body: @escaping @Sendable () -> Void) {
-        queue.async { TurnMark.with(ObjectIdentifier(self), body) }
+        queuedCount.add(1, ordering: .acquiringAndReleasing)
+        queue.async { [self] in
+            TurnMark.with(ObjectIdentifier(self), body)
+            queuedCount.subtract(1, ordering: .acquiringAndReleasing)
+        }
+    }
+
+    private func runOnQueue(_ body: () -> Void) {
+        queue.sync { TurnMark.with(ObjectIdentifier(self), body) }
+        queuedCount.subtract(1, ordering: .acquiringAndReleasing)
     }
 
     /// How many transactions wait for a turn, or for its landing.
@@ -150,11 +164,15 @@ public final class Store<State: StateType>: Sendable {
 
     /// Runs a turn for the enqueued transactions, if there are any, and returns after it; the turn may land later.
     ///
-    /// A caller must not be on the store's queue: the process would stop.
+    /// Where the queue is at work, or the turn may be long, it is scheduled instead, because the caller serves other
+    /// clients. A caller must not be on the store's queue.
     package func flushNow() {
         dispatchPrecondition(condition: .notOnQueue(queue))
-        guard mailbox.withLock({ $0.claimTurn() }) else { return }
-        onQueue { turn() }
+        guard let isShort = mailbox.withLock({ $0.claimTurn() ? $0.isShort : nil }) else { return }
+        guard isShort,
+            queuedCount.compareExchange(expected: 0, desired: 1, ordering: .acquiringAndReleasing).exchanged
+        else { return onQueueLater { self.turn() } }
+        runOnQueue { turn() }
     }
 
     /// Enqueues a transaction, runs a turn and returns the transaction's outcome when the turn has landed.
@@ -206,7 +224,7 @@ public final class Store<State: StateType>: Sendable {
         return core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
-            return ComputedTurn(pending: pending, before: before, result: core.turn(pending, at: time))
+            return ComputedTurn(pending: pending, before: before, result: core.turn(pending, at: time, clock: clock))
         }
     }
 

@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Synchronization
 import Testing
 
@@ -188,6 +189,66 @@ struct StoreTests {
         #expect(waiting == 2)
         #expect(outcomes.values.compactMap { $0.receipt?.version } == [1, 2])
         #expect(store.waitingCount == 0)
+    }
+
+    @Test("a flush by a thread that serves clients waits for no work on the queue, and runs no long turn")
+    func flushes() throws {
+        let store = try Store.sample()
+        let (entered, leave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let threads = Collection<Bool>()
+        let loop = pthread_self()
+        let note: @Sendable (Outcome) -> Void = { _ in threads.add(pthread_equal(loop, pthread_self()) != 0) }
+
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1)), complete: note))
+        store.flushNow()
+        #expect(threads.values == [true])
+
+        store.onQueueLater {
+            entered.signal()
+            leave.wait()
+        }
+        entered.wait()
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1)), complete: note))
+        store.flushNow()
+        #expect(threads.values == [true])
+        leave.signal()
+        store.onQueue {}
+        #expect(threads.values == [true, false])
+
+        let long = Transaction((0..<1025).map { _ in .init(Sample.Add(amount: 1)) }, form: .batch)
+        store.enqueue(PendingTransaction(long, complete: note))
+        store.flushNow()
+        store.onQueue {}
+        #expect(threads.values == [true, false, false])
+    }
+
+    @Test("a transaction whose actions take too long is rejected, and nothing of it is committed")
+    func tooLong() throws {
+        var limits = StoreLimits()
+        limits.transactionTime = .milliseconds(10)
+        var core = try Core<Sample.State>.sample(limits: limits)
+        let ticks = Mutex(Int64(0))
+        let clock: () -> Instant = {
+            Instant(
+                nanoseconds: ticks.withLock {
+                    $0 += 1_000_000; return $0
+                })
+        }
+        let actions = (0..<1000).map { _ in Transaction.Item(Sample.Add(amount: 1)) }
+
+        // The clock advances by a millisecond at each look, and the store looks behind each 16 actions.
+        let turn = core.turn(
+            [
+                .init(Transaction(Array(actions.prefix(144)), form: .batch), complete: { _ in }),
+                .init(Transaction(actions, form: .batch), complete: { _ in }),
+                .init(Transaction(Array(actions.prefix(16)), form: .batch), complete: { _ in }),
+            ], at: Timestamp(milliseconds: 0), clock: clock)
+
+        #expect(turn.commits.count == 2)
+        guard case .rejected(let rejection, let index) = turn.outcomes[1] else { Issue.record("\(turn)"); return }
+        #expect(rejection.code == "transaction-too-long")
+        #expect(index == 160)
+        #expect(turn.version == 2)
     }
 
     @Test("draining runs the waiting transactions and refuses every later one")

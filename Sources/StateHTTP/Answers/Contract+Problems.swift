@@ -76,12 +76,20 @@ extension Problem {
             fields: [.retryAfter: "1"])
     }
 
-    /// Too many slow reads are under way.
-    package static var tooManyReads: Problem {
-        Problem(
-            .serviceUnavailable, "too-many-reads",
-            "as many requests for large, past or old parts are under way as this server allows; come back in a moment",
-            fields: [.retryAfter: "1"])
+    /// Too many slow reads are under way, in all or for one client.
+    package static func tooManyReads(_ share: WatchRefusal) -> Problem {
+        switch share {
+        case .all:
+            Problem(
+                .serviceUnavailable, "too-many-reads",
+                "as many requests for large, past or old parts are under way as this server allows; come back in a moment",
+                fields: [.retryAfter: "1"])
+        case .client:
+            Problem(
+                .tooManyRequests, "too-many-reads",
+                "as many requests of this client for large, past or old parts are under way as its share allows",
+                fields: [.retryAfter: "1"])
+        }
     }
 
     /// The journal does not record.

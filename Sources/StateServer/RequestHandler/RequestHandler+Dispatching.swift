@@ -22,9 +22,15 @@ extension RequestHandler {
                     answer(exchange, request, outcome, name)
                 })
         case .lines(let lines):
-            submit(lines.compactMap { line in try? line.content.get() }[...], outcomes: []) { [self] outcomes in
+            let transactions = lines.compactMap { line in try? line.content.get() }
+            BulkLoad(transactions, store: store, now: schedule.now).run { [self] outcomes in
                 for outcome in outcomes { note(outcome) }
-                exchange.answer(contract.response(to: lines, outcomes: outcomes, of: request, latest: latest))
+                let latest = latest
+                let answer = { @Sendable [contract] in
+                    exchange.answer(contract.response(to: lines, outcomes: outcomes, of: request, latest: latest))
+                }
+                // The answers to many lines take long to write; this thread runs the turns.
+                if lines.count > Self.quickLinesMax { schedule.slow(.parse, exchange.client, answer) } else { answer() }
             }
         }
         return .working()
@@ -36,7 +42,7 @@ extension RequestHandler {
         guard request.style == .pretty, outcome.representationBytesCount > Self.quickBytesMax else {
             return exchange.answer(contract.response(to: request, outcome: outcome, latest: latest, name: name))
         }
-        schedule.read(exchange.id) { [contract] in
+        schedule.slow(.read, exchange.client) { [contract] in
             exchange.answer(contract.response(to: request, outcome: outcome, latest: latest, name: name))
         }
     }
@@ -86,22 +92,8 @@ extension RequestHandler {
         contract.response(to: request, outcome: outcome, cascade: cascade, latest: latest, name: name)
     }
 
-    /// Enqueues transactions in portions of 1024, so that a bulk load leaves room in the mailbox for other clients.
-    private func submit(
-        _ transactions: ArraySlice<Transaction>, outcomes: [Outcome], done: @escaping @Sendable ([Outcome]) -> Void
-    ) {
-        let portion = transactions.prefix(1024)
-        guard !portion.isEmpty else { return done(outcomes) }
-        let collector = OutcomeCollector(count: portion.count) { [self] results in
-            let rest = transactions.dropFirst(portion.count)
-            guard !rest.isEmpty else { return done(outcomes + results) }
-            submit(rest, outcomes: outcomes + results, done: done)
-            store.flush()
-        }
-        for (index, transaction) in portion.enumerated() {
-            store.enqueue(PendingTransaction(transaction) { collector.set(index, $0) })
-        }
-    }
+    /// The most lines whose answers the thread of the turn writes.
+    private static let quickLinesMax = 64
 
     private func note(_ outcome: Outcome) {
         switch outcome {
@@ -141,25 +133,4 @@ extension Outcome {
 
     /// Whether an earlier request with the same key has committed the action.
     fileprivate var isReplay: Bool { if case .committed(let receipt) = self { receipt.isReplay } else { false } }
-}
-
-/// The collector: it gathers the outcomes of several transactions and calls back with all of them, in order.
-private final class OutcomeCollector: Sendable {
-    private let outcomes: Mutex<(missing: Int, values: [Outcome?])>
-    private let done: @Sendable ([Outcome]) -> Void
-
-    init(count: Int, done: @escaping @Sendable ([Outcome]) -> Void) {
-        outcomes = Mutex((count, Array(repeating: nil, count: count)))
-        self.done = done
-    }
-
-    /// Sets the outcome of a transaction; the last one to be set calls `done`.
-    func set(_ index: Int, _ outcome: Outcome) {
-        let all: [Outcome]? = outcomes.withLock { state in
-            state.values[index] = outcome
-            state.missing -= 1
-            return state.missing == 0 ? state.values.compactMap(\.self) : nil
-        }
-        if let all { done(all) }
-    }
 }

@@ -11,7 +11,7 @@ extension RequestHandler {
         if isDraining.load(ordering: .relaxed) { return respond(.draining, requestID) }
         if let journal, journal.failure != nil {
             // A load balancer sends no action to a server that is not ready, so the probe itself has to try the journal.
-            schedule.read(0) { journal.probe() }
+            schedule.slow(.read, "") { journal.probe() }
             return respond(.notDurable, requestID)
         }
         return Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ready\n".utf8))

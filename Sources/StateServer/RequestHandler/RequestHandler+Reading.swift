@@ -99,7 +99,7 @@ extension RequestHandler {
         guard path != nil || journal != nil else {
             return .now(respond(.versionGone(oldest: hub.oldestState), request.requestID))
         }
-        return reading(exchange, request.requestID) { [self] in
+        return reading(exchange, request.requestID, .past) { [self] in
             let state: [UInt8]?
             if let path {
                 var value = try JSONValue(parsing: path.from.whole(), depthMax: 1000)
@@ -120,18 +120,18 @@ extension RequestHandler {
     /// About the most bytes that the loop thread writes as JSON for one answer; a read queue writes what is longer.
     static let quickBytesMax = 64 << 10
 
-    /// The most slow reads that may be under way; above it the answer is 503 `too-many-reads`.
-    private static let readingMax = 1024
-
-    /// Computes an answer on a read queue: from the disk, or by the encoding of a large value.
-    func reading(_ exchange: Exchange, _ requestID: String, _ read: @escaping @Sendable () throws -> Response) -> Reply
-    {
-        guard readingCount.load(ordering: .relaxed) < Self.readingMax else {
-            return .now(respond(.tooManyReads, requestID))
+    /// Computes an answer as slow work: from the disk, or by the encoding of a large value.
+    func reading(
+        _ exchange: Exchange, _ requestID: String, _ kind: SlowWork.Kind = .read,
+        _ read: @escaping @Sendable () throws -> Response
+    ) -> Reply {
+        if let refusal = slowReads.begin(exchange, isAbandonable: kind == .past) {
+            return .now(respond(.tooManyReads(refusal), requestID))
         }
-        readingCount.add(1, ordering: .relaxed)
-        schedule.read(exchange.id) { [self] in
-            defer { readingCount.subtract(1, ordering: .relaxed) }
+        schedule.slow(kind, exchange.client) { [self] in
+            defer { slowReads.end(exchange) }
+            // The client may have gone.
+            guard !exchange.isOver else { return }
             do {
                 exchange.answer(try read())
             } catch {
@@ -140,7 +140,8 @@ extension RequestHandler {
                 exchange.answer(respond(.ourFault, requestID))
             }
         }
-        return .working()
+        // The loop watches the client of a request that waits, but not that of one that is being worked on.
+        return kind == .past ? .waiting() : .working()
     }
 }
 

@@ -86,7 +86,7 @@ extension RequestHandler {
     /// Reads the next commits of a stream from the journal, or the state for a reset, on a read queue.
     func prepare(_ watched: WatchedRequest, _ chunk: Watch.Chunk) {
         guard case .stream(let request) = watched.kind, case .changes(let changes) = request.source else { return }
-        schedule.read(watched.exchange.id) { [self] in
+        schedule.slow(.read, watched.exchange.client) { [self] in
             do {
                 try send(chunk, of: request, changes, to: watched.exchange)
             } catch {

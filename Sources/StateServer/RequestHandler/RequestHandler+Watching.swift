@@ -40,7 +40,7 @@ extension RequestHandler: WatchReceiver {
         if let response = response(to: watched, change) { return watched.exchange.answer(response) }
         // Nothing is read for a client that has gone.
         guard !watched.exchange.isOver else { return }
-        schedule.read(watched.exchange.id) { [self] in
+        schedule.slow(.read, watched.exchange.client) { [self] in
             guard !watched.exchange.isOver else { return }
             watched.exchange.answer(slowResponse(to: watched, change))
         }
@@ -77,8 +77,12 @@ extension RequestHandler: WatchReceiver {
         if case .deadline = expiry, isComplete(exchange) { return nil }
         guard let delivery = hub.end(exchange.id) else {
             // The exchange has no watch: it is work that outlasts the grace time, or another thread answers it now.
-            if case .stopping = expiry { return respond(.draining, "r\(exchange.id)") }
-            return nil
+            switch expiry {
+            case .stopping: return respond(.draining, "r\(exchange.id)")
+            // The work of a client that has gone is not begun.
+            case .hangUp where slowReads.isAbandonable(exchange.id): return Response(status: .ok)
+            case .hangUp, .deadline: return nil
+            }
         }
         if case .outcome(.committed(let receipt)?) = delivery.change {
             store.stopAwaitingCascade(of: receipt.version, exchange.id)

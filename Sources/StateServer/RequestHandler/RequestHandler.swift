@@ -22,7 +22,7 @@ final class RequestHandler: Sendable {
     let streamLifetime: Duration
     let counters = Counters()
     let isDraining = Atomic(false)
-    let readingCount = Atomic(0)
+    let slowReads = SlowReads()
 
     init(
         contract: Contract, store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
@@ -58,7 +58,35 @@ final class RequestHandler: Sendable {
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id)
         let circumstances = Circumstances(bounds: hub.bounds, name: name)
-        switch contract.plan(for: request, in: circumstances) {
+        guard request.body.count <= Self.quickBytesMax else { return receiveLong(request, exchange, circumstances) }
+        return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
+    }
+
+    /// Reads a request with a long body as slow work, because the loop thread serves other clients.
+    private func receiveLong(_ request: Request, _ exchange: Exchange, _ circumstances: Circumstances) -> Reply {
+        if let refusal = slowReads.begin(exchange, isAbandonable: false) {
+            return .now(respond(.tooManyReads(refusal), circumstances.name.text))
+        }
+        schedule.slow(.parse, exchange.client) { [self] in
+            defer { slowReads.end(exchange) }
+            let plan = contract.plan(for: request, in: circumstances)
+            switch carryOut(plan, of: request, exchange, circumstances.name) {
+            case .now(let response), .reusable(let response): exchange.answer(response)
+            case .working(let time?):
+                schedule.after(time) { [self] in
+                    guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
+                    exchange.answer(response)
+                }
+            // Only a GET waits or streams, and its body is of no interest.
+            case .working, .waiting, .streaming: break
+            }
+            store.flush()
+        }
+        return .working()
+    }
+
+    private func carryOut(_ plan: Plan, of request: Request, _ exchange: Exchange, _ name: RequestName) -> Reply {
+        switch plan {
         case .respond(let response):
             // A problem carries the name of its request, so other requests cannot reuse it.
             return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)

@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import FoundationEssentials
 internal import StateStore
 
 /// The clock, the queues and the random numbers of a request handler, as values that a test replaces.
@@ -7,8 +8,8 @@ struct Schedule: Sendable {
     var now: @Sendable () -> Instant
     /// Runs work after a time.
     var after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
-    /// Runs work that reads the disk or encodes a large value, on the read queue for the number of the exchange.
-    var read: @Sendable (UInt64, @escaping @Sendable () -> Void) -> Void
+    /// Runs slow work for a client.
+    var slow: @Sendable (SlowWork.Kind, _ client: String, @escaping @Sendable () -> Void) -> Void
     /// A random number in a range.
     var random: @Sendable (ClosedRange<Double>) -> Double
 
@@ -36,8 +37,11 @@ struct Schedule: Sendable {
 
     /// The monotonic clock, new queues, and the system's random numbers.
     static func live() -> Schedule {
-        // Four queues bound the processor time that slow reads take from the rest.
-        let readers = (0..<4).map { DispatchQueue(label: "storekeeper.reader.\($0)") }
+        // Half of the processors stay free of slow reads, for the event loop and the turns.
+        let width = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
+        let reads = SlowWork(label: "storekeeper.reads", width: width)
+        let pasts = SlowWork(label: "storekeeper.past-versions", width: 1)
+        let bodies = SlowWork(label: "storekeeper.bodies", width: 1)
         let timers = DispatchQueue(label: "storekeeper.timers")
         let start = ContinuousClock.now
         return Schedule(
@@ -45,7 +49,13 @@ struct Schedule: Sendable {
             after: { delay, work in
                 timers.asyncAfter(deadline: .now() + .nanoseconds(Int(delay / .nanoseconds(1))), execute: work)
             },
-            read: { number, work in readers[Int(number % UInt64(readers.count))].async(execute: work) },
+            slow: { kind, client, work in
+                switch kind {
+                case .read: reads.run(for: client, work)
+                case .past: pasts.run(for: client, work)
+                case .parse: bodies.run(for: client, work)
+                }
+            },
             random: { .random(in: $0) })
     }
 }

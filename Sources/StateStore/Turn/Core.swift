@@ -74,14 +74,20 @@ struct Core<State: StateType>: Sendable {
     ///
     /// The ledger first drops the expired keys, which no going back brings back: a ledger full of expired keys would refuse
     /// every new key.
-    mutating func turn(_ pending: [PendingTransaction], at time: Timestamp) -> Turn {
+    ///
+    /// - Parameter clock: measures long transactions.
+    mutating func turn(
+        _ pending: [PendingTransaction], at time: Timestamp, clock: () -> Instant = { Instant(nanoseconds: 0) }
+    ) -> Turn {
         ledger.forget(before: time)
         // The turn takes the known encodings, so that it changes them in place; without them a comparison only costs more.
         var turn = Turn(latest: latest, encodings: exchange(&encodings, with: KnownTexts()))
         var scratch = Scratch(
             patch: exchange(&patch, with: JSONPatch()), preconditions: Preconditions(domain.layout))
         turn.outcomes.reserveCapacity(pending.count)
-        for pending in pending { turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, &scratch)) }
+        for pending in pending {
+            turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, clock, &scratch))
+        }
         patch = scratch.patch
         latest = turn.latest
         encodings = exchange(&turn.encodings, with: KnownTexts())
@@ -109,7 +115,8 @@ struct Core<State: StateType>: Sendable {
     }
 
     private func apply(
-        _ transaction: Transaction, in turn: inout Turn, at time: Timestamp, _ scratch: inout Scratch
+        _ transaction: Transaction, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant,
+        _ scratch: inout Scratch
     ) -> Outcome {
         if let idempotency = transaction.idempotency, transaction.purpose == .commit {
             if let record = turn.keys[idempotency.key] ?? ledger.record(idempotency.key, at: time) {
@@ -129,7 +136,11 @@ struct Core<State: StateType>: Sendable {
             }
             let before = turn.latest
             let context = MiddlewareContext(before, isDryRun: transaction.purpose == .dryRun)
+            let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
             for (index, item) in transaction.items.enumerated() {
+                if let end, index.isMultiple(of: 16), clock() > end {
+                    return .rejected(tooLong(transaction, at: index), index: index)
+                }
                 do throws(Rejection) {
                     switch item.content {
                     case .action(let action): try dispatch(action, context, from: 0)
@@ -159,6 +170,13 @@ struct Core<State: StateType>: Sendable {
             turn.encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
+    }
+
+    private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
+        Rejection(
+            "transaction-too-long",
+            "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime), and others wait; nothing was committed, send fewer at once"
+        )
     }
 
     private func dispatch(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection)

@@ -24,6 +24,10 @@ package final class PendingTransaction: Sendable {
 /// A transaction keeps its room until its turn has landed: clients that are faster than the disk fill the mailbox.
 struct Mailbox: Sendable {
     private var waiting: [PendingTransaction] = []
+    /// How many actions the waiting transactions have in all.
+    private var itemsCount = 0
+    /// The most actions of a turn that a thread which serves clients may run.
+    private static let shortItemsMax = 1024
     /// How many transactions belong to turns that have not landed.
     private var inFlightCount = 0
     private let capacity: Int
@@ -48,8 +52,12 @@ struct Mailbox: Sendable {
         guard !isClosed else { return .draining }
         guard count < capacity || pending.transaction.causation != nil else { return .full(.mailbox) }
         waiting.append(pending)
+        itemsCount += pending.transaction.items.count
         return nil
     }
+
+    /// Whether the turn of the waiting transactions has few actions.
+    var isShort: Bool { itemsCount <= Self.shortItemsMax }
 
     /// Whether the caller has to schedule a turn; true for one caller until ``takeAll()``.
     mutating func claimTurn() -> Bool {
@@ -63,6 +71,7 @@ struct Mailbox: Sendable {
         isTurnDue = false
         let taken = waiting
         waiting = []
+        itemsCount = 0
         inFlightCount += taken.count
         return taken
     }

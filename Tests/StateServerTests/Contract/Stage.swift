@@ -143,8 +143,8 @@ final class ManualSchedule: Sendable {
                     }
                 }
             },
-            read: { _, work in
-                self.state.withLock { $0.readsCount += 1 }
+            slow: { kind, _, work in
+                if kind == .read { self.state.withLock { $0.readsCount += 1 } }
                 self.enqueue(work)
             },
             random: { ($0.lowerBound + $0.upperBound) / 2 })

@@ -1,0 +1,78 @@
+internal import StateStore
+internal import Synchronization
+
+/// The transactions of a bulk load, which reach the store in portions.
+///
+/// A portion is as large as the store can take in about ten milliseconds, at most 1024: the actions of other clients wait
+/// no longer for their turn, and the mailbox keeps room for them.
+final class BulkLoad: Sendable {
+    private struct Progress {
+        var rest: ArraySlice<Transaction>
+        var outcomes: [Outcome] = []
+        var portion = 128
+    }
+
+    private let progress: Mutex<Progress>
+    private let store: any AnyStore
+    private let now: @Sendable () -> Instant
+    private static let portionTime = Duration.milliseconds(10)
+    private static let portionMax = 1024
+
+    init(_ transactions: [Transaction], store: any AnyStore, now: @escaping @Sendable () -> Instant) {
+        progress = Mutex(Progress(rest: transactions[...]))
+        self.store = store
+        self.now = now
+    }
+
+    /// Enqueues the first portion, and each further one after the turn of the one before.
+    ///
+    /// - Parameter done: takes the outcomes in order, on the thread of the last turn.
+    func run(_ done: @escaping @Sendable ([Outcome]) -> Void) {
+        let portion = progress.withLock { progress in
+            let portion = progress.rest.prefix(progress.portion)
+            progress.rest = progress.rest.dropFirst(portion.count)
+            return portion
+        }
+        guard !portion.isEmpty else { return done(progress.withLock { $0.outcomes }) }
+        let begun = now()
+        let collector = OutcomeCollector(count: portion.count) { [self] outcomes in
+            progress.withLock { progress in
+                progress.outcomes += outcomes
+                progress.portion = Self.next(after: portion.count, in: now() - begun)
+            }
+            run(done)
+            store.flush()
+        }
+        for (index, transaction) in portion.enumerated() {
+            store.enqueue(PendingTransaction(transaction) { collector.set(index, $0) })
+        }
+    }
+
+    /// The size of the portion behind one that has taken a time.
+    private static func next(after count: Int, in time: Duration) -> Int {
+        let fitting = time > .zero ? Double(count) * (portionTime / time) : Double(portionMax)
+        // It grows slowly, because a short portion cannot be measured well.
+        return max(16, min(portionMax, 4 * count, Int(fitting)))
+    }
+}
+
+/// The collector: it gathers the outcomes of several transactions and calls back with all of them, in order.
+private final class OutcomeCollector: Sendable {
+    private let outcomes: Mutex<(missing: Int, values: [Outcome?])>
+    private let done: @Sendable ([Outcome]) -> Void
+
+    init(count: Int, done: @escaping @Sendable ([Outcome]) -> Void) {
+        outcomes = Mutex((count, Array(repeating: nil, count: count)))
+        self.done = done
+    }
+
+    /// Sets the outcome of a transaction; the last one to be set calls `done`.
+    func set(_ index: Int, _ outcome: Outcome) {
+        let all: [Outcome]? = outcomes.withLock { state in
+            state.values[index] = outcome
+            state.missing -= 1
+            return state.missing == 0 ? state.values.compactMap(\.self) : nil
+        }
+        if let all { done(all) }
+    }
+}
