@@ -10,9 +10,11 @@ static _Thread_local const struct SocketCalls *observer;
 void socket_calls_observe(const struct SocketCalls *calls) { observer = calls; }
 
 ssize_t recv(int socket, void *bytes, size_t count, int flags) {
-    ssize_t received = recvfrom(socket, bytes, count, flags, NULL, NULL);
     const struct SocketCalls *calls = observer;
-    if (calls == NULL || received <= 0 || (flags & MSG_PEEK) != 0) return received;
+    if (calls == NULL || (flags & MSG_PEEK) != 0) return recvfrom(socket, bytes, count, flags, NULL, NULL);
+    ssize_t received = (ssize_t)calls->replayed(calls->context, socket, bytes, count);
+    if (received == 0) received = recvfrom(socket, bytes, count, flags, NULL, NULL);
+    if (received <= 0) return received;
     return calls->received(calls->context, socket, bytes, (size_t)received) ? received : 0;
 }
 

@@ -31,11 +31,6 @@ public struct ServerConfiguration: Sendable {
     ///
     /// It does not apply to an exchange that waits: only the deadline of the exchange ends it.
     public var idleTimeout: Duration
-    /// The memory for one connection's request head and response head, in bytes.
-    ///
-    /// Each connection that does not wait occupies it. It is more than ``headBytesMax``, because libmicrohttpd also keeps a
-    /// record of each field and the head of the answer there.
-    public var connectionMemoryBytes: Int
     /// The longest request head in bytes; the server refuses a longer one with ``TransportFault/headTooLarge``.
     public var headBytesMax = 20 << 10
     /// The most fields in a head; the server refuses more with ``TransportFault/headTooLarge``.
@@ -67,18 +62,22 @@ public struct ServerConfiguration: Sendable {
     /// Makes a configuration; the defaults suit tests and small servers.
     public init(
         host: String = "127.0.0.1", port: UInt16 = 0, bodyBytesMax: Int = 1 << 20, connectionsMax: Int = 1024,
-        idleTimeout: Duration = .seconds(60), connectionMemoryBytes: Int = 32 << 10,
-        parkingDelay: Duration = .milliseconds(2), loops: Int = 1
+        idleTimeout: Duration = .seconds(60), parkingDelay: Duration = .milliseconds(2), loops: Int = 1
     ) {
         self.host = host
         self.port = port
         self.bodyBytesMax = bodyBytesMax
         self.connectionsMax = connectionsMax
         self.idleTimeout = idleTimeout
-        self.connectionMemoryBytes = connectionMemoryBytes
         self.parkingDelay = parkingDelay
         self.loops = loops
     }
+
+    /// The memory for the heads of a connection in the small daemon; each connection that does not wait occupies it.
+    static let connectionMemoryBytes = 8 << 10
+    /// The memory for the heads of a connection with a long head: twice ``headBytesMax``, because libmicrohttpd copies
+    /// cookies, and a record for each field and parameter.
+    static let longHeadMemoryBytes = 64 << 10
 
     /// The configuration of one loop: the same, with its share of the connections.
     var perLoop: ServerConfiguration {

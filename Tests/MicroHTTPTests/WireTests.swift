@@ -30,21 +30,81 @@ struct WireTests {
         }
     }
 
-    @Test("a cookie of 15,000 bytes passes, and so do 99 fields and a target of 8000 bytes")
+    @Test("a cookie of nearly 20 KiB passes, however it is cut, and so do 99 fields and a target of 8000 bytes")
     func everydayHeads() async throws {
         try await withServer { _, port in
             let client = try RawClient(port: port)
             for fields in [
-                "Cookie: \(String(repeating: "x", count: 15000))\r\n", String(repeating: "X: 1\r\n", count: 98),
+                "Cookie: \(String(repeating: "x", count: 20_000))\r\n", String(repeating: "X: 1\r\n", count: 98),
             ] {
                 for _ in 0..<2 {
                     client.request("/a", fields: fields)
                     #expect(client.response()?.body == "GET /a ")
                 }
             }
+            // In segments, and behind short requests on the same connection.
+            let long = "GET /long HTTP/1.1\r\nHost: a\r\nCookie: \(String(repeating: "x", count: 16_000))\r\n\r\n"
+            for size in [1, 700, 1448, 4000] {
+                let slow = try RawClient(port: port)
+                for _ in 0..<2 {
+                    slow.request("/short")
+                    #expect(slow.response()?.body == "GET /short ")
+                }
+                var rest = long[...]
+                while !rest.isEmpty {
+                    // Single bytes are enough around the size at which the connection moves.
+                    let piece = rest.prefix(size > 1 ? size : (1800...2200).contains(long.count - rest.count) ? 1 : 900)
+                    slow.send(String(piece))
+                    rest = rest.dropFirst(piece.count)
+                    if rest.count > long.count - 5000 { try await Task.sleep(for: .milliseconds(1)) }
+                }
+                #expect(slow.response()?.body == "GET /long ")
+                slow.send("POST /short HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx")
+                #expect(slow.response()?.body == "POST /short x")
+                slow.send(long + "GET /next HTTP/1.1\r\nHost: a\r\n\r\n")
+                #expect(slow.response()?.body == "GET /long ")
+                #expect(slow.response()?.body == "GET /next ")
+            }
             let target = "/" + String(repeating: "x", count: 7999)
             client.request(target)
             #expect(client.response()?.body == "GET \(target) ")
+        }
+    }
+
+    @Test("a request with a long head waits, and its connection serves long and short heads afterwards")
+    func waiting() async throws {
+        let record = Record()
+        try await withServer(.echo(record)) { server, port in
+            let client = try RawClient(port: port)
+            let fields = "Cookie: \(String(repeating: "x", count: 10_000))\r\n"
+            for round in 0..<3 {
+                client.request("/wait", fields: fields)
+                #expect(try await eventually { record.parked.count == round + 1 })
+                record.parked[round].answer(.text("woken"))
+                #expect(client.response()?.body == "woken")
+                client.request("/a", fields: round == 1 ? fields : "")
+                #expect(client.response()?.body == "GET /a ")
+            }
+            #expect(server.statistics.connections == 1)
+        }
+    }
+
+    @Test("a body behind a long head arrives whole")
+    func longHeadWithBody() async throws {
+        try await withServer(configuration: .small(bodyBytesMax: 1 << 20)) { _, port in
+            let body = String(repeating: "0123456789", count: 50_000)
+            for head in ["X: \(String(repeating: "x", count: 3000))\r\n", String(repeating: "X: 1\r\n", count: 60), ""]
+            {
+                let client = try RawClient(port: port)
+                let start = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: \(body.utf8.count)\r\n"
+                for _ in 0..<2 {
+                    client.send(start + head + "\r\n" + body)
+                    #expect(client.response()?.body == "POST /b \(body)")
+                }
+                client.send(
+                    "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\(head)\r\n3\r\nabc\r\n0\r\n\r\n")
+                #expect(client.response()?.body == "POST /b abc")
+            }
         }
     }
 

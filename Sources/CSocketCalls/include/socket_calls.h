@@ -9,6 +9,8 @@
 // behave as those of the C library on every thread that has not called `socket_calls_observe`.
 struct SocketCalls {
     void *context;
+    // Bytes are asked for. Returns how many of an earlier receipt it has put into `bytes`, or 0 to receive them.
+    size_t (*replayed)(void *context, int socket, void *bytes, size_t count);
     // Bytes have been received. Returns whether the caller gets them; otherwise it is told that the input has ended.
     bool (*received)(void *context, int socket, const void *bytes, size_t count);
     // The first part of a message is about to be sent. Returns true if nothing of the message is to be sent; the caller

@@ -37,7 +37,7 @@ final class ClientAcceptor {
     func acceptClients() {
         guard let listener, isListening else { return }
         while hasRoom {
-            guard context.daemon.accept(from: listener.descriptor) < 0 else { continue }
+            guard context.daemons.small.accept(from: listener.descriptor) < 0 else { continue }
             switch errno {
             case EAGAIN: return
             case EINTR, ECONNABORTED, EPROTO: continue

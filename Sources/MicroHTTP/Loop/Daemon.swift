@@ -11,9 +11,11 @@ struct Daemon {
 
     /// Starts a daemon that serves nothing until `run` is called.
     ///
+    /// - Parameter memoryBytes: the memory for one connection's heads.
+    ///
     /// The daemon keeps unowned pointers to the receiver and the log, which have to outlive it.
     init(
-        configuration: ServerConfiguration, receiver: RequestReceiver, log: LoopLog
+        configuration: ServerConfiguration, memoryBytes: Int, receiver: RequestReceiver, log: LoopLog
     ) throws(ServerError) {
         // The daemon has no internal thread, which deadlocks when exactly 128, 256, ... connections are ready
         // (Libmicrohttpd page, 11 and 12). In this version, MHD_USE_TURBO closes a socket without a shutdown, which
@@ -25,7 +27,7 @@ struct Daemon {
         var callbacks = MicroHTTPDCallbacks(
             context: Unmanaged.passUnretained(receiver).toOpaque(), handle: handleRequest, request_line: requestLine,
             completed: requestCompleted, connection: connectionChanged)
-        let options = Self.options(configuration)
+        let options = Self.options(configuration, memoryBytes)
         guard let handle = microhttpd_start(flags, &callbacks, log.pointer, options) else {
             throw .unavailable(reason: "libmicrohttpd did not start")
         }
@@ -33,13 +35,12 @@ struct Daemon {
         self.handle = handle
     }
 
-    private static func options(_ configuration: ServerConfiguration) -> [MHD_OptionItem] {
+    private static func options(_ configuration: ServerConfiguration, _ memoryBytes: Int) -> [MHD_OptionItem] {
         let connections = configuration.connectionsMax + configuration.overCapacityMax
         let idleSeconds = max(1, Int(configuration.idleTimeout.components.seconds))
         return [
             MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
-            MHD_OptionItem(
-                option: .CONNECTION_MEMORY_LIMIT, value: configuration.connectionMemoryBytes, ptr_value: nil),
+            MHD_OptionItem(option: .CONNECTION_MEMORY_LIMIT, value: memoryBytes, ptr_value: nil),
             // All connections have the same timeout: each iteration walks those with another (Libmicrohttpd page, 14).
             MHD_OptionItem(option: .CONNECTION_TIMEOUT, value: idleSeconds, ptr_value: nil),
             // The value is not 1: RequestScreening and RawTarget make the two checks that 1 adds, a Host and no space

@@ -47,20 +47,21 @@ final class EventLoop {
 
     /// Starts libmicrohttpd, before the loop thread starts.
     func start() throws(ServerError) {
-        let daemon = try Daemon(configuration: context.configuration, receiver: receiver, log: log)
+        let daemons = try Daemons(configuration: context.configuration, receiver: receiver, log: log)
         do {
-            try context.poller.watchDaemon(daemon.epollDescriptor)
+            try context.poller.watchDaemon(daemons.small.epollDescriptor)
+            try context.poller.watchDaemon(daemons.large.epollDescriptor)
             try context.poller.watchWakeUp(mailbox.wakeUp)
             try acceptor.start()
         } catch {
-            daemon.stop()
+            daemons.stop()
             throw error
         }
-        context.use(daemon)
+        context.use(daemons)
     }
 
     /// Stops libmicrohttpd where the loop thread could not be started.
-    func abandon() { context.daemon.stop() }
+    func abandon() { context.daemons.stop() }
 
     /// Serves until a stop that was asked for is complete.
     func run() {
@@ -81,7 +82,7 @@ final class EventLoop {
         precondition(pending.isEmpty, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")
         acceptor.stop()
         parked.closeAll()
-        context.daemon.stop()
+        context.daemons.stop()
         wire.end()
         for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
         publish()
@@ -90,7 +91,8 @@ final class EventLoop {
 
     private func runIteration() {
         context.beginRun()
-        context.daemon.run()
+        context.daemons.run()
+        wire.moveConnections()
         if context.hasReceived { context.handlers.iterationEnded() }
         acceptor.listenIfPossible()
         if context.statistics != published { publish() }
@@ -130,7 +132,7 @@ final class EventLoop {
 
     private func waitMilliseconds() -> Int32 {
         var limit = Int32.max
-        if let timeout = context.daemon.timeoutMilliseconds {
+        if let timeout = context.daemons.timeoutMilliseconds {
             if timeout > 0 {
                 limit = Int32(clamping: timeout)
             } else if !pending.hasHeld || context.hasProgressed {

@@ -1,6 +1,6 @@
 import HTTPMessages
 
-/// What the parts of a loop share: configuration, handlers, clock, alarms, statistics, stage, poller and daemon.
+/// What the parts of a loop share: configuration, handlers, clock, alarms, statistics, stage, poller and daemons.
 ///
 /// Only the loop thread uses it.
 final class LoopContext {
@@ -12,7 +12,7 @@ final class LoopContext {
     var statistics = Statistics()
     var stage = Stage.serving
     private var alarms = Alarms()
-    private var startedDaemon: Daemon?
+    private var startedDaemons: Daemons?
     private var iterationTime: ContinuousClock.Instant?
     /// Whether the current iteration has done more than to look at held connections.
     private(set) var hasProgressed = false
@@ -26,15 +26,15 @@ final class LoopContext {
         poller = try Poller()
     }
 
-    // MARK: The daemon
+    // MARK: The daemons
 
-    /// The daemon, which starts before the loop thread.
-    var daemon: Daemon {
-        guard let startedDaemon else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
-        return startedDaemon
+    /// The daemons, which start before the loop thread.
+    var daemons: Daemons {
+        guard let startedDaemons else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
+        return startedDaemons
     }
 
-    func use(_ daemon: Daemon) { startedDaemon = daemon }
+    func use(_ daemons: Daemons) { startedDaemons = daemons }
 
     // MARK: The iteration
 

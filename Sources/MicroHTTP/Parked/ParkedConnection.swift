@@ -29,6 +29,8 @@ final class ParkedConnection {
     let isChunked: Bool
     /// Whether the server closes the connection after the answer.
     let closesAfterAnswer: Bool
+    /// Whether the large daemon gets the connection back.
+    let hasLongHeads: Bool
     var phase: Phase
     /// Whether the socket has bytes of the next request.
     var hasInput = false
@@ -45,7 +47,7 @@ final class ParkedConnection {
 
     init(
         number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
-        phase: Phase, now: ContinuousClock.Instant
+        hasLongHeads: Bool, phase: Phase, now: ContinuousClock.Instant
     ) {
         self.number = number
         self.descriptor = descriptor
@@ -53,6 +55,7 @@ final class ParkedConnection {
         self.isHead = isHead
         self.isChunked = isChunked
         self.closesAfterAnswer = closesAfterAnswer
+        self.hasLongHeads = hasLongHeads
         self.phase = phase
         lastSent = now
     }

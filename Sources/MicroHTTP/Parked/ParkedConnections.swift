@@ -34,8 +34,8 @@ final class ParkedConnections {
     /// The parked connection of the exchange with this number.
     subscript(number: UInt64) -> ParkedConnection? { connections[number] }
 
-    /// Whether the loop is handing a connection back to libmicrohttpd.
-    private(set) var isReturning = false
+    /// The connection that the loop is handing back to libmicrohttpd.
+    private(set) var returning: ParkedConnection?
 
     // MARK: Parking
 
@@ -83,7 +83,7 @@ final class ParkedConnections {
         let taken = ParkedConnection(
             number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead,
             isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer,
-            phase: phase, now: context.time())
+            hasLongHeads: connection.hasLongHeads, phase: phase, now: context.time())
         connections[exchange.id] = taken
         return taken
     }
@@ -236,9 +236,10 @@ final class ParkedConnections {
         connection.phase = .closed
         context.statistics.connections -= 1
         context.clients.remove(connection.client)
-        isReturning = true
-        defer { isReturning = false }
-        if !context.daemon.add(connection.descriptor) {
+        returning = connection
+        defer { returning = nil }
+        let daemon = connection.hasLongHeads ? context.daemons.large : context.daemons.small
+        if !daemon.add(connection.descriptor) {
             context.handlers.debugLog("libmicrohttpd refused a connection with a client's next request")
         }
     }

@@ -75,17 +75,23 @@ final class ClientConnection {
     @exclusivity(unchecked) var isAnswering = false
     /// How many answers libmicrohttpd has been given.
     var answersCount = 0
+    /// Whether the large daemon has the connection.
+    let hasLongHeads: Bool
+    /// What has come of a head that has not ended, while the small daemon has the connection.
+    @exclusivity(unchecked) var partialHead: [UInt8] = []
     /// The framing of the current request's body, if it is chunked.
     @exclusivity(unchecked) var chunks: ChunkFraming?
-    /// Whether the server has refused a request while it was being received; nothing more is read or sent then.
+    /// Whether libmicrohttpd neither receives nor sends anything more: the server has refused a request while it was being
+    /// received, or the connection moves to the large daemon.
     @exclusivity(unchecked) var isRefused = false
     /// Since when a request has been arriving, as far as ``WireObserver/check()`` has noticed, and which one it is.
     var receivingSince: ContinuousClock.Instant?
     var receivingNumber = 0
 
-    init(handle: OpaquePointer, client: String, overCapacity: UInt64?) {
+    init(handle: OpaquePointer, client: String, overCapacity: UInt64?, hasLongHeads: Bool) {
         self.handle = handle
         self.client = client
+        self.hasLongHeads = hasLongHeads
         self.overCapacity = overCapacity
         descriptor = microhttpd_connection_descriptor(handle)
     }

@@ -49,11 +49,13 @@ final class RequestReceiver {
         let client = ClientConnection.client(of: handle)
         context.clients.add(client)
         let isOver = context.statistics.connections > context.configuration.connectionsMax
-        guard isOver, !parked.isReturning, !wire.makeRoom(for: client) else {
-            return begin(ClientConnection(handle: handle, client: client, overCapacity: nil))
+        let hasLongHeads = wire.isMoving || parked.returning?.hasLongHeads == true
+        guard isOver, parked.returning == nil, !wire.isMoving, !wire.makeRoom(for: client) else {
+            return begin(
+                ClientConnection(handle: handle, client: client, overCapacity: nil, hasLongHeads: hasLongHeads))
         }
         let number = nextNumber()
-        let connection = ClientConnection(handle: handle, client: client, overCapacity: number)
+        let connection = ClientConnection(handle: handle, client: client, overCapacity: number, hasLongHeads: false)
         acceptor.register(connection, as: number)
         wire.add(connection)
         return connection

@@ -17,6 +17,9 @@ final class WireObserver {
     /// The connections that libmicrohttpd has, by descriptor.
     private var connections: [ClientConnection?] = []
     private let headBytesMax: Int
+    private var longHeads = LongHeads()
+    /// Whether the loop is handing a connection to the large daemon.
+    private(set) var isMoving = false
     private var isCheckDue = false
     /// How often the time of requests that are being received is checked.
     private static let checkInterval = Duration.milliseconds(500)
@@ -26,6 +29,11 @@ final class WireObserver {
         headBytesMax = context.configuration.headBytesMax
         calls = .allocate(capacity: 1)
         calls.initialize(to: SocketCalls())
+        calls.pointee.replayed = { observer, socket, bytes, count in
+            WireObserver.with(observer) {
+                $0.longHeads.replay(on: socket, into: UnsafeMutableRawBufferPointer(start: bytes, count: count))
+            }
+        }
         calls.pointee.received = { observer, socket, bytes, count in
             WireObserver.with(observer) { $0.received(on: socket, UnsafeRawBufferPointer(start: bytes, count: count)) }
         }
@@ -39,7 +47,7 @@ final class WireObserver {
 
     deinit { calls.deallocate() }
 
-    private static func with(_ pointer: UnsafeMutableRawPointer?, _ body: (WireObserver) -> Bool) -> Bool {
+    private static func with<Result>(_ pointer: UnsafeMutableRawPointer?, _ body: (WireObserver) -> Result) -> Result {
         guard let pointer else { preconditionFailure("the observer is registered with its own pointer") }
         return Unmanaged<WireObserver>.fromOpaque(pointer)._withUnsafeGuaranteedRef(body)
     }
@@ -72,6 +80,18 @@ final class WireObserver {
             refuse(connection, .malformed("the bytes are not a request of HTTP/1.1"))
         }
         connections[index] = nil
+        longHeads.forget(connection.descriptor)
+    }
+
+    /// Hands the connections with long heads to the large daemon, after the small one has forgotten them.
+    func moveConnections() {
+        guard !longHeads.isEmpty else { return }
+        isMoving = true
+        defer { isMoving = false }
+        for descriptor in longHeads.takeMoves() where !context.daemons.large.add(descriptor) {
+            longHeads.forget(descriptor)
+            context.handlers.debugLog("libmicrohttpd refused a connection with a long head")
+        }
     }
 
     private subscript(socket: Int32) -> ClientConnection? {
@@ -115,6 +135,15 @@ final class WireObserver {
             return false
         }
         let earlierCount = connection.unansweredCount - bytes.count
+        if !connection.hasLongHeads, connection.overCapacity == nil {
+            // The bytes behind a head, or behind a request, belong to no new head that libmicrohttpd has begun.
+            switch connection.phase {
+            case .idle where earlierCount == 0: return longHeads.take(bytes, of: connection)
+            case .idle, .lineReceived:
+                return connection.partialHead.isEmpty || longHeads.take(bytes, of: connection)
+            case .reading, .draining, .held, .suspended, .answered, .queued, .parked: return true
+            }
+        }
         guard earlierCount >= headBytesMax else { return true }
         switch connection.phase {
         case .idle, .lineReceived:
