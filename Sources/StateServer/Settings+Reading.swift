@@ -1,5 +1,6 @@
 internal import Configuration
 internal import FoundationEssentials
+internal import Logging
 internal import StateJSON
 internal import StateStore
 internal import SystemPackage
@@ -70,6 +71,12 @@ public struct SettingsReading: Sendable {
         if settings.integer("wait_seconds_default") > settings.integer("wait_seconds_max") {
             throw SettingsFault(description: "wait_seconds_default must not be above wait_seconds_max")
         }
+        // What makes no sense is found before anything is opened.
+        _ = try settings.listenAddress()
+        guard Logger.Level(rawValue: settings.text("log_level")) != nil else {
+            let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+            throw SettingsFault(description: "log_level must be one of \(levels)")
+        }
         let connections = settings.integer("connections_max")
         if connections > 0, origins["waiters_max"] != "default", settings.integer("waiters_max") >= connections {
             throw SettingsFault(
@@ -128,12 +135,22 @@ public struct SettingsReading: Sendable {
             throw SettingsFault(description: "the configuration file \(file) must hold one JSON object")
         }
         try checkNames(object.members.map(\.key), known: Setting.all.map(\.key), place: file)
+        for (key, value) in object.members {
+            // The provider has no text for a value of another type, as for a key that is missing.
+            guard case .text? = Setting.all.first(where: { $0.key == key })?.initial else { continue }
+            guard case .string = value else {
+                throw SettingsFault(description: "\(key) (\(file)) must be a text")
+            }
+        }
     }
 
     /// Throws for a name that is no setting, and suggests the most similar setting.
     private static func checkNames(_ names: [String], known: [String], place: String) throws {
         for name in names.sorted() where !known.contains(name) {
-            let hint = NearestNames.of(name, among: known).first.map { "; did you mean \($0)?" } ?? ""
+            // The case of a name is no difference in its letters.
+            let isUpperCase = known.first.map { $0 == $0.uppercased() } ?? false
+            let spelled = isUpperCase ? name.uppercased() : name.lowercased()
+            let hint = NearestNames.of(spelled, among: known).first.map { "; did you mean \($0)?" } ?? ""
             throw SettingsFault(description: "\(place) has \(name), which is not a setting\(hint)")
         }
     }

@@ -1,3 +1,5 @@
+internal import Dispatch
+internal import Glibc
 public import Logging
 internal import MicroHTTP
 public import ServiceLifecycle
@@ -28,6 +30,8 @@ public struct StateServer: Service, Sendable {
     private let handler: RequestHandler
     private let server: HTTPServer
     private let onReady: @Sendable (Address) throws -> Void
+    /// How long a stop may take before it ends the process; nil where the process has other things to do.
+    private var exitDelay: Duration?
 
     /// Builds a server: compiles the domain, opens the journal and recovers the state.
     ///
@@ -116,12 +120,28 @@ public struct StateServer: Service, Sendable {
     ///
     /// - Throws: `ServerError` when the address cannot be listened on.
     public func runUntilSignal() async throws {
+        var server = self
+        server.exitDelay = settings.seconds("grace_seconds") + .seconds(2)
         try await ServiceGroup(
-            configuration: .init(services: [self], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            configuration: .init(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         ).run()
     }
 
+    /// Ends the process where a stop lasts longer than the grace time allows, whatever it waits for.
+    ///
+    /// Every acknowledged commit is in the journal; the next start only takes longer.
+    private func limitStop() {
+        guard let exitDelay else { return }
+        let queue = DispatchQueue(label: "storekeeper.exit", qos: .userInteractive)
+        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(exitDelay / .nanoseconds(1)))) { [logger] in
+            logger.critical("the stop took too long; the process ends")
+            StateLogHandler.flush(within: .milliseconds(200))
+            _exit(70)
+        }
+    }
+
     private func stop() async {
+        limitStop()
         logger.info("stopping", metadata: ["waiters": .stringConvertible(handler.hub.watchesCount)])
         handler.beginDraining()
         server.stopAccepting()

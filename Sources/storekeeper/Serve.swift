@@ -16,13 +16,16 @@ struct Serve: AsyncParsableCommand {
     func run() async throws {
         do {
             let settings = try await options.read().settings
-            let logger = try Self.logger(settings)
+            if let portFile { try Self.checkPlace(of: portFile) }
+            let logger = Self.logger(settings)
             let server = try Self.server(
                 Domains.domain(settings), settings, logger, portFile: portFile)
             try await server.runUntilSignal()
+            StateLogHandler.flush()
             // The process exits without freeing its objects: freeing a million of them takes seconds.
             Self.exit()
         } catch {
+            StateLogHandler.flush()
             throw Failure("\(error)")
         }
     }
@@ -37,12 +40,22 @@ struct Serve: AsyncParsableCommand {
         }
     }
 
-    private static func logger(_ settings: Settings) throws -> Logger {
-        guard let level = Logger.Level(rawValue: settings.text("log_level")) else {
-            let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-            throw SettingsFault(description: "log_level must be one of \(levels)")
+    /// Throws where the port file could not be written when the server is ready.
+    private static func checkPlace(of portFile: String) throws {
+        let trial = URL(fileURLWithPath: portFile + ".trial")
+        do {
+            try Data().write(to: trial)
+            try FileManager.default.removeItem(at: trial)
+        } catch {
+            throw Failure(
+                "the port file \(portFile) cannot be written: does its directory exist, and may this user write there?")
         }
-        LoggingSystem.bootstrap(JSONLogHandler.init)
+    }
+
+    private static func logger(_ settings: Settings) -> Logger {
+        // The settings have been read, so the level is one of those that there are.
+        let level = Logger.Level(rawValue: settings.text("log_level")) ?? .info
+        LoggingSystem.bootstrap(StateLogHandler.init)
         var logger = Logger(label: "storekeeper")
         logger.logLevel = level
         return logger

@@ -72,6 +72,7 @@ struct SettingsTests {
         #expect(
             await fault(environment: ["STOREKEEPER_LISTN": "x"])
                 == "the environment has STOREKEEPER_LISTN, which is not a setting; did you mean STOREKEEPER_LISTEN?")
+        #expect(await fault(#"{"DEPTH_MAX":12}"#)?.hasSuffix("did you mean depth_max?") == true)
     }
 
     @Test(
@@ -84,6 +85,15 @@ struct SettingsTests {
 
         #expect((fault != nil) == isRefused, "\(fault ?? "taken")")
         if let fault { #expect(fault.hasSuffix("must be a whole number from 4 to 512")) }
+    }
+
+    @Test("a text of another kind, an address that is none and an unknown level are refused")
+    func texts() async {
+        for value in ["null", "1", "true", "[]", "\"\""] {
+            #expect(await fault("{\"data\":\(value)}")?.hasSuffix("must be a text") == true, "\(value)")
+        }
+        #expect(await fault(#"{"listen":"foo"}"#)?.contains("listen must be an address and a port") == true)
+        #expect(await fault(#"{"log_level":"loud"}"#)?.contains("log_level must be one of trace, debug") == true)
     }
 
     @Test("a variable that must be a number and is none is refused")

@@ -40,7 +40,9 @@ extension RequestHandler {
     private func answer(_ exchange: Exchange, _ request: DispatchRequest, _ outcome: Outcome, _ name: RequestName) {
         let latest = latest
         guard request.style == .pretty, outcome.representationBytesCount > Self.quickBytesMax else {
-            return exchange.answer(contract.response(to: request, outcome: outcome, latest: latest, name: name))
+            let response = contract.response(to: request, outcome: outcome, latest: latest, name: name)
+            note(response, to: name)
+            return exchange.answer(response)
         }
         schedule.slow(.read, exchange.client) { [contract] in
             exchange.answer(contract.response(to: request, outcome: outcome, latest: latest, name: name))

@@ -88,6 +88,7 @@ final class RequestHandler: Sendable {
     private func carryOut(_ plan: Plan, of request: Request, _ exchange: Exchange, _ name: RequestName) -> Reply {
         switch plan {
         case .respond(let response):
+            note(response, to: name)
             // A problem carries the name of its request, so other requests cannot reuse it.
             return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
         case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, name)
@@ -99,6 +100,13 @@ final class RequestHandler: Sendable {
         case .ready: return .now(readiness(name.text))
         case .metrics: return .now(metrics())
         }
+    }
+
+    /// Logs an answer that is a problem, so that it is found by the name of its request.
+    func note(_ response: Response, to name: RequestName) {
+        guard response.status.code >= 400 else { return }
+        logger.debug(
+            "refused", metadata: ["status": .stringConvertible(response.status.code), "request_id": .string(name.text)])
     }
 
     func respond(_ problem: Problem, _ requestID: String) -> Response {

@@ -1,0 +1,88 @@
+internal import FoundationEssentials
+internal import Glibc
+public import Logging
+internal import StateJSON
+
+/// Writes each message as one line of standard error: as JSON, or as text where standard error is a terminal.
+///
+/// The message is a fixed phrase; the metadata are further members of the object, or pairs behind the phrase. A thread of
+/// its own writes the lines. Where standard error does not take them, up to 1 MiB of lines wait; further ones are dropped
+/// and counted.
+public struct StateLogHandler: LogHandler {
+    /// The form of the lines.
+    enum Form { case json, text }
+
+    /// The lowest level that the handler writes.
+    public var logLevel: Logger.Level = .info
+    /// The metadata of every line.
+    public var metadata: Logger.Metadata = [:]
+    private let form: Form
+    private let writer: LogWriter
+
+    /// Makes a handler for the logger with a label, which the lines do not show.
+    public init(label: String) {
+        self.init(form: isatty(STDERR_FILENO) == 1 ? .text : .json, writer: .standardError)
+    }
+
+    init(form: Form, writer: LogWriter) {
+        self.form = form
+        self.writer = writer
+    }
+
+    /// Waits until the lines so far are written, at most for a time; for a process that is about to end.
+    public static func flush(within time: Duration = .seconds(1)) { LogWriter.standardError.flush(within: time) }
+
+    /// The metadata of every line under a key.
+    public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    /// Writes an event as one line.
+    public func log(event: LogEvent) {
+        let time = Date().formatted(
+            .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
+        let pairs = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }
+        switch form {
+        case .json: writer.write(Self.json(time, event, pairs))
+        case .text: writer.write(Self.text(time, event, pairs))
+        }
+    }
+
+    private static func json(_ time: String, _ event: LogEvent, _ pairs: [(key: String, value: Logger.MetadataValue)])
+        -> [UInt8]
+    {
+        var writer = JSONWriter()
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        writer.member("time", time, &isFirst)
+        writer.member("level", event.level.rawValue, &isFirst)
+        writer.member("message", event.message.description, &isFirst)
+        for (key, value) in pairs {
+            writer.separator(&isFirst)
+            writer.string(key)
+            writer.byte(UInt8(ascii: ":"))
+            writer.string(value.description)
+        }
+        writer.raw("}\n")
+        return writer.bytes
+    }
+
+    private static func text(_ time: String, _ event: LogEvent, _ pairs: [(key: String, value: Logger.MetadataValue)])
+        -> [UInt8]
+    {
+        let level = event.level.rawValue
+        var line = "\(time) \(level)\(String(repeating: " ", count: max(1, 9 - level.utf8.count)))\(event.message)"
+        for (key, value) in pairs {
+            // A value with a space or a control character is quoted as in JSON.
+            var text = value.description
+            if !text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") }) {
+                var writer = JSONWriter()
+                writer.string(text)
+                text = String(decoding: writer.bytes, as: UTF8.self)
+            }
+            line += " \(key)=\(text)"
+        }
+        return Array(line.utf8) + [0x0A]
+    }
+}
