@@ -27,10 +27,9 @@ def test_a_request_that_is_not_http_gets_4xx_or_501_and_the_end_of_its_connectio
         "folded field": head + b"Content:\r\n -Length: 3\r\n\r\n",
         "line ends without CR": head.replace(b"\r", b"") + b"Content-Length: %d\n\n" % len(body),
         "space before the colon": head + b"Content-Length : %d\r\n\r\n" % len(body),
-        "long field": head + b"Cookie: " + b"x" * 20_000 + b"\r\n\r\n",
+        "long field": head + b"Cookie: " + b"x" * 32_000 + b"\r\n\r\n",
         "long target": b"GET /v1/state/" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: here\r\n\r\n",
     }
-    by_the_library = {"Content-Length in words", "negative Content-Length", "endless Content-Length"}
     faults = []
     for name, request in cases.items():
         try:
@@ -39,9 +38,7 @@ def test_a_request_that_is_not_http_gets_4xx_or_501_and_the_end_of_its_connectio
                 answer = client.receive()
                 expect(400 <= answer.status < 500 or answer.status == 501, "the answer:", answer)
                 expect(answer.closes, "the answer does not announce the end of the connection:", answer)
-                if answer.body.startswith(b"HTTP/") and name in by_the_library:
-                    continue
-                expect(not answer.body.startswith(b"HTTP/"), "the answer's head was sent twice:", answer)
+                expect_equal(answer.fields["content-type"], "application/problem+json", "the type of the answer")
                 try:
                     rest = bytes(client.buffer) + client.socket.recv(1 << 16)
                 except ConnectionResetError:
