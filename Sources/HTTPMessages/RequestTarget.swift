@@ -49,6 +49,13 @@ public struct RequestTarget: Sendable, Equatable {
         }
     }
 
+    /// The authority in a target of absolute form, which counts in place of `Host` (RFC 9112, section 3.2.2).
+    public static func authority(of target: String) -> Substring? {
+        guard target.hasPrefix("http://") || target.hasPrefix("https://") else { return nil }
+        let rest = target[target.index(target.firstIndex(of: ":") ?? target.startIndex, offsetBy: 3)...]
+        return rest.prefix { $0 != "/" && $0 != "?" }
+    }
+
     /// Returns a target without the scheme and authority that a client sends to a proxy (RFC 9112, section 3.2.2).
     private static func originForm(_ target: String) -> Substring {
         if target.utf8.first == UInt8(ascii: "/") { return target[...] }

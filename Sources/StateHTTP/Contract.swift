@@ -28,6 +28,7 @@ package struct ContractLimits: Sendable {
 package struct Contract: Sendable {
     let catalogue: Catalogue
     let limits: ContractLimits
+    private let hosts: AllowedHosts
     /// The derived stores by name.
     private let stores: [String: Scope]
     /// The plain forms of the action types that have one, by type.
@@ -36,8 +37,9 @@ package struct Contract: Sendable {
     private let documents: [String: (catalogue: [UInt8], openAPI: [UInt8])]
 
     /// Prepares the interface for a domain's actions and views.
-    package init(catalogue: Catalogue, limits: ContractLimits = ContractLimits()) {
+    package init(catalogue: Catalogue, limits: ContractLimits = ContractLimits(), hosts: AllowedHosts = .any) {
         self.catalogue = catalogue
+        self.hosts = hosts
         self.limits = limits
         plainForms = catalogue.whole.actions.compactMapValues { PlainForm($0) }
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
@@ -69,6 +71,8 @@ package struct Contract: Sendable {
             throw Problem(.badRequest, "bad-target", error.detail)
         }
         let path = target.segments
+        // Probes come by whatever address an orchestrator knows, and say nothing about the state.
+        if path != ["livez"], path != ["readyz"] { try checkHost(request) }
         var routed = RoutedRequest(
             request: request, target: target, scope: catalogue.whole, circumstances: circumstances)
         switch (path.first, path.dropFirst().first) {
@@ -88,6 +92,15 @@ package struct Contract: Sendable {
         case ("v1", _): return try route(routed, path.dropFirst())
         default: throw Self.noSuchRoute
         }
+    }
+
+    private func checkHost(_ request: Request) throws(Problem) {
+        guard let host = RequestTarget.authority(of: request.target).map(String.init) ?? request.fields[.hostName],
+            !hosts.allows(host)
+        else { return }
+        throw Problem(
+            HTTPResponse.Status(code: 421, reasonPhrase: "Misdirected Request"), "unknown-host",
+            "this server is not known by the name in the request; the setting allowed_hosts lists its names")
     }
 
     /// Reads a request to the whole store or to a derived one.

@@ -22,6 +22,8 @@ extension HTTPField.Name {
     package static let prefer = known("Prefer")
     /// The ID of the last event that an EventSource received (the HTML standard, section 9.2).
     package static let lastEventID = known("Last-Event-ID")
+    /// The name by which the client reaches the server; HTTPTypes has no name for it.
+    static let hostName = known("Host")
     /// `no` on streams: nginx then does not buffer the answer.
     package static let accelBuffering = known("X-Accel-Buffering")
     /// The name that a client or a proxy gives to a request; problems and logs repeat it.

@@ -31,6 +31,13 @@ extension Settings {
         return limits
     }
 
+    /// The names by which clients may reach a server that listens on a host.
+    func allowedHosts(listening host: String) -> AllowedHosts {
+        let text = text("allowed_hosts")
+        let names = text == "listened" ? [] : text.split(separator: ",").map { $0.filter { $0 != " " } }
+        return AllowedHosts(listening: host, further: names)
+    }
+
     var retention: SQLiteJournal.Retention {
         SQLiteJournal.Retention(
             commitsMax: integer("journal_commits_max"), snapshotsMax: integer("journal_snapshots_max"))

@@ -82,6 +82,9 @@ public struct Setting: Sendable {
     /// Every setting, in the order of the shipped file.
     public static let all: [Setting] = [
         Setting("listen", "127.0.0.1:8080", "address and port; port 0 picks a free one"),
+        Setting(
+            "allowed_hosts", "listened",
+            "names by which clients reach the server, with commas between; listened: only those of the listened address"),
         Setting("data", "./data", "directory of the journal; none keeps the state in memory"),
         Setting("domain", "showcase", "the domain to serve"),
         Setting("log_level", "info", "trace, debug, info, notice, warning, error or critical"),

@@ -68,14 +68,16 @@ public struct StateServer: Service, Sendable {
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now, queues: Schedule.hubQueues(),
             report: { logger.log($0) })
+        let (host, port) = try settings.listenAddress()
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.integer("memory_bytes_max"))
         handler = RequestHandler(
-            contract: Contract(catalogue: compiled.catalogue, limits: settings.contractLimits), store: store,
+            contract: Contract(
+                catalogue: compiled.catalogue, limits: settings.contractLimits,
+                hosts: settings.allowedHosts(listening: host)), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
-        let (host, port) = try settings.listenAddress()
         var configuration = ServerConfiguration(
             host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),
             connectionsMax: settings.connectionsMax, idleTimeout: settings.seconds("idle_timeout_seconds"),

@@ -28,7 +28,15 @@ extension Contract {
         }
         // Most clients send exactly this, which needs no parsing.
         if request.fields[.contentType] == "application/json" { return .one }
-        let type = request.fields[.contentType]?.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
+        let parts = request.fields[.contentType]?.split(separator: ";", omittingEmptySubsequences: false).map {
+            $0.filter { $0 != " " && $0 != "\t" && $0 != "\"" }.lowercased()
+        }
+        if let charset = parts?.first(where: { $0.hasPrefix("charset=") }), charset != "charset=utf-8" {
+            throw Problem(
+                .unsupportedMediaType, "media-type", "actions come in UTF-8",
+                fields: [.accept: "application/json, application/x-ndjson"])
+        }
+        let type = parts?.first
         switch type {
         case "application/json"?: return .one
         case "application/x-ndjson"?: return .lines

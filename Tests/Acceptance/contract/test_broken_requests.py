@@ -13,7 +13,7 @@ def test_a_request_that_is_not_http_gets_4xx_or_501_and_the_end_of_its_connectio
     """
     server = workspace.server()
     body = add(1)
-    head = b"POST /v1/actions HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+    head = b"POST /v1/actions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     cases = {
         "no Host": b"POST /v1/actions HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         % len(body),
@@ -28,7 +28,7 @@ def test_a_request_that_is_not_http_gets_4xx_or_501_and_the_end_of_its_connectio
         "line ends without CR": head.replace(b"\r", b"") + b"Content-Length: %d\n\n" % len(body),
         "space before the colon": head + b"Content-Length : %d\r\n\r\n" % len(body),
         "long field": head + b"Cookie: " + b"x" * 32_000 + b"\r\n\r\n",
-        "long target": b"GET /v1/state/" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: here\r\n\r\n",
+        "long target": b"GET /v1/state/" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
     }
     faults = []
     for name, request in cases.items():

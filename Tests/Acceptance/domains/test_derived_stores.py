@@ -54,7 +54,7 @@ def test_a_client_of_a_derived_store_sees_and_dispatches_nothing_outside_it(work
             "the patch of the change",
         )
         expect_equal(changes["next"], changes["head"], "the cursor moves past the commits of other parts")
-        other.send(f"GET {root}/changes?since={changes['next']}&wait=20 HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+        other.send(f"GET {root}/changes?since={changes['next']}&wait=20 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         wait_until(lambda: server.metric(client, "waiters") == 1, "the follower to wait")
         client.commit(add(5))
         time.sleep(0.1)

@@ -120,7 +120,7 @@ class Conversation:
     def chunks(self):
         body = add(1)
         self.send(
-            b"POST /v1/actions HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+            b"POST /v1/actions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n5\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n" % (body[:5], len(body) - 5, body[5:])
         )
         self.value += 1

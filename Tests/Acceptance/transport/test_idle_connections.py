@@ -9,10 +9,10 @@ def test_a_silent_connection_is_closed_after_the_idle_timeout_and_a_waiting_one_
     server = workspace.server(data="none", idle_timeout_seconds=1)
     with server.client() as waiting, server.client() as silent, server.client() as stuck:
         tag = waiting.get("/v1/state/counter").fields["etag"]
-        waiting.send(b"GET /v1/state/counter?wait=4 HTTP/1.1\r\nHost: here\r\nIf-None-Match: %s\r\n\r\n" % tag.encode())
+        waiting.send(b"GET /v1/state/counter?wait=4 HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: %s\r\n\r\n" % tag.encode())
         silent.get("/v1")
         stuck.send(
-            b"POST /v1/actions HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+            b"POST /v1/actions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
         )
         begun = time.monotonic()
         for name, client in (("silent", silent), ("stuck in its body", stuck)):

@@ -25,7 +25,7 @@ def test_waits_of_http_1_0_head_half_closed_chunked_and_fragmented_clients_are_a
                 expect_equal(answer.json, version, "the value of an answer")
             return answer, answer.fields["etag"]
 
-        for fields in ("", "Connection: keep-alive\r\n", "Host: here\r\n"):
+        for fields in ("", "Connection: keep-alive\r\n", "Host: localhost\r\n"):
             with server.client(timeout=5) as old:
                 old.send(f"GET {path}?wait=10 HTTP/1.0\r\n{fields}If-None-Match: {tag}\r\n\r\n".encode())
                 _, tag = wake(old)
@@ -45,7 +45,7 @@ def test_waits_of_http_1_0_head_half_closed_chunked_and_fragmented_clients_are_a
                 body = add(1)
                 chunk = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
                 fields = b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-                request = b"POST /v1/actions HTTP/1.1\r\nHost: here\r\n" + fields + chunk
+                request = b"POST /v1/actions HTTP/1.1\r\nHost: localhost\r\n" + fields + chunk
                 size = len(request) // fragments + 1
                 for start in range(0, len(request), size):
                     chunked.send(request[start : start + size])

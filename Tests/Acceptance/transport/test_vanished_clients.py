@@ -16,8 +16,8 @@ def test_500_vanished_waiters_are_noticed_within_seconds_and_the_remaining_one_i
     with server.client() as client, server.client() as staying:
         tag = client.get("/v1/state/counter").fields["etag"]
         head = client.get("/v1").json["cursor"]
-        request = b"GET /v1/state/counter?wait=50 HTTP/1.1\r\nHost: here\r\nIf-None-Match: %s\r\n\r\n" % tag.encode()
-        follow = f"GET /v1/changes?since={head}&wait=50 HTTP/1.1\r\nHost: here\r\n\r\n".encode()
+        request = b"GET /v1/state/counter?wait=50 HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: %s\r\n\r\n" % tag.encode()
+        follow = f"GET /v1/changes?since={head}&wait=50 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         leaving = [server.client() for _ in range(500)]
         for index, other in enumerate(leaving):
             other.send(request if index % 2 else follow)

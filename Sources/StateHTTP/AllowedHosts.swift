@@ -1,0 +1,51 @@
+/// The names by which clients may reach the server.
+///
+/// A page of another site can point a name of its own at this server's address and let the browser of a visitor send
+/// requests (DNS rebinding). The browser then names that site in `Host`, so the server refuses names that are not its own.
+package struct AllowedHosts: Sendable {
+    /// The names in lower case, with a port where only that port is allowed; nil allows every name.
+    private let names: Set<String>?
+
+    /// Allows every name.
+    package static let any = AllowedHosts(names: nil)
+
+    private init(names: Set<String>?) { self.names = names }
+
+    /// Allows the names of a listened address and further ones.
+    ///
+    /// On a wildcard address every name is allowed until there are further ones.
+    ///
+    /// - Parameters:
+    ///   - host: the address or name that the server listens on, without brackets.
+    ///   - further: names, addresses in brackets where they are IPv6, each with a port or without one for all ports.
+    package init(listening host: String, further: [String]) {
+        let isWildcard = host == "0.0.0.0" || host == "::"
+        guard !isWildcard || !further.isEmpty else {
+            self = .any
+            return
+        }
+        var names = Set(further.map { $0.lowercased() })
+        if !isWildcard { names.insert(host.contains(":") ? "[\(host.lowercased())]" : host.lowercased()) }
+        // A page of another site cannot be reached by a name of loopback.
+        if isWildcard || host.hasPrefix("127.") || host == "::1" || host.lowercased() == "localhost" {
+            names.formUnion(["localhost", "127.0.0.1", "[::1]"])
+        }
+        self.init(names: names)
+    }
+
+    /// Whether a client may reach the server by the value of its `Host`.
+    package func allows(_ value: String) -> Bool {
+        guard let names else { return true }
+        let value = value.lowercased()
+        return names.contains(value) || Self.withoutPort(value).map(names.contains) == true
+    }
+
+    /// The value without its port; nil where it has none, or is not of the form of RFC 9110, section 7.2.
+    private static func withoutPort(_ value: String) -> String? {
+        guard let colon = value.lastIndex(of: ":") else { return nil }
+        let port = value[value.index(after: colon)...]
+        guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        let name = value[..<colon]
+        return name.contains(":") && !(name.hasPrefix("[") && name.hasSuffix("]")) ? nil : String(name)
+    }
+}
