@@ -11,8 +11,9 @@ extension ParkedConnections {
         switch connection.phase {
         case .waiting(let exchange):
             if event.isHungUp { expire(connection, exchange, .hangUp) }
-        case .streaming:
-            if event.isHungUp { return fail(connection) }
+        case .streaming(let exchange, _):
+            // The client may have only finished sending, and gets the end of its stream.
+            if event.isHungUp { return expire(connection, exchange, .hangUp) }
             if event.isWritable { resumeLater(connection) }
         case .answering:
             if event.isWritable { resumeLater(connection) }

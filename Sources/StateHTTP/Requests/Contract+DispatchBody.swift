@@ -55,6 +55,7 @@ extension Contract {
                 switch error.kind {
                 case .duplicateKey: "duplicate-key"
                 case .tooDeep: "too-deep"
+                case .numberOutOfRange: "number-out-of-range"
                 case .malformed, .mismatch: "malformed-json"
                 }
             throw Problem(

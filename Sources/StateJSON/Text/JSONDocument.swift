@@ -2,7 +2,8 @@ internal import CSimdjson
 
 /// A parsed JSON text.
 ///
-/// The parser refuses duplicate keys, nesting above a limit, invalid UTF-8 and numbers beyond 64 bits. One thread at a time
+/// The parser refuses duplicate keys, nesting above a limit, invalid UTF-8 and numbers that 64-bit floating point cannot
+/// hold. A whole number beyond 64 bits is read as a floating-point number, as JavaScript reads it. One thread at a time
 /// may use a document.
 package final class JSONDocument {
     private let parser: JSONParserPool.Parser
@@ -13,10 +14,15 @@ package final class JSONDocument {
     ///
     /// O(n), about 0.3 us for a small action.
     ///
-    /// - Throws: ``JSONFault`` of kind `malformed`, `duplicateKey` or `tooDeep`.
+    /// - Throws: ``JSONFault`` of kind `malformed`, `numberOutOfRange`, `duplicateKey` or `tooDeep`.
     package init(_ bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
         let parser = JSONParserPool.take()
-        let status = bytes.withUnsafeBufferPointer { storekeeper_json_parse(parser.handle, $0.baseAddress, $0.count) }
+        var status = bytes.withUnsafeBufferPointer { storekeeper_json_parse(parser.handle, $0.baseAddress, $0.count) }
+        if status == STOREKEEPER_JSON_NUMBER_OUT_OF_RANGE || status == STOREKEEPER_JSON_MALFORMED,
+            let widened = WideNumbers.asFloatingPoint(bytes)
+        {
+            status = widened.withUnsafeBufferPointer { storekeeper_json_parse(parser.handle, $0.baseAddress, $0.count) }
+        }
         guard status == STOREKEEPER_JSON_OK, let tape = storekeeper_json_tape(parser.handle),
             let strings = storekeeper_json_strings(parser.handle)
         else {

@@ -4,6 +4,8 @@ public struct JSONFault: Error, Sendable, Equatable {
     public enum Kind: Sendable, Equatable {
         /// The text is not JSON (RFC 8259).
         case malformed
+        /// A number is beyond what 64-bit floating point can hold (RFC 8259, section 6, lets a receiver limit the range).
+        case numberOutOfRange
         /// An object has the same key twice.
         case duplicateKey
         /// The text nests deeper than the limit.

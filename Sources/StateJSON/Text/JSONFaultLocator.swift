@@ -7,6 +7,7 @@ struct JSONFaultLocator {
     private var path: [String] = []
 
     private struct Stop: Error {
+        var kind = JSONFault.Kind.malformed
         var detail: String
     }
 
@@ -24,7 +25,7 @@ struct JSONFaultLocator {
             skipSpace()
             guard index == bytes.count else { throw Stop(detail: "expected the end of the text, found \(found)") }
         } catch {
-            return JSONFault(.malformed, at: JSONPointer(path), "\(error.detail) at byte \(index)")
+            return JSONFault(error.kind, at: JSONPointer(path), "\(error.detail) at byte \(index)")
         }
         return JSONFault(.malformed, at: .root, "a number or an escape in it has no value that can be represented")
     }
@@ -155,21 +156,20 @@ struct JSONFaultLocator {
         if bytes[wholeStart] == UInt8(ascii: "0"), index > wholeStart + 1 {
             throw Stop(detail: "a number must not begin with a zero,")
         }
-        var isInteger = true
         if next == UInt8(ascii: ".") {
             index += 1
-            isInteger = false
             try digits()
         }
         if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
             index += 1
-            isInteger = false
             if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { index += 1 }
             try digits()
         }
         let text = String(decoding: bytes[start..<index], as: UTF8.self)
-        let isRepresentable = isInteger ? Int64(text) != nil || UInt64(text) != nil : Double(text)?.isFinite == true
-        guard isRepresentable else { throw Stop(detail: "the number does not fit 64 bits, read") }
+        guard Double(text)?.isFinite == true else {
+            throw Stop(
+                kind: .numberOutOfRange, detail: "the number is out of the range of 64-bit floating point, read")
+        }
     }
 
     private mutating func digits() throws(Stop) {
