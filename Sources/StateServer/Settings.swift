@@ -121,6 +121,9 @@ public struct Setting: Sendable {
         Setting("history_commits_max", 100_000, 1...100_000_000, "commits kept in memory"),
         Setting("history_bytes_max", 64 << 20, 1024...(1 << 40), "bytes of commits kept in memory"),
         Setting("journal_commits_max", 1_000_000, 1...1_000_000_000, "commits kept in the journal"),
+        Setting(
+            "journal_bytes_max", 1 << 30, (1 << 20)...(1 << 50),
+            "bytes of commits kept in the journal, besides those after its second-newest snapshot"),
         Setting("journal_snapshots_max", 8, 2...1000, "snapshots kept in the journal"),
         Setting("idempotency_seconds", 86_400, 1...31_536_000, "how long an Idempotency-Key is remembered"),
         Setting(

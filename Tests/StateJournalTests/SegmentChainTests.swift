@@ -116,7 +116,7 @@ struct SegmentChainTests {
             try theirs.close(Array("{}".utf8), version: 100)
         }
         try journal.database.writeWithoutTransaction { db in
-            try db.execute(sql: "ATTACH '\(SQLiteJournal.path(in: other.path))' AS other")
+            try db.execute(sql: "ATTACH '\(DataDirectory(path: other.path).journal)' AS other")
             try db.execute(sql: "INSERT OR REPLACE INTO main.segments SELECT * FROM other.segments WHERE first >= 71")
         }
 

@@ -26,8 +26,7 @@ extension SegmentRows {
                     "the snapshot of version \(candidate) does not fit the commits after it: \(error.detail)")
             }
         }
-        throw JournalError(
-            "the journal \(path) has no snapshot that can be used for version \(version): restore it from a backup")
+        throw JournalError(damaged: path, "it has no snapshot that can be used for version \(version)")
     }
 
     /// Returns a snapshot and the hash of the segment that has its version; nil where there is none or it is damaged.
@@ -87,7 +86,7 @@ extension SegmentRows {
     }
 
     /// Verifies that the segment that has a snapshot's version has the hash that the snapshot names.
-    private func verify(_ db: Database, _ version: Version, _ chain: SegmentHash) throws {
+    func verify(_ db: Database, _ version: Version, _ chain: SegmentHash) throws {
         let link = try link(db, before: version + 1)
         guard link.version >= version else { throw JournalError(lacking: link.version + 1, path) }
         guard link.hash == chain else {
