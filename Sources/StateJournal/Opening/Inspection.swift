@@ -5,7 +5,7 @@ internal import StateStore
 ///
 /// The journal is opened for reading only: SQLite drops the end of a WAL that does not fit when it closes a database that was
 /// opened for writing, and what this program refuses must stay as it is.
-struct Inspection: Sendable {
+struct Inspection {
     /// Whether there is no journal, so that a new history begins.
     var isNew = true
     /// The highest term that a writer has had.
@@ -15,6 +15,8 @@ struct Inspection: Sendable {
     /// Whether one of the two records of the fence is damaged.
     var isFencePartial = false
     var report: StartCheck.Report?
+    /// The end of the chain, and the clients' IDs that the index does not have; nil where a start makes or upgrades the file.
+    var newest: (tip: ChainLink, ids: RecentIDs)?
 
     /// Inspects a directory.
     ///
@@ -82,6 +84,7 @@ struct Inspection: Sendable {
             try rows.verifyBase(db)
             let extent = extent ?? (wasClosed ? .afterClose : .afterKill)
             report = try StartCheck.run(rows, db, extent)
+            newest = (try rows.tip(db), try rows.recentIDs(db))
             return true
         }
     }

@@ -64,10 +64,13 @@ struct Salvage {
         let database: DatabaseQueue
         do {
             database = try Inspection.open(directory.journal)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_NOTADB { return nil }
+        } catch let error as DatabaseError where [.SQLITE_NOTADB, .SQLITE_CORRUPT].contains(error.resultCode) {
+            return nil
+        }
         // The file is set aside with its WAL, which an open connection would keep busy.
         defer { try? database.close() }
-        return try database.read { db in
+        // Without a transaction, whose end reads pages that may be damaged; no other process writes.
+        return try database.unsafeRead { db in
             // An epoch that cannot be read is that of the fence.
             guard let epoch = (try? SegmentRows.epoch(db, directory.journal)) ?? fence?.epoch else { return nil }
             let rows = SegmentRows(path: directory.journal, epoch: epoch)

@@ -39,6 +39,13 @@ package enum StartCheck {
         let began = ContinuousClock.now
         let base = try rows.base(db)
         let tip = try rows.tip(db)
+        // What the recovery will read is verified in any case, so that a start that is refused has changed nothing.
+        let snapshot = try rows.newestSnapshot(db)
+        try rows.readKeys(db) { first, keys in
+            guard keys == nil else { return }
+            throw JournalError(
+                damaged: rows.path, "the idempotency keys from version \(first) on are not what was recorded")
+        }
         var (start, bytes) = (base.version, 0)
         if extent.segmentBytesMax < .max {
             let sizes = try Row.fetchCursor(db, sql: "SELECT first, length(body) FROM segments ORDER BY first DESC")
@@ -48,6 +55,7 @@ package enum StartCheck {
                 start = first - 1
                 bytes += Int.fromDatabaseValue(row[1]) ?? 0
             }
+            start = min(start, snapshot)
         }
         var verified = 0
         try rows.readSegments(db, after: start, through: tip.version) { decoder, _ in

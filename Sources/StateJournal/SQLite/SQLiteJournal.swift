@@ -98,7 +98,11 @@ package final class SQLiteJournal: Journal {
             let (term, tip) = try Self.takeOver(database, rows, directory, after: inspection.term)
             fence = try Fence(directory, FenceRecord(epoch: epoch, term: term, link: tip, stage: .open))
             self.rows = rows
-            ids = Mutex(try database.read { try rows.recentIDs($0) })
+            if let newest = inspection.newest, newest.tip == tip {
+                ids = Mutex(newest.ids)
+            } else {
+                ids = Mutex(try database.read { try rows.recentIDs($0) })
+            }
             condition = Mutex(Condition(tip: tip, snapshots: SnapshotSchedule(bytesMax: retention.bytesMax)))
             writer = SegmentWriter(epoch: epoch, path: path, term: term)
         } catch {
