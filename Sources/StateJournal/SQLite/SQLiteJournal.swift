@@ -48,7 +48,7 @@ package final class SQLiteJournal: Journal {
         var tip: ChainLink
         /// Why the last attempt to record failed, or nil when it did not.
         var failure: String?
-        /// Segments of failed appends that were in the file when it was last looked at.
+        /// Segments of failed appends that may come into the file.
         var remains: [SegmentWriter.Remains] = []
         /// Whether a failed append may still come into the journal by a recovery of SQLite.
         var isOpen = false
@@ -214,7 +214,7 @@ package final class SQLiteJournal: Journal {
     /// Does nothing: the directory lock excludes other writers, so no other process appends.
     package func follow(_ appended: @escaping @Sendable () -> Void) {}
 
-    /// How many segments of failed appends may still be in the file.
+    /// How many segments of failed appends may come into the file.
     var remainsCount: Int { condition.withLock { $0.remains.count } }
 
     /// Records all of the commits or none, and returns when they are on the disk.

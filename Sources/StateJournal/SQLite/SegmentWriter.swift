@@ -8,7 +8,7 @@ internal import StateStore
 // unchecked: only the queue that serializes the writes to the database calls it.
 final class SegmentWriter: @unchecked Sendable {
     /// A segment of a failed append, which may be on the disk: after a failed sync that is unknown.
-    struct Remains {
+    struct Remains: Hashable {
         var first: Version
         var hash: SegmentHash
     }
@@ -24,6 +24,8 @@ final class SegmentWriter: @unchecked Sendable {
     private let path: String
     /// The term that the journal has as long as no other process has opened it for writing.
     private let term: UInt64
+    /// How many segments of failed appends are looked for; older ones are written over by newer ones.
+    private static let remainsMax = 1024
     private var encoder: SegmentEncoder
     private var keys = ByteWriter()
     private var statements: Statements?
@@ -57,8 +59,8 @@ final class SegmentWriter: @unchecked Sendable {
 
     /// Appends commits behind the tip in one transaction, all or none.
     ///
-    /// - Parameter remains: the segments of failed appends, which are deleted first. After an error it has those that were
-    ///   found, and those of this append where they may have landed; after a success it is empty.
+    /// - Parameter remains: the segments of failed appends, which are deleted first. After an error it has those of this append
+    ///   too where they may have landed; after a success it is empty.
     /// - Returns: the new tip.
     /// - Throws: ``Failure``, whose cause is a `DatabaseError`, or a ``JournalError`` when another process has written;
     ///   nothing of it is deleted.
@@ -72,7 +74,9 @@ final class SegmentWriter: @unchecked Sendable {
                 next = try insert(commits, after: tip, statements) { written.append($0) }
             }
         } catch {
-            if error.mayHaveLanded { remains += written }
+            if error.mayHaveLanded {
+                remains = Array((remains.filter { !written.contains($0) } + written).suffix(Self.remainsMax))
+            }
             throw error
         }
         return next
@@ -110,7 +114,7 @@ final class SegmentWriter: @unchecked Sendable {
         defer { if sqlite3_get_autocommit(db.sqliteConnection) == 0 { _ = try? statements.rollback.run() } }
         do {
             try verifyTerm(statements)
-            if !remains.isEmpty { remains = try remains.filter { try takeBack($0, statements) } }
+            for segment in remains { try takeBack(segment, statements) }
             try verify(tip, statements)
             try write(statements)
         } catch {
@@ -215,18 +219,15 @@ final class SegmentWriter: @unchecked Sendable {
     /// Deletes a segment of a failed append; no client has received an answer for its commits.
     ///
     /// A segment with another hash was written by another process and stays.
-    ///
-    /// - Returns: whether the segment was there.
-    private func takeBack(_ remains: Remains, _ statements: Statements) throws -> Bool {
+    private func takeBack(_ remains: Remains, _ statements: Statements) throws {
         statements.delete.bind(1, Int64(remains.first))
         let count = try remains.hash.withBytes { hash in
             statements.delete.bind(2, hash)
             return try statements.delete.run()
         }
-        guard count > 0 else { return false }
+        guard count > 0 else { return }
         statements.deleteKeys.bind(1, Int64(remains.first))
         try statements.deleteKeys.run()
-        return true
     }
 
     /// Verifies that the newest segment is the tip: another process may have written behind it.

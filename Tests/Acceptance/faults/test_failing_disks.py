@@ -65,7 +65,7 @@ def read_ids(client):
     return found
 
 
-@pytest.mark.rounds(60, long=3000)
+@pytest.mark.rounds(45, long=3000)
 @pytest.mark.seconds(long=1800)
 def test_whatever_the_disk_does_an_answer_to_an_action_is_true_also_after_a_kill(workspace, rounds, figures):
     """Failing syncs, writes and reads, no room, short writes; with kills and without, with keys and without."""
