@@ -82,7 +82,8 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
             self.init("cannot \(doing) the journal \(path): \(reason): \(Self.advice)", kind: .damage)
         case _:
             // A value that SQLite returns in another type than the one that was written.
-            self.init("cannot \(doing) the journal \(path): \(reason)", kind: error is RowDecodingError ? .damage : .other)
+            self.init(
+                "cannot \(doing) the journal \(path): \(reason)", kind: error is RowDecodingError ? .damage : .other)
         }
     }
 }

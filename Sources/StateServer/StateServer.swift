@@ -240,7 +240,8 @@ extension Logger {
         metadata["version"] = .string(loss.version.map { "\($0)" } ?? "none")
         let good = loss.version ?? 0
         if let acknowledged = loss.acknowledged, acknowledged > good {
-            metadata["lost"] = .string("versions \(good + 1) to \(acknowledged), and what came after the last record of the fence")
+            metadata["lost"] = .string(
+                "versions \(good + 1) to \(acknowledged), and what came after the last record of the fence")
         } else {
             metadata["lost"] = "commits that cannot be read before the history's start, or after its version"
         }
@@ -251,7 +252,8 @@ extension Logger {
     fileprivate func log(_ event: JournalEvent) {
         switch event {
         case .appendFailed(let reason, let isOpen):
-            error("journal failed", metadata: ["reason": .string(reason), "outcome": isOpen ? "unknown" : "not recorded"])
+            error(
+                "journal failed", metadata: ["reason": .string(reason), "outcome": isOpen ? "unknown" : "not recorded"])
         case .checked(let check):
             info(
                 "journal checked",
@@ -261,7 +263,12 @@ extension Logger {
                     "duration_us": .stringConvertible(check.duration / .microseconds(1)),
                 ])
         case .fencePartial:
-            warning("fence damaged", metadata: ["reason": "one of the two records of the fence is not whole; the other one serves, and the file is written anew"])
+            warning(
+                "fence damaged",
+                metadata: [
+                    "reason":
+                        "one of the two records of the fence is not whole; the other one serves, and the file is written anew"
+                ])
         case .lossAccepted(let loss): log(loss)
         case .snapshotNotSaved(let reason): warning("snapshot not saved", metadata: ["reason": .string(reason)])
         case .idsNotIndexed(let reason): warning("ids not indexed", metadata: ["reason": .string(reason)])

@@ -16,7 +16,8 @@ struct Serve: AsyncParsableCommand {
     @Flag(
         help: ArgumentHelp(
             "Where the journal is damaged or shorter than it was, go on from its last good version.",
-            discussion: "The history gets a new epoch. The damaged files stay in the data directory, under other names."))
+            discussion: "The history gets a new epoch. The damaged files stay in the data directory, under other names."
+        ))
     var acceptLoss = false
 
     func run() async throws {
@@ -24,7 +25,8 @@ struct Serve: AsyncParsableCommand {
             let settings = try await options.read().settings
             let logger = try Self.logger(settings)
             let server = try Self.server(
-                Domains.domain(settings), settings, logger, onDamage: acceptLoss ? .acceptLoss : .refuse, portFile: portFile)
+                Domains.domain(settings), settings, logger, onDamage: acceptLoss ? .acceptLoss : .refuse,
+                portFile: portFile)
             try await server.runUntilSignal()
             // The process exits without freeing its objects: freeing a million of them takes seconds.
             Self.exit()

@@ -129,7 +129,8 @@ struct ContractTests {
         "a problem of the request handler has its status, and Retry-After where a retry helps",
         arguments: [
             (Problem.tooManyWaiters(.all), 503, "5"), (.tooManyWaiters(.client), 429, "5"), (.draining, 503, "1"),
-            (.notDurable, 503, "1"), (.outcomeUnknown(id: nil), 503, "1"), (.journalDamaged, 500, nil), (.versionGone(oldest: 3), 410, nil), (.ourFault, 500, nil),
+            (.notDurable, 503, "1"), (.outcomeUnknown(id: nil), 503, "1"), (.journalDamaged, 500, nil),
+            (.versionGone(oldest: 3), 410, nil), (.ourFault, 500, nil),
             (.tooLarge(limit: 9), 413, nil),
         ] as [(Problem, Int, String?)])
     func rim(problem: Problem, status: Int, retryAfter: String?) {
@@ -141,7 +142,8 @@ struct ContractTests {
         "what the store cannot do is said with its status",
         arguments: [
             (.full(.mailbox), 503, "mailbox-full"), (.full(.idempotencyKeys), 503, "idempotency-keys-full"),
-            (.notRecorded, 503, "not-durable"), (.unknown(id: "mine"), 503, "outcome-unknown"), (.failed(detail: "secret"), 500, "internal"),
+            (.notRecorded, 503, "not-durable"), (.unknown(id: "mine"), 503, "outcome-unknown"),
+            (.failed(detail: "secret"), 500, "internal"),
             (.draining, 503, "draining"),
         ] as [(Outcome, Int, String)])
     func outcomes(outcome: Outcome, status: Int, code: String) throws {

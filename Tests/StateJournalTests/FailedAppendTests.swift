@@ -163,9 +163,11 @@ struct FailedAppendTests {
         for result in results { guard case .failed = result else { Issue.record("\(result)"); return } }
         #expect(first.failure?.contains("another process has opened it for writing after this one (term 2") == true)
         let again = try scratch.open()
-        #expect(try again.commits(after: 0, through: 9, limit: 9).map(\.patch) == [
-            Commit.setting(1).patch, Commit.setting(2).patch, Commit.setting(3, to: 33).patch, Commit.setting(4).patch,
-        ])
+        #expect(
+            try again.commits(after: 0, through: 9, limit: 9).map(\.patch) == [
+                Commit.setting(1).patch, Commit.setting(2).patch, Commit.setting(3, to: 33).patch,
+                Commit.setting(4).patch,
+            ])
     }
 
     @Test("a segment has the term of its writer")

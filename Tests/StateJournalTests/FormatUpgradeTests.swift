@@ -115,7 +115,8 @@ struct FormatUpgradeTests {
                     toPath: DataDirectory(path: killed.path).journal + suffix)
             }
         }
-        let size = try FileManager.default.attributesOfItem(atPath: DataDirectory(path: killed.path).journal + "-wal")[.size]
+        let size = try FileManager.default.attributesOfItem(atPath: DataDirectory(path: killed.path).journal + "-wal")[
+            .size]
 
         let journal = try killed.open()
 

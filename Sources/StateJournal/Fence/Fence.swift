@@ -42,17 +42,19 @@ final class Fence: Sendable {
     static func read(_ directory: DataDirectory) throws(JournalError) -> Content {
         let descriptor = open(directory.fence, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            guard errno == ENOENT else { throw DataDirectory.failure("open", directory.fence) }
+            guard errno == ENOENT else { throw Self.failure("open", directory.fence) }
             return .missing
         }
         defer { Glibc.close(descriptor) }
         var records: [FenceRecord] = []
         for slot in 0..<2 {
-            let record = withUnsafeTemporaryAllocation(byteCount: FenceRecord.size, alignment: 8) { bytes in
-                let count = pread(descriptor, bytes.baseAddress, bytes.count, off_t(slot * slotSize))
-                return count < 0 ? .failure : .success(FenceRecord(UnsafeRawBufferPointer(rebasing: bytes[..<count])))
-            } as Slot
-            guard case .success(let found) = record else { throw DataDirectory.failure("read", directory.fence) }
+            let record =
+                withUnsafeTemporaryAllocation(byteCount: FenceRecord.size, alignment: 8) { bytes in
+                    let count = pread(descriptor, bytes.baseAddress, bytes.count, off_t(slot * slotSize))
+                    return count < 0
+                        ? .failure : .success(FenceRecord(UnsafeRawBufferPointer(rebasing: bytes[..<count])))
+                } as Slot
+            guard case .success(let found) = record else { throw Self.failure("read", directory.fence) }
             if let found { records.append(found) }
         }
         // A writer that was taken over may have written once more, with its lower term.
@@ -73,11 +75,11 @@ final class Fence: Sendable {
         let new = path + ".new"
         try directory.remove(new)
         descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw DataDirectory.failure("make", new) }
+        guard descriptor >= 0 else { throw Self.failure("make", new) }
         state = Mutex(State(record: record))
         try write(record, slot: 0)
         try write(record, slot: 1)
-        guard fsync(descriptor) == 0 else { throw DataDirectory.failure("write to the disk", new) }
+        guard fsync(descriptor) == 0 else { throw Self.failure("sync", new) }
         try directory.rename(new, to: path)
         try directory.sync(directory.path)
     }
@@ -123,7 +125,7 @@ final class Fence: Sendable {
     /// Waits until the newest record is on the disk.
     func sync() throws(JournalError) {
         state.withLock { $0.isSyncDue = false }
-        guard fdatasync(descriptor) == 0 else { throw DataDirectory.failure("write to the disk", path) }
+        guard fdatasync(descriptor) == 0 else { throw Self.failure("sync", path) }
     }
 
     /// Writes to the disk that the writer has closed the journal.
@@ -146,8 +148,12 @@ final class Fence: Sendable {
     /// Leaves the file to another writer.
     func giveUp() { state.withLock { $0.isGivenUp = true } }
 
+    private static func failure(_ doing: String, _ path: String) -> JournalError {
+        DataDirectory.failure("\(doing) the journal's fence", path)
+    }
+
     private func write(_ record: FenceRecord, slot: Int) throws(JournalError) {
         let count = record.withBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(slot * Self.slotSize)) }
-        guard count == FenceRecord.size else { throw DataDirectory.failure("write", path) }
+        guard count == FenceRecord.size else { throw Self.failure("write", path) }
     }
 }

@@ -16,7 +16,8 @@ enum Replacement {
         let fence: FenceRecord
         do {
             fence = try Inspection.open(directory.replacement).read { db in
-                let rows = SegmentRows(path: directory.replacement, epoch: try SegmentRows.epoch(db, directory.replacement))
+                let rows = SegmentRows(
+                    path: directory.replacement, epoch: try SegmentRows.epoch(db, directory.replacement))
                 return FenceRecord(epoch: rows.epoch, term: 0, link: try rows.tip(db), stage: .closed)
             }
         } catch {

@@ -79,7 +79,9 @@ package enum StartCheck {
     static func verifyTables(_ db: Database, _ path: String) throws {
         let found = try String.fetchAll(db, sql: "PRAGMA quick_check(1)")
         guard found == ["ok"] else {
-            throw JournalError(damaged: path, "SQLite says: \(found.first ?? "nothing")".split(whereSeparator: \.isNewline).joined(separator: " "))
+            throw JournalError(
+                damaged: path,
+                "SQLite says: \(found.first ?? "nothing")".split(whereSeparator: \.isNewline).joined(separator: " "))
         }
     }
 }

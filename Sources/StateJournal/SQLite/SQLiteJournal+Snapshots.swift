@@ -37,7 +37,9 @@ extension SQLiteJournal {
 
     /// Notes how many bytes the segments since the last snapshot have.
     private func noteSize(_ db: Database, at version: Version) throws {
-        let last = try Row.fetchOne(db, sql: "SELECT max(version) AS version FROM sizes").flatMap { Version($0, "version") }
+        let last = try Row.fetchOne(db, sql: "SELECT max(version) AS version FROM sizes").flatMap {
+            Version($0, "version")
+        }
         let bytes = try rows.segmentsBytes(db, after: last ?? rows.oldest(db))
         try db.execute(sql: "INSERT OR REPLACE INTO sizes VALUES (?, ?)", arguments: [Int64(version), bytes])
     }
@@ -57,7 +59,8 @@ extension SQLiteJournal {
         let kept = try rows.oldestState(db)
         let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0
         let base = try rows.base(db)
-        guard let link = try rows.link(db, endingAtOrBefore: min(kept, max(surplus, heavy))), link.version > base.version
+        guard let link = try rows.link(db, endingAtOrBefore: min(kept, max(surplus, heavy))),
+            link.version > base.version
         else { return base.version }
         try db.execute(sql: "DELETE FROM segments WHERE first <= ?", arguments: [Int64(link.version)])
         try db.execute(sql: "DELETE FROM sizes WHERE version <= ?", arguments: [Int64(link.version)])

@@ -150,7 +150,7 @@ package final class SQLiteJournal: Journal {
     /// Takes the next term, after which no other writer can append, and returns it with the newest segment.
     ///
     /// What a failed sync of an earlier process has left is in the page cache only. The checkpoint writes it to the disk
-    /// before anything is published.
+    /// before anything is published, if there is room.
     private static func takeOver(
         _ database: DatabasePool, _ rows: SegmentRows, _ directory: DataDirectory, after known: UInt64
     ) throws -> (term: UInt64, tip: ChainLink) {
@@ -160,6 +160,13 @@ package final class SQLiteJournal: Journal {
             _ = try Fence(directory, FenceRecord(epoch: rows.epoch, term: known, link: tip, stage: .open))
         }
         return try database.writeWithoutTransaction { db in
+            do {
+                _ = try db.checkpoint(.truncate)
+            } catch let error as DatabaseError {
+                // An export is reading, or there is no room in the file. A server that can be read is worth more.
+                guard [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode) else { throw error }
+            }
+            try directory.sync(directory.path)
             var term = known
             try db.inTransaction(.immediate) {
                 term = max(term, try JournalSchema.term(db) ?? 0) + 1
@@ -167,13 +174,6 @@ package final class SQLiteJournal: Journal {
                 try JournalSchema.addSizes(db)
                 return .commit
             }
-            do {
-                _ = try db.checkpoint(.truncate)
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-                // An export is reading; without waiting for it, everything that it does not read is checkpointed.
-                _ = try db.checkpoint(.passive)
-            }
-            try directory.sync(directory.path)
             return (term, try rows.tip(db))
         }
     }

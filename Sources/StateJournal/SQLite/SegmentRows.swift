@@ -40,7 +40,9 @@ struct SegmentRows: Sendable {
     /// Verifies that the oldest segment builds on the base, or that a history without one begins there.
     func verifyBase(_ db: Database) throws {
         let base = try base(db)
-        let first = try Row.fetchOne(db, sql: "SELECT min(first) AS first FROM segments").flatMap { Version($0, "first") }
+        let first = try Row.fetchOne(db, sql: "SELECT min(first) AS first FROM segments").flatMap {
+            Version($0, "first")
+        }
         if let first {
             guard first == base.version + 1 else { throw JournalError(lacking: base.version + 1, path) }
             try readSegments(db, after: base.version, through: first) { _, _ in true }
