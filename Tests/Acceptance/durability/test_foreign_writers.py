@@ -35,9 +35,8 @@ def test_the_first_of_two_servers_on_one_directory_refuses_and_nothing_that_eith
     second.kill()
     second.start()
     with second.client() as other:
-        found = {
-            change["version"]: change["id"] for change in other.get("/v1/changes?since=oldest&limit=1000").json["changes"]
-        }
+        changes = other.get("/v1/changes?since=oldest&limit=1000").json["changes"]
+        found = {change["version"]: change["id"] for change in changes}
     expect_equal(found, acknowledged, "the history against what either has acknowledged")
     figures(f"{len(acknowledged)} acknowledged by both, {len(found)} there")
 

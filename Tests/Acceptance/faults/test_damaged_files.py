@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from harness.actions import action
 from harness.damages import Truth, damage, judge_start, write_history
 from harness.expectations import Failure, expect
 
@@ -53,12 +54,10 @@ def make_original(workspace, chance, initial, end, count, large):
 
 
 def large_note(number):
-    from harness.actions import action
-
     return action("counter/add", {"amount": 1}, meta={"note": f"{number} " + "n" * 20_000})
 
 
-@pytest.mark.rounds(80, long=4000)
+@pytest.mark.rounds(60, long=4000)
 @pytest.mark.seconds(long=1800)
 def test_a_damaged_file_is_met_with_a_whole_state_a_sentence_or_a_new_epoch(workspace, originals, rounds, figures):
     """Flipped bits, zero pages, cuts, deletions and older files, anywhere in the data directory."""
@@ -80,7 +79,7 @@ def test_a_damaged_file_is_met_with_a_whole_state_a_sentence_or_a_new_epoch(work
 
 
 def test_the_judge_of_damage_sees_a_lost_end_a_doubled_key_and_a_wrong_state(workspace, originals):
-    """A directory that was set back as a whole, which nothing can see from inside, stands for a server that loses commits."""
+    """A directory that was set back as a whole, which no server can see, stands for one that loses commits."""
     source, older, truth = originals[0]
     expect_failure(workspace, older, truth, "LOST")
 

@@ -1,7 +1,8 @@
 """Damage to the files of a data directory, at random, and the judge of what a server makes of it.
 
 A server that starts on a damaged directory has three ways: everything is as it was; or it says with a sentence what is
-wrong, at the start or in the answer to whoever asks for it; or it goes on under a new epoch where the operator has said so.
+wrong, at the start or in the answer to the client that asks for it; or it goes on under a new epoch, where the operator has
+said so.
 """
 
 import copy
@@ -11,11 +12,11 @@ import os
 import shutil
 
 from harness.actions import action, add
-from harness.expectations import Failure, expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 from harness.patches import apply_patch
 from harness.server import Server
 
-KEPT = "journal.sqlite"
+JOURNAL = "journal.sqlite"
 
 
 class Truth:
@@ -24,8 +25,8 @@ class Truth:
     def __init__(self, client, initial):
         first = client.get("/v1").json
         self.epoch, self.states, self.changes = first["epoch"], {0: initial}, {}
+        # What was posted with each key, and the version that it made.
         self.keys = {}
-        self.acknowledged = 0
         since = 0
         while since < first["version"]:
             for change in client.get(f"/v1/changes?since={self.epoch}.{since}&limit=1000").json["changes"]:
@@ -35,20 +36,21 @@ class Truth:
         self.version = since
 
 
-def write_history(client, chance, count, truth_keys):
-    """Commits actions of several kinds, each with an ID, and some with a key."""
+def write_history(client, chance, count, keys):
+    """Commits actions of several kinds, each with an ID, and some with a key, which it notes."""
     for number in range(count):
         kind = chance.random()
-        identifier = f"h{len(truth_keys)}-{number}-{chance.randrange(1 << 30)}"
+        identifier = f"h{len(keys)}-{number}-{chance.randrange(1 << 30)}"
         if kind < 0.5:
             body = add(chance.randint(1, 9), id=identifier)
         elif kind < 0.8:
-            body = action("tasks/add", {"id": chance.randrange(1 << 30), "title": "t" * chance.randint(1, 300)}, id=identifier)
+            task = {"id": chance.randrange(1 << 30), "title": "t" * chance.randint(1, 300)}
+            body = action("tasks/add", task, id=identifier)
         else:
             body = action("counter/add", {"amount": 1}, meta={"note": "n" * chance.randint(1, 2000)}, id=identifier)
         if kind < 0.3:
             receipt = client.commit(body, Idempotency_Key=identifier)
-            truth_keys[identifier] = (body, receipt["version"])
+            keys[identifier] = (body, receipt["version"])
         else:
             client.commit(body)
 
@@ -100,9 +102,9 @@ def damage(directory, chance, older=None):
     name = chance.choices(names + ["lock"], [*weights, 1])[0]
     path = os.path.join(directory, name)
     kinds = [Damage.flip] * 4 + [Damage.zero, Damage.truncate, Damage.delete] if name != "lock" else [Damage.delete]
-    if older and name in ("fence", KEPT) and os.path.exists(os.path.join(older, name)) and chance.random() < 0.2:
+    if older and name in ("fence", JOURNAL) and os.path.exists(os.path.join(older, name)) and chance.random() < 0.2:
         shutil.copy(os.path.join(older, name), path)
-        if name == KEPT and os.path.exists(path + "-wal"):
+        if name == JOURNAL and os.path.exists(path + "-wal"):
             os.remove(path + "-wal")
         return f"{name}: replaced by an older one"
     return f"{name}: {chance.choice(kinds)(path, chance)}"
@@ -155,8 +157,6 @@ def judge_start(workspace, directory, truth, settings):
 
 def is_running(server):
     """Waits until the server is ready, or has ended."""
-    from harness.expectations import wait_until
-
     wait_until(lambda: server.ready() or server.process.poll() is not None, "the server is ready or has refused", 30)
     return server.process.poll() is None
 
@@ -175,8 +175,9 @@ def judge_whole(client, truth):
     """The same epoch: everything that was acknowledged is there, or the answer says that it cannot be read."""
     here = client.get("/v1").json
     expect_equal(here["epoch"], truth.epoch, "the epoch, without the operator's word")
-    expect(here["version"] >= truth.version, f"LOST: version {truth.version} was acknowledged, {here['version']} is there")
-    expect_equal(here["version"], truth.version, "the version")
+    version = here["version"]
+    expect(version >= truth.version, f"LOST: version {truth.version} was acknowledged, {version} is there")
+    expect_equal(version, truth.version, "the version")
     state = client.get("/v1/state")
     expect_equal(state.json, truth.states[truth.version], "the state")
     problems = judge_history(client, truth, 0, truth.version, truth.epoch)
@@ -236,7 +237,8 @@ def judge_new_epoch(client, truth, server):
     if oldest["changes"]:
         start = oldest["changes"][0]["version"] - 1
         expect_equal(judge_history(client, truth, start, version, here["epoch"]), [], "problems in the new history")
-    said = [json.loads(line) for line in open(server.log) if '"loss accepted"' in line]
+    with open(server.log) as log:
+        said = [json.loads(line) for line in log if '"loss accepted"' in line]
     expect(len(said) == 1 and "reason" in said[0], "the log does not say what is lost:", server.log_text())
     expect_equal(client.commit(add(1))["version"], version + 1, "the next version")
     return version + 1

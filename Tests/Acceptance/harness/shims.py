@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import shutil
 import struct
 import subprocess
 
@@ -17,8 +18,10 @@ class Shim:
         self.library = workspace.path(f"{name}.so")
         if not os.path.exists(self.library):
             source = os.path.join(SOURCES, f"{name}.c")
+            # The toolchain has clang where there is no other compiler.
+            compiler = shutil.which("cc") or "clang"
             done = subprocess.run(
-                ["cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.library, source, "-ldl"],
+                [compiler, "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.library, source, "-ldl"],
                 capture_output=True,
                 text=True,
             )
