@@ -132,6 +132,11 @@ struct FenceTests {
         #expect(said.contains(directory.journal))
         #expect(said.contains("although version 5 was acknowledged"))
         #expect(said.hasSuffix("storekeeper serve --accept-loss"))
+        guard kind != "missing" else { return }
+        let reader = try JournalReader(directory: scratch.path)
+        let short = #expect(throws: JournalError.self) { try reader.beginning() }
+        #expect(short?.description.contains("the end is lost") == true)
+        #expect(try text(reader.beginning(at: 2).state) == #"{"value":2,"list":[]}"#)
     }
 
     @Test(

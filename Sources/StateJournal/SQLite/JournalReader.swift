@@ -57,22 +57,33 @@ package final class JournalReader: Sendable {
         // A server that is running raises the fence after the journal, so the fence is read first.
         let fence = try Fence.read(directory)
         try reading { db in
-            switch fence {
-            case .record(let record, _): try Inspection.compare(rows, with: record, db)
-            case .damaged: throw JournalError(damaged: directory.fence, "neither of its two records is whole")
-            case .missing:
-                guard try JournalSchema.term(db) == nil else { throw JournalError(lackingFence: directory.fence) }
-            }
+            try compare(with: fence, db)
             try rows.verifyBase(db)
             _ = try StartCheck.run(rows, db, .whole)
         }
     }
 
+    private func compare(with fence: Fence.Content, _ db: Database) throws {
+        switch fence {
+        case .record(let record, _): try Inspection.compare(rows, with: record, db)
+        case .damaged: throw JournalError(damaged: directory.fence, "neither of its two records is whole")
+        case .missing:
+            guard try JournalSchema.term(db) == nil else { throw JournalError(lackingFence: directory.fence) }
+        }
+    }
+
     /// Returns the oldest undamaged state that the journal keeps with every commit after it.
     ///
-    /// - Throws: ``JournalError`` when there is none, or a commit is missing after it.
+    /// - Throws: ``JournalError`` when there is none, a commit is missing after it, or the journal is not as its fence says.
     package func beginning() throws -> Beginning {
-        try reading { db in
+        let fence = try Fence.read(directory)
+        return try reading { db in
+            do {
+                try compare(with: fence, db)
+            } catch let error as JournalError {
+                throw JournalError(
+                    "\(error); with --since N, export writes what is there after version N", kind: error.kind)
+            }
             let first = try oldestStart(db)
             let base = try rows.base(db).version
             guard first <= base else {

@@ -1,8 +1,7 @@
 """Damage to the files of a data directory, at random, and the judge of what a server makes of it.
 
-A server that starts on a damaged directory has three ways: everything is as it was; or it says with a sentence what is
-wrong, at the start or in the answer to the client that asks for it; or it goes on under a new epoch, where the operator has
-said so.
+A server that starts on a damaged directory has three ways. Everything is as it was; or it says with a sentence what is
+wrong, at the start or in the answer to the client that asks; or, where the operator has said so, it has a new epoch.
 """
 
 import copy
