@@ -5,14 +5,39 @@ internal import StateStore
 ///
 /// The description is a sentence for the operator.
 public struct JournalError: Error, Sendable, CustomStringConvertible {
+    /// What an error means for the journal.
+    package enum Kind: Sendable {
+        /// The journal has not what was recorded: a start can only go on with the loss accepted.
+        case damage
+        /// Another process writes to the journal: this one must not write to it again.
+        case superseded
+        /// Anything else, which may pass.
+        case other
+    }
+
     /// What happened, to what, and what can be done.
     public let description: String
+    package let kind: Kind
 
-    init(_ description: String) { self.description = description }
+    /// What an operator can do about damage.
+    static let advice =
+        "restore the whole data directory from a backup, or go on from the last good version under a new epoch with: storekeeper serve --accept-loss"
+
+    init(_ description: String, kind: Kind = .other) {
+        self.description = description
+        self.kind = kind
+    }
 
     /// Names a commit that is missing between others.
     init(lacking version: Version, _ path: String) {
-        self.init("the journal \(path) lacks the commit of version \(version): restore it from a backup")
+        self.init("the journal \(path) lacks the commit of version \(version): \(Self.advice)", kind: .damage)
+    }
+
+    /// Names a fence that is missing beside a journal that has one.
+    init(lackingFence path: String) {
+        self.init(
+            "the fence \(path) is missing, although the journal beside it says that there is one, so nothing tells whether the journal is as long as it was: \(Self.advice)",
+            kind: .damage)
     }
 
     /// Names commits that are not what was recorded.
@@ -25,7 +50,7 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
 
     /// Names damage that is not in a commit.
     init(damaged path: String, _ detail: String) {
-        self.init("the journal \(path) is damaged: \(detail): restore it from a backup")
+        self.init("the journal \(path) is damaged: \(detail): \(Self.advice)", kind: .damage)
     }
 
     /// Says why a format is not read.
@@ -52,14 +77,27 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
             case .SQLITE_IOERR?: "the disk reports an error"
             default: (error as? DatabaseError)?.message ?? "\(error)"
             }
-        self.init("cannot \(doing) the journal \(path): \(reason)")
+        switch (error as? DatabaseError)?.resultCode {
+        case .SQLITE_CORRUPT?, .SQLITE_NOTADB?:
+            self.init("cannot \(doing) the journal \(path): \(reason): \(Self.advice)", kind: .damage)
+        case _:
+            // A value that SQLite returns in another type than the one that was written.
+            self.init(
+                "cannot \(doing) the journal \(path): \(reason)", kind: error is RowDecodingError ? .damage : .other)
+        }
     }
 }
 
 /// A failure that a journal reports beside its results.
 package enum JournalEvent: Sendable {
-    /// Commits could not be appended.
-    case appendFailed(reason: String)
+    /// Commits could not be appended; where `isOpen`, whether they are in the journal is not known.
+    case appendFailed(reason: String, isOpen: Bool)
+    /// A start has verified the newest segments, and the whole file where it is small.
+    case checked(StartCheck.Report)
+    /// One of the two records of the fence is damaged; the other one serves.
+    case fencePartial
+    /// A start goes on from the last good version under a new epoch, because the operator has accepted the loss.
+    case lossAccepted(Loss)
     /// A snapshot could not be saved. No commit is lost; the next start takes longer.
     case snapshotNotSaved(reason: String)
     /// The index of the clients' IDs could not be extended. No commit is lost; more of the index stays in memory.

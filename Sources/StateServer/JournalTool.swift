@@ -110,7 +110,7 @@ public struct JournalTool: Sendable {
         return Span(epoch: draft.epoch.text, start: header.version, end: follower.version)
     }
 
-    /// Reduces every kept commit again and compares the result with the recorded patch.
+    /// Verifies the fence, the whole chain of commits and the tables, then reduces every kept commit again and compares the result with the recorded patch.
     ///
     /// Where two patches differ, the states decide. Saved snapshots are compared, too.
     ///
@@ -119,6 +119,7 @@ public struct JournalTool: Sendable {
     public func verify<D: Domain>(_ domain: D) throws -> Span {
         let compiled = try CompiledDomain(domain)
         let reader = try JournalReader(directory: directory)
+        try reader.verify()
         let beginning = try reader.beginning()
         var verification: Verification<D.State>
         do {

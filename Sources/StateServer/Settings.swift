@@ -84,7 +84,8 @@ public struct Setting: Sendable {
         Setting("listen", "127.0.0.1:8080", "address and port; port 0 picks a free one"),
         Setting(
             "allowed_hosts", "listened",
-            "names by which clients reach the server, with commas between; listened: only those of the listened address"),
+            "names by which clients reach the server, with commas between; listened: only those of the listened address"
+        ),
         Setting("data", "./data", "directory of the journal; none keeps the state in memory"),
         Setting("domain", "showcase", "the domain to serve"),
         Setting("log_level", "info", "trace, debug, info, notice, warning, error or critical"),
@@ -130,6 +131,9 @@ public struct Setting: Sendable {
         Setting("history_commits_max", 100_000, 1...100_000_000, "commits kept in memory"),
         Setting("history_bytes_max", 64 << 20, 1024...(1 << 40), "bytes of commits kept in memory"),
         Setting("journal_commits_max", 1_000_000, 1...1_000_000_000, "commits kept in the journal"),
+        Setting(
+            "journal_bytes_max", 1 << 30, (1 << 20)...(1 << 50),
+            "bytes of commits kept in the journal, besides those after its second-newest snapshot"),
         Setting("journal_snapshots_max", 8, 2...1000, "snapshots kept in the journal"),
         Setting("idempotency_seconds", 86_400, 1...31_536_000, "how long an Idempotency-Key is remembered"),
         Setting(

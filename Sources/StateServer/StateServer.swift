@@ -25,6 +25,15 @@ public struct StateServer: Service, Sendable {
         public var port: UInt16
     }
 
+    /// What a start does with a journal that is damaged, or shorter than it was.
+    public enum DamagePolicy: Sendable {
+        /// It throws an error with a sentence, and changes nothing.
+        case refuse
+        /// It goes on from the last good version under a new epoch, keeps the damaged files beside the new journal, and logs
+        /// what is lost.
+        case acceptLoss
+    }
+
     private let settings: Settings
     private let logger: Logger
     private let handler: RequestHandler
@@ -42,11 +51,12 @@ public struct StateServer: Service, Sendable {
     ///   - settings: the limits, addresses and directories; see ``Setting/all``.
     ///   - logger: takes the server's log lines.
     ///   - middleware: runs after the server's own validation, in array order.
+    ///   - policy: what to do with a damaged journal.
     ///   - onReady: takes the bound address, once the server takes requests.
     /// - Throws: `DeclarationFault`, `JournalError`, or ``SettingsFault``; each describes itself in a sentence.
     public init<D: Domain>(
         _ domain: D, settings: Settings, logger: Logger, middleware: [Middleware<D.State>] = [],
-        onReady: @escaping @Sendable (Address) throws -> Void = { _ in }
+        onDamage policy: DamagePolicy = .refuse, onReady: @escaping @Sendable (Address) throws -> Void = { _ in }
     ) throws {
         self.settings = settings
         self.logger = logger
@@ -54,13 +64,15 @@ public struct StateServer: Service, Sendable {
         let compiled = try CompiledDomain(domain)
         let limits = settings.storeLimits
         let data = settings.text("data")
-        let journal =
+        let now = Timestamp.now()
+        let opened =
             data == "none"
             ? nil
-            : try SQLiteJournal(
-                directory: data, retention: settings.retention, report: { logger.log($0) },
-                initial: { try compiled.bytes(of: compiled.initial) })
-        let (origin, oldest) = try Self.origin(compiled, journal, logger, .now())
+            : try SQLiteJournal.open(
+                directory: data, retention: settings.retention, onDamage: policy == .refuse ? .refuse : .acceptLoss,
+                at: now, report: { logger.log($0) }, initial: { try compiled.bytes(of: compiled.initial) })
+        let journal = opened?.journal
+        let (origin, oldest) = try Self.origin(compiled, opened, logger, now)
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let schedule = Schedule.live()
@@ -181,10 +193,10 @@ extension StateServer {
 
     /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
     private static func origin<State>(
-        _ compiled: CompiledDomain<State>, _ journal: SQLiteJournal?, _ logger: Logger, _ now: Timestamp
+        _ compiled: CompiledDomain<State>, _ opened: (SQLiteJournal, SQLiteJournal.Recovery)?, _ logger: Logger,
+        _ now: Timestamp
     ) throws -> (Store<State>.Origin, Version?) {
-        guard let journal else { return (.init(state: compiled.initial), nil) }
-        let recovery = try journal.recover(at: now)
+        guard let (journal, recovery) = opened else { return (.init(state: compiled.initial), nil) }
         for warning in recovery.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
         let state: State
         do {
@@ -243,10 +255,46 @@ extension Logger {
         }
     }
 
+    /// Logs what a start has lost with the operator's consent.
+    fileprivate func log(_ loss: Loss) {
+        var metadata: Metadata = [
+            "reason": .string(loss.reason), "epoch": .string(loss.epoch.text),
+            "set_aside": .string(loss.aside.joined(separator: ", ")), "history_start": .stringConvertible(loss.start),
+            "unreadable_key_rows": .stringConvertible(loss.unreadableKeys),
+        ]
+        metadata["version"] = .string(loss.version.map { "\($0)" } ?? "none")
+        let good = loss.version ?? 0
+        if let acknowledged = loss.acknowledged, acknowledged > good {
+            metadata["lost"] = .string(
+                "versions \(good + 1) to \(acknowledged), and what came after the last record of the fence")
+        } else {
+            metadata["lost"] = "commits that cannot be read before the history's start, or after its version"
+        }
+        error("loss accepted", metadata: metadata)
+    }
+
     /// Logs an event of the journal.
     fileprivate func log(_ event: JournalEvent) {
         switch event {
-        case .appendFailed(let reason): error("journal failed", metadata: ["reason": .string(reason)])
+        case .appendFailed(let reason, let isOpen):
+            error(
+                "journal failed", metadata: ["reason": .string(reason), "outcome": isOpen ? "unknown" : "not recorded"])
+        case .checked(let check):
+            info(
+                "journal checked",
+                metadata: [
+                    "commits": .stringConvertible(check.end - check.start),
+                    "bytes": .stringConvertible(check.segmentBytes), "tables": .stringConvertible(check.isFileVerified),
+                    "duration_us": .stringConvertible(check.duration / .microseconds(1)),
+                ])
+        case .fencePartial:
+            warning(
+                "fence damaged",
+                metadata: [
+                    "reason":
+                        "one of the two records of the fence is not whole; the other one serves, and the file is written anew"
+                ])
+        case .lossAccepted(let loss): log(loss)
         case .snapshotNotSaved(let reason): warning("snapshot not saved", metadata: ["reason": .string(reason)])
         case .idsNotIndexed(let reason): warning("ids not indexed", metadata: ["reason": .string(reason)])
         case .upgrading(let commits, let total):

@@ -13,13 +13,21 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Write the bound port to this file when ready.")
     var portFile: String?
 
+    @Flag(
+        help: ArgumentHelp(
+            "Where the journal is damaged or shorter than it was, go on from its last good version.",
+            discussion: "The history gets a new epoch. The damaged files stay in the data directory, under other names."
+        ))
+    var acceptLoss = false
+
     func run() async throws {
         do {
             let settings = try await options.read().settings
             if let portFile { try Self.checkPlace(of: portFile) }
             let logger = Self.logger(settings)
             let server = try Self.server(
-                Domains.domain(settings), settings, logger, portFile: portFile)
+                Domains.domain(settings), settings, logger, onDamage: acceptLoss ? .acceptLoss : .refuse,
+                portFile: portFile)
             try await server.runUntilSignal()
             StateLogHandler.flush()
             // The process exits without freeing its objects: freeing a million of them takes seconds.
@@ -31,9 +39,10 @@ struct Serve: AsyncParsableCommand {
     }
 
     private static func server(
-        _ domain: some Domain, _ settings: Settings, _ logger: Logger, portFile: String?
+        _ domain: some Domain, _ settings: Settings, _ logger: Logger, onDamage policy: StateServer.DamagePolicy,
+        portFile: String?
     ) throws -> StateServer {
-        try StateServer(domain, settings: settings, logger: logger) { address in
+        try StateServer(domain, settings: settings, logger: logger, onDamage: policy) { address in
             guard let portFile else { return }
             // The write is atomic, because a process that waits for the file may read it at any time.
             try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)

@@ -15,7 +15,7 @@ import pytest
 from harness.expectations import Failure
 from harness.workspace import Workspace
 
-# No test may hang: a test that takes longer than this has failed.
+# No test may hang: a test that takes longer than this has failed, unless its mark `seconds` gives it more with --long.
 SECONDS_MAX = 150
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -42,15 +42,17 @@ def pytest_report_header(config):
 
 
 @pytest.fixture
-def workspace(pytestconfig):
+def workspace(request, pytestconfig):
     """The servers and workers of one test. The test has SECONDS_MAX from here."""
     workspace = Workspace(pytestconfig.storekeeper, pytestconfig.seed)
+    mark = request.node.get_closest_marker("seconds")
+    seconds = mark.kwargs["long"] if mark and pytestconfig.getoption("--long") else SECONDS_MAX
 
     def fail(*_):
-        raise Failure(f"the test was not done within {SECONDS_MAX} s")
+        raise Failure(f"the test was not done within {seconds} s")
 
     before = signal.signal(signal.SIGALRM, fail)
-    signal.alarm(SECONDS_MAX)
+    signal.alarm(seconds)
     yield workspace
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

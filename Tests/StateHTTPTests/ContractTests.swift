@@ -54,7 +54,7 @@ struct ContractTests {
             Issue.record("no responses")
             return
         }
-        #expect(responses.members.map(\.key) == ["200", "202", "204", "default"])
+        #expect(responses.members.map(\.key) == ["200", "202", "204", "503", "default"])
         let content = post.tokens + ["responses", "200", "content", "application/json", "schema", "oneOf"]
         guard case .array(let answers)? = document[pointer: JSONPointer(content)] else {
             Issue.record("no answers")
@@ -129,7 +129,8 @@ struct ContractTests {
         "a problem of the request handler has its status, and Retry-After where a retry helps",
         arguments: [
             (Problem.tooManyWaiters(.all), 503, "5"), (.tooManyWaiters(.client), 429, "5"), (.draining, 503, "1"),
-            (.notDurable, 503, "1"), (.versionGone(oldest: 3), 410, nil), (.ourFault, 500, nil),
+            (.notDurable, 503, "1"), (.outcomeUnknown(id: nil), 503, "1"), (.journalDamaged, 500, nil),
+            (.versionGone(oldest: 3), 410, nil), (.ourFault, 500, nil),
             (.tooLarge(limit: 9), 413, nil),
         ] as [(Problem, Int, String?)])
     func rim(problem: Problem, status: Int, retryAfter: String?) {
@@ -141,7 +142,8 @@ struct ContractTests {
         "what the store cannot do is said with its status",
         arguments: [
             (.full(.mailbox), 503, "mailbox-full"), (.full(.idempotencyKeys), 503, "idempotency-keys-full"),
-            (.notRecorded, 503, "not-durable"), (.failed(detail: "secret"), 500, "internal"),
+            (.notRecorded, 503, "not-durable"), (.unknown(id: "mine"), 503, "outcome-unknown"),
+            (.failed(detail: "secret"), 500, "internal"),
             (.draining, 503, "draining"),
         ] as [(Outcome, Int, String)])
     func outcomes(outcome: Outcome, status: Int, code: String) throws {
@@ -157,6 +159,16 @@ struct ContractTests {
         #expect(response.status.code == status)
         #expect(try json(response)[pointer: "/code"] == .string(code))
         #expect(!String(decoding: response.body, as: UTF8.self).contains("secret"))
+    }
+
+    @Test("an unknown outcome names the client's ID and says neither that the action was committed nor that it was not")
+    func unknownOutcome() throws {
+        let problem = Problem.outcomeUnknown(id: "mine")
+
+        #expect(problem.members.map(\.name) == ["id"])
+        #expect(!problem.detail.contains("nothing was committed"))
+        #expect(problem.detail.contains("not known"))
+        #expect(Problem.outcomeUnknown(id: nil).members.isEmpty)
     }
 
     @Test(

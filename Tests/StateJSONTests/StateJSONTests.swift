@@ -156,7 +156,8 @@ struct DecodingTests {
         if !detail.contains("control") { #expect(fault?.pointer.description == pointer) }
     }
 
-    @Test("a number that no double holds is out of range", arguments: ["1e999", "-1e400", "1.8e308", "1\(Self.digits)"])
+    @Test(
+        "a number that no double holds is out of range", arguments: ["1e999", "-1e400", "1.8e308", "1\(Self.digits)"])
     func outOfRange(number: String) {
         let fault = #expect(throws: JSONFault.self) { try JSONValue(parsing: Array("{\"a\":\(number)}".utf8)) }
 

@@ -1,6 +1,8 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import StateStore
+import Synchronization
 import Testing
 
 @testable import StateJournal
@@ -8,6 +10,28 @@ import Testing
 @Suite("Failed appends")
 struct FailedAppendTests {
     let scratch = Scratch()
+
+    /// How many of the next transactions of a connection fail at their end; SQLite calls the hook on the writer's queue.
+    private static let failures = Mutex<[UInt: Int]>([:])
+
+    /// Makes the ends of the next transactions of a journal fail, so that their outcome is open.
+    private func failCommits(_ count: Int, of journal: SQLiteJournal) throws {
+        try journal.database.writeWithoutTransaction { db in
+            let connection = UnsafeMutableRawPointer(try #require(db.sqliteConnection))
+            let name = UInt(bitPattern: connection)
+            Self.failures.withLock { $0[name] = count }
+            sqlite3_commit_hook(
+                db.sqliteConnection,
+                { connection in
+                    let name = UInt(bitPattern: connection)
+                    return FailedAppendTests.failures.withLock { failures -> Int32 in
+                        guard let left = failures[name], left > 0 else { return 0 }
+                        failures[name] = left - 1
+                        return 1
+                    }
+                }, connection)
+        }
+    }
 
     /// Makes a turn fail behind its first segment, when all of its rows but the last are written.
     private func fail(_ turn: [Commit], in journal: SQLiteJournal) throws {
@@ -27,7 +51,7 @@ struct FailedAppendTests {
     private func write(_ commits: [Commit], _ journal: SQLiteJournal) throws {
         let other = try DatabaseQueue(path: journal.path)
         try other.write { db in
-            let writer = SegmentWriter(epoch: journal.epoch, path: journal.path)
+            let writer = SegmentWriter(epoch: journal.epoch, path: journal.path, term: 1)
             _ = try writer.insert(commits, after: journal.rows.tip(db), db)
             writer.finish()
         }
@@ -44,12 +68,17 @@ struct FailedAppendTests {
             key: "k", fingerprint: "f", version: 2, id: "mine", isChange: true, expiry: Timestamp(milliseconds: 9))
         let turn = [.setting(2, ids: ["mine"], key: key)] + (3...Version(count)).map { Commit.setting($0) }
         try journal.record([.setting(1)])
-        try fail(turn, in: journal)
+        try failCommits(2, of: journal)
+        let result = journal.append(turn, after: 1)
+        let wasOpen = journal.isOutcomeOpen
         // The state after a sync that failed although the disk had the commits.
         try write(turn, journal)
 
         try journal.record([.setting(2, to: 22)])
 
+        guard case .unknown = result else { Issue.record("\(result)"); return }
+        #expect(wasOpen)
+        #expect(!journal.isOutcomeOpen)
         let recovery = try journal.recover(at: start)
         #expect(recovery.version == 2)
         #expect(text(recovery.state) == #"{"value":22,"list":[]}"#)
@@ -58,6 +87,103 @@ struct FailedAppendTests {
         #expect(try firsts(journal, "keys") == [])
         #expect(try journal.commit(id: "mine") == nil)
         #expect(journal.failure == nil)
+    }
+
+    @Test("an append that fails before its end is not in the journal, and neither is one that was written over")
+    func resolved() throws {
+        let journal = try scratch.open()
+        try journal.record([.setting(1)])
+        try fail([.setting(2)], in: journal)
+        let wasOpen = journal.isOutcomeOpen
+        try failCommits(1, of: journal)
+
+        let result = journal.append([.setting(2)], after: 1)
+
+        guard case .failed = result else { Issue.record("\(result)"); return }
+        #expect(!wasOpen)
+        #expect(!journal.isOutcomeOpen)
+        #expect(journal.failure != nil)
+        #expect(try firsts(journal) == [1])
+    }
+
+    @Test("a probe settles an open outcome, and takes back what has come into the file")
+    func probed() throws {
+        let journal = try scratch.open()
+        try journal.record([.setting(1)])
+        try failCommits(3, of: journal)
+        let result = journal.append([.setting(2)], after: 1)
+        try write([.setting(2)], journal)
+        journal.probe()
+        let isStillOpen = journal.isOutcomeOpen
+
+        journal.probe()
+
+        guard case .unknown = result else { Issue.record("\(result)"); return }
+        #expect(isStillOpen)
+        #expect(!journal.isOutcomeOpen)
+        #expect(journal.failure == nil)
+        #expect(try firsts(journal) == [1])
+    }
+
+    @Test("a probe writes as much as the append that failed, so that it does not find room that the next one lacks")
+    func largeProbe() throws {
+        let journal = try scratch.open()
+        let large = Commit.setting(1, type: String(repeating: "x", count: 100_000))
+        try journal.database.writeWithoutTransaction { db in
+            let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+            try db.execute(sql: "PRAGMA max_page_count = \(pages + 2)")
+        }
+        #expect(throws: JournalError.self) { try journal.record([large]) }
+
+        journal.probe()
+        let whileFull = journal.failure
+        try journal.database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
+        journal.probe()
+
+        #expect(whileFull?.hasSuffix("the disk is full") == true)
+        #expect(journal.failure == nil)
+        #expect(throws: Never.self) { try journal.record([large]) }
+    }
+
+    @Test("a second writer takes the next term, and the first one writes nothing more, for good")
+    func superseded() throws {
+        let first = try scratch.open()
+        try first.record([.setting(1), .setting(2)])
+        // Without the file, another process gets the lock.
+        try FileManager.default.removeItem(atPath: DataDirectory(path: scratch.path).lock)
+        let second = try scratch.open()
+        try second.record([.setting(3, to: 33)])
+
+        let results = [first.append([.setting(3)], after: 2), first.append([.setting(3)], after: 2)]
+        first.probe()
+        _ = try? first.close(Array(#"{"value":2,"list":[]}"#.utf8), version: 2)
+        try second.record([.setting(4)])
+        try second.close(Array(#"{"value":4,"list":[]}"#.utf8), version: 4)
+
+        for result in results { guard case .failed = result else { Issue.record("\(result)"); return } }
+        #expect(first.failure?.contains("another process has opened it for writing after this one (term 2") == true)
+        let again = try scratch.open()
+        #expect(
+            try again.commits(after: 0, through: 9, limit: 9).map(\.patch) == [
+                Commit.setting(1).patch, Commit.setting(2).patch, Commit.setting(3, to: 33).patch,
+                Commit.setting(4).patch,
+            ])
+    }
+
+    @Test("a segment has the term of its writer")
+    func terms() throws {
+        for version: Version in 1...3 { try scratch.open().record([.setting(version)]) }
+
+        let journal = try scratch.open()
+        var terms: [UInt64] = []
+        try journal.database.read { db in
+            try journal.rows.readSegments(db, after: 0, through: 3) { decoder, _ in
+                terms.append(decoder.fence)
+                return true
+            }
+        }
+
+        #expect(terms == [1, 2, 3])
     }
 
     @Test("a commit that a failed sync has left is part of the history after a new start, and found by its ID")
@@ -120,11 +246,12 @@ struct FailedAppendTests {
         #expect(try firsts(journal) == [])
     }
 
-    @Test("a turn that fails several times leaves its own segments only to look for")
+    @Test("a turn whose end fails several times leaves its own segments only to look for")
     func repeated() throws {
         let journal = try scratch.open()
         let turn = (1...300).map { Commit.setting($0) }
-        for _ in 0..<3 { try fail(turn, in: journal) }
+        try failCommits(6, of: journal)
+        for _ in 0..<3 { #expect(throws: JournalError.self) { try journal.record(turn) } }
 
         #expect(journal.remainsCount == 2)
         try journal.record([.setting(1)])

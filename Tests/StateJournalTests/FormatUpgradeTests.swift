@@ -19,11 +19,11 @@ struct FormatUpgradeTests {
     private func copyOldJournal() throws {
         try FileManager.default.createDirectory(atPath: scratch.path, withIntermediateDirectories: true)
         try FileManager.default.copyItem(
-            atPath: Self.resource("journal.sqlite").path, toPath: SQLiteJournal.path(in: scratch.path))
+            atPath: Self.resource("journal.sqlite").path, toPath: DataDirectory(path: scratch.path).journal)
     }
 
     private func old<Value>(_ read: (Database) throws -> Value) throws -> Value {
-        try DatabaseQueue(path: SQLiteJournal.path(in: scratch.path)).write(read)
+        try DatabaseQueue(path: DataDirectory(path: scratch.path).journal).write(read)
     }
 
     private func exported(_ directory: String) throws -> [String] {
@@ -94,14 +94,14 @@ struct FormatUpgradeTests {
         let tables = try journal?.database.read {
             try String.fetchAll($0, sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         }
-        #expect(tables == ["ids", "keys", "meta", "segments", "snapshots"])
+        #expect(tables == ["ids", "keys", "meta", "segments", "sizes", "snapshots"])
     }
 
     @Test("an upgrade that a kill interrupts begins again at the next start, as if there had been none")
     func killed() throws {
         try copyOldJournal()
         let killed = Scratch()
-        let pool = try DatabasePool(path: SQLiteJournal.path(in: scratch.path))
+        let pool = try DatabasePool(path: DataDirectory(path: scratch.path).journal)
         // What is on the disk in the middle of the upgrade is what a kill would leave.
         try pool.write { db in
             try db.execute(sql: "PRAGMA cache_size = 2")
@@ -111,11 +111,12 @@ struct FormatUpgradeTests {
             try FileManager.default.createDirectory(atPath: killed.path, withIntermediateDirectories: true)
             for suffix in ["", "-wal"] {
                 try FileManager.default.copyItem(
-                    atPath: SQLiteJournal.path(in: scratch.path) + suffix,
-                    toPath: SQLiteJournal.path(in: killed.path) + suffix)
+                    atPath: DataDirectory(path: scratch.path).journal + suffix,
+                    toPath: DataDirectory(path: killed.path).journal + suffix)
             }
         }
-        let size = try FileManager.default.attributesOfItem(atPath: SQLiteJournal.path(in: killed.path) + "-wal")[.size]
+        let size = try FileManager.default.attributesOfItem(atPath: DataDirectory(path: killed.path).journal + "-wal")[
+            .size]
 
         let journal = try killed.open()
 

@@ -183,7 +183,7 @@ struct JournalReaderTests {
         #expect(ids == [["a", "b"], []])
     }
 
-    @Test("a reader begins with the oldest undamaged snapshot after which no commit is missing")
+    @Test("a reader begins with the oldest undamaged snapshot, and refuses to pass over missing commits")
     func gap() throws {
         let journal = try scratch.open()
         for version: Version in 1...30 { try journal.record([.setting(version)]) }
@@ -191,18 +191,19 @@ struct JournalReaderTests {
             _ = try journal.saveSnapshot(Array(#"{"value":\#(version),"list":[]}"#.utf8), version: version)
         }
         let whole = try JournalReader(directory: scratch.path).beginning().version
-        try journal.database.write { try $0.execute(sql: "DELETE FROM segments WHERE first = 7") }
-        let afterGap = try JournalReader(directory: scratch.path).beginning().version
         try journal.database.write {
-            try $0.execute(sql: "UPDATE snapshots SET hash = zeroblob(16) WHERE version = 10")
+            try $0.execute(sql: "UPDATE snapshots SET hash = zeroblob(16) WHERE version = 0")
         }
         let afterDamage = try JournalReader(directory: scratch.path).beginning().version
-        try journal.database.write { try $0.execute(sql: "DELETE FROM segments WHERE first = 30") }
+        try journal.database.write { try $0.execute(sql: "DELETE FROM segments WHERE first = 7") }
+        let gap = #expect(throws: JournalError.self) { try JournalReader(directory: scratch.path).beginning() }
+        let afterGap = try JournalReader(directory: scratch.path).beginning(at: 15).version
         let error = #expect(throws: JournalError.self) {
             try versions(JournalReader(directory: scratch.path), after: 5)
         }
 
-        #expect([whole, afterGap, afterDamage] == [0, 10, 20])
+        #expect([whole, afterDamage, afterGap] == [0, 10, 15])
+        #expect(gap?.description.contains("lacks commits before version 8: with --since 7 or a later version") == true)
         #expect(error?.description.contains("lacks the commit of version 7") == true)
     }
 
@@ -274,7 +275,7 @@ struct JournalDraftTests {
         let journal = try scratch.open()
         let recovery = try journal.recover(at: start)
 
-        #expect(files == ["journal.sqlite", "lock"])
+        #expect(files == ["fence", "journal.sqlite", "lock"])
         #expect(journal.epoch == draft.epoch)
         #expect(recovery.version == 1200)
         #expect(recovery.oldest == 3)
@@ -303,7 +304,7 @@ struct JournalDraftTests {
         try draft.begin(state, version: 0)
         try draft.finish(state, version: 0)
 
-        #expect(try files() == ["journal.sqlite", "lock"])
+        #expect(try files() == ["fence", "journal.sqlite", "lock"])
     }
 
     @Test(

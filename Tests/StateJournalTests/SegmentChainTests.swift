@@ -116,7 +116,7 @@ struct SegmentChainTests {
             try theirs.close(Array("{}".utf8), version: 100)
         }
         try journal.database.writeWithoutTransaction { db in
-            try db.execute(sql: "ATTACH '\(SQLiteJournal.path(in: other.path))' AS other")
+            try db.execute(sql: "ATTACH '\(DataDirectory(path: other.path).journal)' AS other")
             try db.execute(sql: "INSERT OR REPLACE INTO main.segments SELECT * FROM other.segments WHERE first >= 71")
         }
 
@@ -136,7 +136,11 @@ struct SegmentChainTests {
         #expect(throws: JournalError.self) { try journal.commit(version: 25) }
         #expect(throws: JournalError.self) { try journal.commit(version: 31) }
         #expect(try journal.commits(after: 40, through: 100, limit: 1000).count == 60)
-        #expect(try JournalReader(directory: scratch.path).beginning().version == 45)
+        let reader = try JournalReader(directory: scratch.path)
+        let gap = #expect(throws: JournalError.self) { try reader.beginning() }
+        #expect(gap?.description.contains("lacks commits before version 31: with --since 30") == true)
+        #expect(throws: JournalError.self) { try reader.verify() }
+        #expect(try reader.beginning(at: 45).version == 45)
     }
 
     @Test("a snapshot that names another segment than the chain has is refused")

@@ -113,6 +113,31 @@ struct StoreTests {
         #expect(published.values == [1])
     }
 
+    @Test("an append of unknown outcome leaves the state unchanged, names the ID, and a retry commits once")
+    func unknownOutcome() throws {
+        let isFailing = Mutex(true)
+        let published = Collection<Version>()
+        let store = try Store.sample(
+            journal: HookedJournal { _ in if isFailing.withLock({ $0 }) { throw UnknownOutcome() } })
+        let token = store.subscribe({ $0 }, changes: { if $0.old != nil { published.add($0.version) } })
+        defer { token.cancel() }
+        var transaction = Transaction.of(Sample.Add(amount: 2), key: "k")
+        transaction.items[0].id = "mine"
+
+        let first = store.submitNow(transaction)
+        let versionAfter = store.version
+        let error = #expect(throws: DispatchError.self) { try store.dispatch(Sample.Add(amount: 5)) }
+        isFailing.withLock { $0 = false }
+        let second = store.submitNow(transaction)
+
+        guard case .unknown(id: "mine") = first else { Issue.record("\(first)"); return }
+        #expect(error?.code == "outcome-unknown")
+        #expect(versionAfter == 0)
+        #expect(second.receipt?.version == 1)
+        #expect(second.receipt?.isReplay == false)
+        #expect(published.values == [1])
+    }
+
     @Test("in a turn that is not recorded, an outcome computed on an unrecorded state is not answered")
     func mixedTurn() throws {
         let isFull = Mutex(false)

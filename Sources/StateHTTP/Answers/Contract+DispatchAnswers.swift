@@ -104,6 +104,7 @@ extension Contract {
                     "as many idempotency keys are remembered as this server allows; nothing was committed",
                     fields: [.retryAfter: "60"]))
         case .notRecorded: .failure(.notDurable)
+        case .unknown(let id): .failure(.outcomeUnknown(id: id))
         case .failed: .failure(.ourFault)
         case .draining: .failure(.draining)
         }

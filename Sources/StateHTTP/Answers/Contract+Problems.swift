@@ -100,6 +100,26 @@ extension Problem {
             fields: [.retryAfter: "1"])
     }
 
+    /// The journal failed while it recorded, and cannot say whether a commit is in it.
+    ///
+    /// - Parameter id: the ID that the client gave to the action.
+    package static func outcomeUnknown(id: String?) -> Problem {
+        Problem(
+            .serviceUnavailable, "outcome-unknown",
+            "the journal failed while it recorded the action, and whether it is committed is not known yet; send it again only with its Idempotency-Key, or ask for its id until the answer is another one",
+            members: id.map { [.string("id", $0)] } ?? [], fields: [.retryAfter: "1"])
+    }
+
+    /// The journal has not the commits that a request asks for as they were recorded.
+    ///
+    /// The log of the server names version and file.
+    package static var journalDamaged: Problem {
+        Problem(
+            .internalServerError, "journal-damaged",
+            "the journal lacks commits that this request asks for, or has not what was recorded; the log of the server says which, and the latest state is not concerned"
+        )
+    }
+
     /// The server no longer keeps the state of a version.
     ///
     /// - Parameter oldest: the oldest version that a client can read.

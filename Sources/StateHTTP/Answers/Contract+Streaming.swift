@@ -187,6 +187,7 @@ extension ResetReason {
         case .lost: "cursor-lost"
         case .expired: "cursor-expired"
         case .slow: "slow-reader"
+        case .damaged: "journal-damaged"
         }
     }
 }

@@ -215,7 +215,10 @@ struct ActionSchemas {
         let schema = schema.map(reference) ?? .object(JSONObject())
         let text = JSONValue.of(("schema", type("string")))
         let content = [("application/json", JSONValue.of(("schema", schema)))] + streams.map { ($0, text) }
-        return .of(("200", answer("As asked", content)), ("default", problem))
+        return .of(
+            ("200", answer("As asked", content)),
+            ("500", problem("journal-damaged: the journal has not what was recorded; internal: the server failed")),
+            ("default", problem))
     }
 
     private static var postResponses: JSONValue {
@@ -236,11 +239,19 @@ struct ActionSchemas {
                 answer(
                     "The wait ended before the cascade, or before the turn",
                     [("application/json", .of(("schema", waiting)))])
-            ), ("204", answer("Committed, with return=minimal", [])), ("default", problem))
+            ), ("204", answer("Committed, with return=minimal", [])),
+            (
+                "503",
+                problem(
+                    "outcome-unknown: whether the action is committed is not known, so ask for its id, or send it again with its Idempotency-Key; any other code: nothing was committed"
+                )
+            ), ("default", problem))
     }
 
-    private static var problem: JSONValue {
-        answer("A problem (RFC 9457)", [("application/problem+json", .of(("schema", reference("Problem"))))])
+    private static var problem: JSONValue { problem("A problem (RFC 9457)") }
+
+    private static func problem(_ description: String) -> JSONValue {
+        answer(description, [("application/problem+json", .of(("schema", reference("Problem"))))])
     }
 
     private static func answer(_ description: String, _ content: [(String, JSONValue)]) -> JSONValue {

@@ -1,5 +1,3 @@
-// FoundationEssentials lacks the descriptions of file system errors.
-internal import Foundation
 internal import Glibc
 internal import Synchronization
 
@@ -12,21 +10,14 @@ final class DirectoryLock: Sendable {
     /// Makes the directory where there is none, and takes the lock.
     ///
     /// - Throws: ``JournalError`` when another process has the lock, or the directory cannot be made.
-    init(directory: String) throws(JournalError) {
-        do {
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        } catch {
-            throw JournalError("cannot make the data directory \(directory): \(error.localizedDescription)")
-        }
-        let path = directory + "/lock"
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else {
-            throw JournalError("cannot open \(path): \(String(cString: strerror(errno)))")
-        }
+    init(_ directory: DataDirectory) throws(JournalError) {
+        try directory.make()
+        let descriptor = open(directory.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw DataDirectory.failure("open", directory.lock) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             Glibc.close(descriptor)
             throw JournalError(
-                "another process is using the data directory \(directory); one store has one process: stop that one, or give this one another --data"
+                "another process is using the data directory \(directory.path); one store has one process: stop that one, or give this one another --data"
             )
         }
         self.descriptor = Mutex(descriptor)

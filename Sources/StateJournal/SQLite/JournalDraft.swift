@@ -1,6 +1,4 @@
-internal import FoundationEssentials
 internal import GRDB
-internal import Glibc
 package import StateStore
 
 /// A new journal for a directory without one, which appears there complete or not at all.
@@ -10,8 +8,7 @@ package import StateStore
 package final class JournalDraft {
     /// The epoch of the new history: two servers must not have the same one.
     package let epoch = Epoch.random()
-    private let directory: String
-    private let path: String
+    private let directory: DataDirectory
     private let lock: DirectoryLock
     private let database: DatabaseQueue
     private let rows: SegmentRows
@@ -25,37 +22,48 @@ package final class JournalDraft {
     /// Locks the directory, which it makes where there is none.
     ///
     /// - Throws: ``JournalError`` when the directory has a journal, or another process has locked it.
-    package init(directory: String) throws {
-        self.directory = directory
-        path = directory + "/draft.sqlite"
-        let journalPath = SQLiteJournal.path(in: directory)
-        rows = SegmentRows(path: journalPath, epoch: epoch)
-        writer = SegmentWriter(epoch: epoch, path: journalPath)
-        tip = ChainLink(beginning: epoch, version: 0)
-        lock = try DirectoryLock(directory: directory)
+    package convenience init(directory: String) throws {
+        let directory = DataDirectory(path: directory)
+        let lock = try DirectoryLock(directory)
         // SQLite would take a leftover file of an old journal, such as its WAL, for a part of the new one.
-        let journal = URL(fileURLWithPath: SQLiteJournal.path(in: directory)).lastPathComponent
-        do {
-            let names = try FileManager.default.contentsOfDirectory(atPath: directory)
-            guard !names.contains(where: { $0.hasPrefix(journal) }) else {
-                throw JournalError("the data directory \(directory) has a journal already; an empty one is needed")
+        for file in [directory.journal, directory.replacement] {
+            for suffix in [""] + DataDirectory.companions where directory.size(file + suffix) != nil {
+                throw JournalError("the data directory \(directory.path) has a journal already; an empty one is needed")
             }
-            // A draft whose process was killed leaves its file.
-            if names.contains("draft.sqlite") { try FileManager.default.removeItem(atPath: path) }
+        }
+        if case .record(let fence, _) = try Fence.read(directory), fence.stage != .beginning {
+            throw JournalError(
+                "the data directory \(directory.path) has the fence of a journal, although the journal is gone; an empty one is needed"
+            )
+        }
+        try self.init(in: directory, lock)
+    }
+
+    /// Begins a draft in a directory that the caller has locked.
+    init(in directory: DataDirectory, _ lock: DirectoryLock) throws {
+        self.directory = directory
+        self.lock = lock
+        rows = SegmentRows(path: directory.journal, epoch: epoch)
+        writer = SegmentWriter(epoch: epoch, path: directory.journal)
+        tip = ChainLink(beginning: epoch, version: 0)
+        // A draft whose process was killed leaves its file.
+        try directory.remove(directory.draft)
+        try directory.touch(directory.draft)
+        do {
             var configuration = Configuration()
             configuration.label = "storekeeper.journal.draft"
-            database = try DatabaseQueue(path: path, configuration: configuration)
+            database = try DatabaseQueue(path: directory.draft, configuration: configuration)
             try database.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
             }
         } catch {
-            throw JournalError("begin", SQLiteJournal.path(in: directory), error)
+            throw JournalError("begin", directory.journal, error)
         }
     }
 
     deinit {
         // If the file cannot be removed, the next draft removes it.
-        if !isFinished { try? FileManager.default.removeItem(atPath: path) }
+        if !isFinished { try? directory.remove(directory.draft) }
     }
 
     /// Begins the history with a state, as UTF-8 JSON.
@@ -75,10 +83,39 @@ package final class JournalDraft {
         if waiting.count >= 4 * SegmentBody.commitsMax || waitingBytes >= 16 << 20 { try flush() }
     }
 
+    /// Adds keys of commits before the beginning, which have not expired.
+    ///
+    /// - Parameter first: a version that no other keys are added with, and no commit has.
+    func append(keys: [KeyRecord], from first: Version) throws {
+        try writing { try writer.insert(keys, from: first, $0) }
+    }
+
     /// Saves the state after the last commit, and makes the draft the directory's journal.
     ///
     /// - Throws: ``JournalError``; the directory then has no journal.
     package func finish(_ state: [UInt8], version: Version) throws {
+        try end(state, version: version)
+        // The fence comes first: a journal without one is refused.
+        let fence = try Fence(
+            directory, FenceRecord(epoch: epoch, term: 0, link: tip, stage: .beginning))
+        try directory.rename(directory.draft, to: directory.journal)
+        isFinished = true
+        try directory.sync(directory.path)
+        try fence.close()
+        lock.release()
+    }
+
+    /// Saves the state after the last commit, and makes the draft the file that replaces the directory's journal.
+    ///
+    /// - Throws: ``JournalError``; the directory is then as it was.
+    func finishReplacement(_ state: [UInt8], version: Version) throws {
+        try end(state, version: version)
+        try directory.rename(directory.draft, to: directory.replacement)
+        isFinished = true
+        try directory.sync(directory.path)
+    }
+
+    private func end(_ state: [UInt8], version: Version) throws {
         try flush()
         try writing { db in
             try IDTable.insert(ids.sorted(), db)
@@ -88,14 +125,8 @@ package final class JournalDraft {
         }
         do {
             try database.close()
-        } catch { throw JournalError("finish", SQLiteJournal.path(in: directory), error) }
-        try sync(path)
-        guard rename(path, SQLiteJournal.path(in: directory)) == 0 else {
-            throw JournalError("cannot rename \(path): \(String(cString: strerror(errno)))")
-        }
-        isFinished = true
-        try sync(directory)
-        lock.release()
+        } catch { throw JournalError("finish", directory.journal, error) }
+        try directory.sync(directory.draft)
     }
 
     private func flush() throws {
@@ -118,15 +149,7 @@ package final class JournalDraft {
         do {
             try database.write(write)
         } catch {
-            throw JournalError("write to", SQLiteJournal.path(in: directory), error)
-        }
-    }
-
-    private func sync(_ path: String) throws {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        defer { if descriptor >= 0 { Glibc.close(descriptor) } }
-        guard descriptor >= 0, fsync(descriptor) == 0 else {
-            throw JournalError("cannot write \(path) to the disk: \(String(cString: strerror(errno)))")
+            throw JournalError("write to", directory.journal, error)
         }
     }
 }

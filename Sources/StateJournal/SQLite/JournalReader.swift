@@ -20,6 +20,7 @@ package final class JournalReader: Sendable {
     package let epoch: Epoch
     /// The newest version when the reader was opened.
     package let latest: Version
+    private let directory: DataDirectory
     private let database: DatabaseQueue
     private let rows: SegmentRows
     private let path: String
@@ -29,16 +30,14 @@ package final class JournalReader: Sendable {
     /// - Throws: ``JournalError`` when there is no journal, or it is damaged or of another format: only a server
     ///   upgrades a file.
     package init(directory: String) throws {
-        path = SQLiteJournal.path(in: directory)
+        let directory = DataDirectory(path: directory)
+        self.directory = directory
+        path = directory.journal
         guard FileManager.default.fileExists(atPath: path) else {
-            throw JournalError("there is no journal in the data directory \(directory)")
+            throw JournalError("there is no journal in the data directory \(directory.path)")
         }
         do {
-            var configuration = Configuration()
-            configuration.readonly = true
-            configuration.busyMode = .timeout(5)
-            configuration.label = "storekeeper.journal.reader"
-            database = try DatabaseQueue(path: path, configuration: configuration)
+            database = try Inspection.open(path)
             (rows, latest) = try database.read { [path] db in
                 let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
                 return (rows, try rows.latestVersion(db))
@@ -49,12 +48,49 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// Returns the oldest undamaged state after which the journal has every commit.
+    /// Verifies that the journal has what its fence says, the whole chain of segments, and SQLite's tables.
     ///
-    /// - Throws: ``JournalError`` when there is none.
-    package func beginning() throws -> Beginning {
+    /// O(n) in the size of the journal.
+    ///
+    /// - Throws: ``JournalError`` for the first fault.
+    package func verify() throws {
+        // A server that is running raises the fence after the journal, so the fence is read first.
+        let fence = try Fence.read(directory)
         try reading { db in
+            try compare(with: fence, db)
+            try rows.verifyBase(db)
+            _ = try StartCheck.run(rows, db, .whole)
+        }
+    }
+
+    private func compare(with fence: Fence.Content, _ db: Database) throws {
+        switch fence {
+        case .record(let record, _): try Inspection.compare(rows, with: record, db)
+        case .damaged: throw JournalError(damaged: directory.fence, "neither of its two records is whole")
+        case .missing:
+            guard try JournalSchema.term(db) == nil else { throw JournalError(lackingFence: directory.fence) }
+        }
+    }
+
+    /// Returns the oldest undamaged state that the journal keeps with every commit after it.
+    ///
+    /// - Throws: ``JournalError`` when there is none, a commit is missing after it, or the journal is not as its fence says.
+    package func beginning() throws -> Beginning {
+        let fence = try Fence.read(directory)
+        return try reading { db in
+            do {
+                try compare(with: fence, db)
+            } catch let error as JournalError {
+                throw JournalError(
+                    "\(error); with --since N, export writes what is there after version N", kind: error.kind)
+            }
             let first = try oldestStart(db)
+            let base = try rows.base(db).version
+            guard first <= base else {
+                throw JournalError(
+                    "the journal \(path) lacks commits before version \(first + 1): with --since \(first) or a later version, export writes what follows: \(JournalError.advice)",
+                    kind: .damage)
+            }
             for candidate in try rows.snapshotVersions(db, after: Int64(first) - 1, through: latest) {
                 guard let (state, _) = try rows.snapshot(db, candidate) else { continue }
                 return Beginning(version: candidate, state: state.text)
@@ -92,7 +128,7 @@ package final class JournalReader: Sendable {
                     (SELECT first, lag(last) OVER (ORDER BY first) AS before FROM segments WHERE first <= ?)
                 WHERE before IS NOT first - 1
                 """, arguments: [Int64(latest)])
-        return row.flatMap { Version($0, "first") }.map { $0 - 1 } ?? latest
+        return row.flatMap { Version($0, "first") }.flatMap { $0 > 0 ? $0 - 1 : nil } ?? latest
     }
 
     /// Calls `body` with each commit after a version up to ``latest``, in order, with the clients' IDs.

@@ -38,6 +38,25 @@ enum JournalSchema {
         try setBase(db, ChainLink(beginning: epoch, version: version))
     }
 
+    /// The term of the newest writer, whose row also says that the journal has a fence; nil where it has none yet.
+    static func term(_ db: Database) throws -> UInt64? {
+        try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'term'").flatMap { Version($0, "value") }
+    }
+
+    /// Names the newest writer.
+    static func setTerm(_ db: Database, _ term: UInt64) throws {
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO meta VALUES ('term', ?)", arguments: [Int64(clamping: term)])
+    }
+
+    /// Makes the table that a journal of an earlier program lacks.
+    ///
+    /// It has the bytes of the segments from one snapshot to the next, also where the snapshots are gone.
+    static func addSizes(_ db: Database) throws {
+        try db.execute(
+            sql: "CREATE TABLE IF NOT EXISTS sizes (version INTEGER PRIMARY KEY, bytes INTEGER NOT NULL)")
+    }
+
     /// Sets the link on which the oldest segment builds.
     static func setBase(_ db: Database, _ link: ChainLink) throws {
         try db.execute(

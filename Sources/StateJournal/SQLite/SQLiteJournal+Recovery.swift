@@ -16,6 +16,8 @@ extension SQLiteJournal {
         package var patchesCount: Int
         /// How many bytes those patches have.
         package var patchesBytes: Int
+        /// How many bytes the segments of those commits have.
+        package var segmentsBytes: Int
         /// A sentence for the operator for each snapshot that is damaged.
         package var warnings: [String]
     }
@@ -31,7 +33,8 @@ extension SQLiteJournal {
         let recovery = try readRecovery(at: time)
         scheduleSnapshots {
             $0.begin(
-                commits: recovery.patchesCount, bytes: recovery.patchesBytes, snapshotBytes: recovery.state.count)
+                commits: recovery.patchesCount, patchBytes: recovery.patchesBytes, bytes: recovery.segmentsBytes,
+                snapshotBytes: recovery.state.count)
         }
         return recovery
     }
@@ -43,7 +46,8 @@ extension SQLiteJournal {
             let (state, version, count, bytes) = try rows.state(db, upTo: latest, warnings: &warnings)
             return Recovery(
                 state: state.text, version: version, oldest: try rows.oldest(db), keys: try rows.keys(db, at: time),
-                patchesCount: count, patchesBytes: bytes, warnings: warnings)
+                patchesCount: count, patchesBytes: bytes,
+                segmentsBytes: try rows.segmentsBytes(db, after: version - Version(count)), warnings: warnings)
         }
     }
 

@@ -25,31 +25,61 @@ extension SQLiteJournal {
     package func saveSnapshot(_ state: [UInt8], version: Version) throws -> Version {
         defer { scheduleSnapshots { $0.finish(snapshotBytes: state.count) } }
         do {
-            return try database.write { db in
+            // Retention deletes no segment that the fence on the disk is behind.
+            try fence.sync()
+            return try writing { db in
                 try rows.insertSnapshot(db, version: version, state: state)
+                try noteSize(db, at: version)
                 return try prune(db, latest: version)
             }
         } catch { throw JournalError("write a snapshot to", path, error) }
     }
 
+    /// Notes how many bytes the segments since the last snapshot have.
+    private func noteSize(_ db: Database, at version: Version) throws {
+        let last = try Row.fetchOne(db, sql: "SELECT max(version) AS version FROM sizes").flatMap {
+            Version($0, "version")
+        }
+        let bytes = try rows.segmentsBytes(db, after: last ?? rows.oldest(db))
+        try db.execute(sql: "INSERT OR REPLACE INTO sizes VALUES (?, ?)", arguments: [Int64(version), bytes])
+    }
+
     /// Deletes snapshots, expired keys and the segments that only have commits beyond the retention.
     private func prune(_ db: Database, latest: Version) throws -> Version {
+        let heavy = try versionBeyondBytesMax(db)
         try db.execute(
             sql: """
                 DELETE FROM snapshots WHERE version NOT IN
-                    (SELECT version FROM snapshots ORDER BY version DESC LIMIT ?)
-                """, arguments: [max(retention.snapshotsMax, 2)])
+                    (SELECT version FROM snapshots ORDER BY version DESC LIMIT ?1)
+                OR version < ?2 AND version NOT IN (SELECT version FROM snapshots ORDER BY version DESC LIMIT 2)
+                """, arguments: [max(retention.snapshotsMax, 2), Int64(clamping: heavy)])
         try db.execute(
             sql: "DELETE FROM keys WHERE expiry < ?", arguments: [Int64(Date().timeIntervalSince1970 * 1000)])
         // The commits after the oldest snapshot stay, so that a start can use it when the newer ones are damaged.
         let kept = try rows.oldestState(db)
         let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0
         let base = try rows.base(db)
-        guard let link = try rows.link(db, endingAtOrBefore: min(kept, surplus)), link.version > base.version else {
-            return base.version
-        }
+        guard let link = try rows.link(db, endingAtOrBefore: min(kept, max(surplus, heavy))),
+            link.version > base.version
+        else { return base.version }
         try db.execute(sql: "DELETE FROM segments WHERE first <= ?", arguments: [Int64(link.version)])
+        try db.execute(sql: "DELETE FROM sizes WHERE version <= ?", arguments: [Int64(link.version)])
         try JournalSchema.setBase(db, link)
         return link.version
+    }
+
+    /// The version after which the segments have at most the bytes that the journal keeps, or 0.
+    private func versionBeyondBytesMax(_ db: Database) throws -> Version {
+        // More than the file has is damage, which must not delete anything.
+        let most = try StartCheck.fileBytes(db)
+        var bytes = 0
+        for row in try Row.fetchAll(db, sql: "SELECT version, bytes FROM sizes ORDER BY version DESC") {
+            guard let version = Version(row, "version"), let part = Int.fromDatabaseValue(row["bytes"]),
+                0...most ~= part
+            else { continue }
+            bytes += part
+            if bytes > retention.bytesMax { return version }
+        }
+        return 0
     }
 }

@@ -16,11 +16,15 @@ package final class SQLiteJournal: Journal {
         package var commitsMax: Int
         /// How many snapshots are kept, at least 2; no state before the oldest can be read.
         package var snapshotsMax: Int
+        /// How many bytes of segments are kept, besides those after the second-newest snapshot; snapshots are saved so
+        /// often that these are about a quarter of it.
+        package var bytesMax: Int
 
         /// Makes a retention; the defaults suit a server.
-        package init(commitsMax: Int = 1_000_000, snapshotsMax: Int = 8) {
+        package init(commitsMax: Int = 1_000_000, snapshotsMax: Int = 8, bytesMax: Int = 1 << 30) {
             self.commitsMax = commitsMax
             self.snapshotsMax = snapshotsMax
+            self.bytesMax = bytesMax
         }
     }
 
@@ -34,6 +38,7 @@ package final class SQLiteJournal: Journal {
     /// The queue of snapshots and of the index of IDs.
     let background = DispatchQueue(label: "storekeeper.snapshots", qos: .utility)
     let ids: Mutex<RecentIDs>
+    let fence: Fence
     private let lock: DirectoryLock
     private let writer: SegmentWriter
     private let condition: Mutex<Condition>
@@ -43,9 +48,15 @@ package final class SQLiteJournal: Journal {
         var tip: ChainLink
         /// Why the last attempt to record failed, or nil when it did not.
         var failure: String?
-        /// Segments of failed appends that may still be on the disk: after a failed sync that is unknown.
+        /// Segments of failed appends that may come into the file.
         var remains: [SegmentWriter.Remains] = []
-        var snapshots = SnapshotSchedule()
+        /// Whether a failed append may still come into the journal by a recovery of SQLite.
+        var isOpen = false
+        /// The bytes of the commits of the last failed append.
+        var failedBytes = 0
+        /// Why nothing more is written: another process has taken the journal over.
+        var superseded: JournalError?
+        var snapshots: SnapshotSchedule
     }
 
     /// Opens the journal in a directory, or begins one there.
@@ -53,60 +64,118 @@ package final class SQLiteJournal: Journal {
     /// A journal of format 1 is upgraded, at about 200,000 commits a second.
     ///
     /// - Parameters:
+    ///   - extent: how much of the journal is verified before; nil for as much as the last stop calls for.
     ///   - report: takes the failures of calls that do not throw, and of work in the background, on any thread.
     ///   - initial: returns the first state of a new history as UTF-8 JSON.
-    /// - Throws: ``JournalError`` when another process has locked the directory, or the journal is damaged or of a
-    ///   newer format.
-    package init(
+    /// - Throws: ``JournalError`` when another process has locked the directory, or the journal is damaged, shorter than its
+    ///   fence says, or of a newer format.
+    package convenience init(
         directory: String, retention: Retention = Retention(),
         report: @escaping @Sendable (JournalEvent) -> Void = { _ in }, initial: () throws -> [UInt8]
     ) throws {
-        path = Self.path(in: directory)
-        lock = try DirectoryLock(directory: directory)
+        try self.init(directory: directory, retention: retention, extent: nil, report: report, initial: initial)
+    }
+
+    init(
+        directory: String, retention: Retention, extent: StartCheck.Extent?,
+        report: @escaping @Sendable (JournalEvent) -> Void, initial: () throws -> [UInt8]
+    ) throws {
+        let directory = DataDirectory(path: directory)
+        path = directory.journal
+        lock = try DirectoryLock(directory)
         self.retention = retention
         self.report = report
+        try Replacement.complete(directory)
+        let inspection = try Inspection(directory, extent: extent)
+        if let found = inspection.report { report(.checked(found)) }
+        if inspection.isFencePartial { report(.fencePartial) }
         do {
-            var configuration = Configuration()
-            configuration.busyMode = .timeout(5)
-            configuration.maximumReaderCount = 4
-            configuration.label = "storekeeper.journal"
-            database = try DatabasePool(path: path, configuration: configuration)
-            // GRDB sets NORMAL when it switches to WAL, with which a power failure can lose acknowledged commits.
-            let synchronous = try database.writeWithoutTransaction { db in
-                try db.execute(sql: "PRAGMA synchronous = FULL")
-                return try Int.fetchOne(db, sql: "PRAGMA synchronous")
-            }
-            guard synchronous == 2 else { throw JournalError("SQLite does not take synchronous=FULL") }
-            epoch = try Self.prepare(database, path, report, initial: initial)
+            let new = inspection.isNew ? Epoch.random() : nil
+            if let new { try Self.announce(new, directory, term: inspection.term) }
+            database = try Self.open(path)
+            epoch = try Self.prepare(database, path, new, report, initial: initial)
             let rows = SegmentRows(path: path, epoch: epoch)
-            let (tip, ids) = try database.read { db in (try rows.tip(db), try rows.recentIDs(db)) }
+            let (term, tip) = try Self.takeOver(database, rows, directory, after: inspection.term)
+            fence = try Fence(directory, FenceRecord(epoch: epoch, term: term, link: tip, stage: .open))
             self.rows = rows
-            self.ids = Mutex(ids)
-            condition = Mutex(Condition(tip: tip))
-            writer = SegmentWriter(epoch: epoch, path: path)
+            if let newest = inspection.newest, newest.tip == tip {
+                ids = Mutex(newest.ids)
+            } else {
+                ids = Mutex(try database.read { try rows.recentIDs($0) })
+            }
+            condition = Mutex(Condition(tip: tip, snapshots: SnapshotSchedule(bytesMax: retention.bytesMax)))
+            writer = SegmentWriter(epoch: epoch, path: path, term: term)
         } catch {
             throw JournalError("open", path, error)
         }
     }
 
-    static func path(in directory: String) -> String { directory + "/journal.sqlite" }
-
-    private static func prepare(
-        _ database: DatabasePool, _ path: String, _ report: (JournalEvent) -> Void, initial: () throws -> [UInt8]
-    ) throws -> Epoch {
-        let (epoch, isUpgraded) = try database.write { db in
-            let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-            if format == 0 {
-                let epoch = Epoch.random()
-                try begin(db, path, epoch, version: 0, state: initial())
-                return (epoch, false)
-            }
-            if format == 1 { try upgrade(db, path, report) }
-            return (try SegmentRows.epoch(db, path), format == 1)
+    private static func open(_ path: String) throws -> DatabasePool {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(5)
+        configuration.maximumReaderCount = 4
+        configuration.label = "storekeeper.journal"
+        let database = try DatabasePool(path: path, configuration: configuration)
+        // GRDB sets NORMAL when it switches to WAL, with which a power failure can lose acknowledged commits.
+        let synchronous = try database.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA synchronous = FULL")
+            return try Int.fetchOne(db, sql: "PRAGMA synchronous")
         }
-        // The transaction has made the WAL as large as the history.
-        if isUpgraded { try database.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
-        return epoch
+        guard synchronous == 2 else { throw JournalError("SQLite does not take synchronous=FULL") }
+        return database
+    }
+
+    /// Writes the fence of a history that is about to begin: a journal without a fence is refused.
+    private static func announce(_ epoch: Epoch, _ directory: DataDirectory, term: UInt64) throws {
+        let link = ChainLink(beginning: epoch, version: 0)
+        _ = try Fence(directory, FenceRecord(epoch: epoch, term: term, link: link, stage: .beginning))
+        try directory.touch(directory.journal)
+    }
+
+    /// - Parameter new: the epoch of a history that begins; nil for a journal that is there.
+    private static func prepare(
+        _ database: DatabasePool, _ path: String, _ new: Epoch?, _ report: (JournalEvent) -> Void,
+        initial: () throws -> [UInt8]
+    ) throws -> Epoch {
+        try database.write { db in
+            if let new {
+                try begin(db, path, new, version: 0, state: initial())
+            } else if try Int.fetchOne(db, sql: "PRAGMA user_version") == 1 {
+                try upgrade(db, path, report)
+            }
+            return try SegmentRows.epoch(db, path)
+        }
+    }
+
+    /// Takes the next term, after which no other writer can append, and returns it with the newest segment.
+    ///
+    /// What a failed sync of an earlier process has left is in the page cache only. The checkpoint writes it to the disk
+    /// before anything is published, if there is room.
+    private static func takeOver(
+        _ database: DatabasePool, _ rows: SegmentRows, _ directory: DataDirectory, after known: UInt64
+    ) throws -> (term: UInt64, tip: ChainLink) {
+        if try database.read({ try JournalSchema.term($0) }) == nil {
+            // A journal of an earlier program: its mark says that it has a fence, so the fence comes first.
+            let tip = try database.read { try rows.tip($0) }
+            _ = try Fence(directory, FenceRecord(epoch: rows.epoch, term: known, link: tip, stage: .open))
+        }
+        return try database.writeWithoutTransaction { db in
+            do {
+                _ = try db.checkpoint(.truncate)
+            } catch let error as DatabaseError {
+                // An export is reading, or there is no room in the file. A server that can be read is worth more.
+                guard [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode) else { throw error }
+            }
+            try directory.sync(directory.path)
+            var term = known
+            try db.inTransaction(.immediate) {
+                term = max(term, try JournalSchema.term(db) ?? 0) + 1
+                try JournalSchema.setTerm(db, term)
+                try JournalSchema.addSizes(db)
+                return .commit
+            }
+            return (term, try rows.tip(db))
+        }
     }
 
     /// Upgrades the file, and reports the progress each second.
@@ -123,64 +192,133 @@ package final class SQLiteJournal: Journal {
     static func begin(_ db: Database, _ path: String, _ epoch: Epoch, version: Version, state: [UInt8]) throws {
         try JournalSchema.create(db)
         try JournalSchema.begin(db, epoch, version: version)
+        try JournalSchema.setTerm(db, 0)
         try SegmentRows(path: path, epoch: epoch).insertSnapshot(db, version: version, state: state)
     }
 
     /// Why the last attempt to record failed; nil when it succeeded.
     package var failure: String? { condition.withLock { $0.failure } }
 
+    package var isOutcomeOpen: Bool { condition.withLock { $0.isOpen } }
+
     package func append(_ commits: [Commit], after version: Version) -> AppendResult {
-        do {
-            try record(commits)
+        do throws(AppendFailure) {
+            try write(commits)
             return .landed
         } catch {
-            report(.appendFailed(reason: "\(error)"))
-            return .unknown
+            report(.appendFailed(reason: error.cause.description, isOpen: error.isOpen))
+            return error.isOpen ? .unknown : .failed
         }
     }
 
     /// Does nothing: the directory lock excludes other writers, so no other process appends.
     package func follow(_ appended: @escaping @Sendable () -> Void) {}
 
-    /// How many segments of failed appends may still be on the disk.
+    /// How many segments of failed appends may come into the file.
     var remainsCount: Int { condition.withLock { $0.remains.count } }
 
     /// Records all of the commits or none, and returns when they are on the disk.
     ///
-    /// - Throws: ``JournalError``; whether the commits are on the disk is then unknown until the next call deletes
-    ///   them.
+    /// - Throws: ``JournalError``.
     package func record(_ commits: [Commit]) throws {
-        guard !commits.isEmpty else { return }
-        do {
-            try database.writeWithoutTransaction { db in
-                var (tip, remains) = condition.withLock { ($0.tip, $0.remains) }
-                // A segment that was not found was never written, so that only segments that were found stay in the list.
-                defer { condition.withLock { ($0.tip, $0.remains) = (tip, remains) } }
-                tip = try writer.append(commits, after: tip, takingBack: &remains, db)
-                // Here, because the index takes the commits in order.
-                indexIDs(of: commits)
-            }
+        do throws(AppendFailure) {
+            try write(commits)
         } catch {
-            let failure = JournalError("write to", path, error)
-            condition.withLock { $0.failure = failure.description }
-            throw failure
-        }
-        condition.withLock { condition in
-            condition.failure = nil
-            condition.snapshots.count(commits)
+            throw error.cause
         }
     }
 
-    /// Tries a write if the last one failed, so that ``failure`` is reset once the disk works again, without an action.
-    package func probe() {
-        guard failure != nil else { return }
+    private struct AppendFailure: Error {
+        var cause: JournalError
+        /// Whether the commits may be in the journal, or come into it by a recovery of SQLite.
+        var isOpen: Bool
+    }
+
+    private func write(_ commits: [Commit]) throws(AppendFailure) {
+        guard !commits.isEmpty else { return }
+        if let superseded = condition.withLock({ $0.superseded }) {
+            throw AppendFailure(cause: superseded, isOpen: false)
+        }
         do {
-            try database.write { db in
-                try db.execute(sql: "INSERT OR REPLACE INTO meta VALUES ('probe', datetime('now'))")
-            }
-            condition.withLock { $0.failure = nil }
+            // At most one append lands that the fence does not know.
+            try fence.repair()
+            try database.writeWithoutTransaction { db in try append(commits, db) }
+        } catch let failure as SegmentWriter.Failure {
+            throw fail(commits, failure)
         } catch {
-            condition.withLock { $0.failure = JournalError("write to", path, error).description }
+            throw fail(commits, .init(cause: error, mayHaveLanded: false))
+        }
+        condition.withLock { condition in
+            condition.failure = nil
+            condition.isOpen = false
+            condition.snapshots.count(commits)
+        }
+        do throws(JournalError) {
+            try fence.raise(to: condition.withLock { $0.tip })
+        } catch {
+            // The commits are on the disk, so they have landed. The next append waits for the fence.
+            condition.withLock { $0.failure = error.description }
+            report(.appendFailed(reason: error.description, isOpen: false))
+        }
+    }
+
+    private func append(_ commits: [Commit], _ db: Database) throws(SegmentWriter.Failure) {
+        var (tip, remains) = condition.withLock { ($0.tip, $0.remains) }
+        defer { condition.withLock { ($0.tip, $0.remains) = (tip, remains) } }
+        do throws(SegmentWriter.Failure) {
+            tip = try writer.append(commits, after: tip, takingBack: &remains, db)
+        } catch {
+            guard error.mayHaveLanded else { throw error }
+            // If this works, the commits are proven not to be in the journal.
+            guard (try? writer.takeBack(&remains, after: tip, writing: 0, db)) != nil else { throw error }
+            condition.withLock { $0.isOpen = false }
+            throw SegmentWriter.Failure(cause: error.cause, mayHaveLanded: false)
+        }
+        // Here, because the index takes the commits in order.
+        indexIDs(of: commits)
+    }
+
+    private func fail(_ commits: [Commit], _ failure: SegmentWriter.Failure) -> AppendFailure {
+        let cause = JournalError("write to", path, failure.cause)
+        condition.withLock { condition in
+            condition.failure = cause.description
+            if failure.mayHaveLanded { condition.isOpen = true }
+            condition.failedBytes = commits.reduce(0) { $0 + $1.action.count + $1.patch.count }
+            if cause.kind == .superseded { condition.superseded = cause }
+        }
+        if cause.kind == .superseded { fence.giveUp() }
+        return AppendFailure(cause: cause, isOpen: failure.mayHaveLanded)
+    }
+
+    /// Writes as much as the last append that failed, in the way of an append, so that ``failure`` is reset once the next
+    /// append will work; what that append may have left is taken back.
+    package func probe() {
+        let isDue = condition.withLock { $0.failure != nil && $0.superseded == nil }
+        guard isDue else { return }
+        do {
+            try fence.repair()
+            try database.writeWithoutTransaction { db in
+                var (tip, remains, bytes) = condition.withLock { ($0.tip, $0.remains, $0.failedBytes) }
+                defer { condition.withLock { $0.remains = remains } }
+                try writer.takeBack(&remains, after: tip, writing: bytes, db)
+                condition.withLock { ($0.failure, $0.isOpen) = (nil, false) }
+            }
+        } catch {
+            let failure = error as? SegmentWriter.Failure ?? .init(cause: error, mayHaveLanded: false)
+            let cause = JournalError("write to", path, failure.cause)
+            condition.withLock { condition in
+                condition.failure = cause.description
+                if cause.kind == .superseded { condition.superseded = cause }
+            }
+            if cause.kind == .superseded { fence.giveUp() }
+        }
+    }
+
+    /// Writes to the database within a transaction, unless another process has taken the journal over.
+    func writing<Value>(_ write: (Database) throws -> Value) throws -> Value {
+        try database.write { db in
+            try writer.verifyTerm(db)
+            return try write(db)
         }
     }
 
@@ -202,12 +340,16 @@ package final class SQLiteJournal: Journal {
         do {
             // What the background does must be complete: it uses the database.
             background.sync {}
-            if scheduleSnapshots({ $0.isBehind }) { _ = try saveSnapshot(state, version: version) }
+            // What has failed is taken back, so that the outcome of its commits is known.
+            probe()
+            let (isOpen, isSuperseded) = condition.withLock { ($0.isOpen, $0.superseded != nil) }
+            if !isSuperseded, scheduleSnapshots({ $0.isBehind }) { _ = try saveSnapshot(state, version: version) }
             try database.writeWithoutTransaction { db in
                 writer.finish()
                 _ = try db.checkpoint(.truncate)
             }
             try database.close()
+            if !isOpen { try fence.close() }
         } catch { throw JournalError("close", path, error) }
     }
 }

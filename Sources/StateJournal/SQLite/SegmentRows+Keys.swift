@@ -11,27 +11,44 @@ extension SegmentRows {
 
     /// Returns the keys that have not expired, oldest first.
     ///
+    /// O(n) in the number of keys that the journal has, also expired ones: by the index a damaged expiry would hide keys.
+    ///
     /// - Throws: ``JournalError`` when the keys of a segment are damaged.
     func keys(_ db: Database, at time: Timestamp) throws -> [KeyRecord] {
-        var keys: [KeyRecord] = []
-        let rows = try Row.fetchCursor(
-            db, sql: "SELECT first, hash, body FROM keys WHERE expiry > ? ORDER BY first",
-            arguments: [time.milliseconds])
+        var all: [KeyRecord] = []
+        try readKeys(db) { first, keys in
+            guard let keys else {
+                throw JournalError(
+                    damaged: path, "the idempotency keys from version \(first) on are not what was recorded")
+            }
+            all += keys.lazy.filter { $0.expiry > time }
+        }
+        return all
+    }
+
+    /// Calls `take` with the first version and the keys of each row, or nil where the row is not what was recorded.
+    func readKeys(_ db: Database, _ take: (_ first: Version, _ keys: [KeyRecord]?) throws -> Void) throws {
+        let rows = try Row.fetchCursor(db, sql: "SELECT first, expiry, hash, body FROM keys NOT INDEXED ORDER BY first")
         while let row = try rows.next() {
-            guard let first = Version(row, "first"), let hash = SegmentHash(row, "hash"),
-                let body = Data.fromDatabaseValue(row["body"]),
+            guard let first = Version(row, "first") else {
+                try take(0, nil)
+                continue
+            }
+            guard let expiry = Int64.fromDatabaseValue(row["expiry"] as DatabaseValue),
+                let hash = SegmentHash(row, "hash"), let body = Data.fromDatabaseValue(row["body"]),
                 body.withUnsafeBytes({ Self.hash(ofKeys: $0, first, epoch) }) == hash
             else {
-                let first = Version(row, "first").map { "from version \($0) on" } ?? "of an unknown version"
-                throw JournalError(damaged: path, "the idempotency keys \(first) are not what was recorded")
+                try take(first, nil)
+                continue
             }
             do {
-                keys += try body.withUnsafeBytes { try KeyTable.read($0, epoch) }.filter { $0.expiry > time }
+                let keys = try body.withUnsafeBytes { try KeyTable.read($0, epoch) }
+                // The hash does not cover the column, by which rows are deleted.
+                try take(first, keys.map(\.expiry.milliseconds).max() == expiry ? keys : nil)
             } catch let fault as SegmentFault {
                 throw JournalError(
                     "cannot read the idempotency keys from version \(first) on in the journal \(path): \(fault.detail)")
             }
         }
-        return keys
     }
 }

@@ -26,12 +26,31 @@ extension SegmentRows {
                     "the snapshot of version \(candidate) does not fit the commits after it: \(error.detail)")
             }
         }
-        throw JournalError(
-            "the journal \(path) has no snapshot that can be used for version \(version): restore it from a backup")
+        throw JournalError(damaged: path, "it has no snapshot that can be used for version \(version)")
+    }
+
+    /// Returns the version of the snapshot that a recovery of the newest state begins with, as far as its hash tells.
+    ///
+    /// - Throws: ``JournalError`` where there is none, or it does not belong to the chain.
+    func newestSnapshot(_ db: Database) throws -> Version {
+        for candidate in try snapshotVersions(db, through: .max, isNewestFirst: true) {
+            guard let (_, chain) = try snapshotBytes(db, candidate) else { continue }
+            try verify(db, candidate, chain)
+            return candidate
+        }
+        throw JournalError(damaged: path, "it has no snapshot that can be used for version \(try tip(db).version)")
     }
 
     /// Returns a snapshot and the hash of the segment that has its version; nil where there is none or it is damaged.
     func snapshot(_ db: Database, _ version: Version) throws -> (state: JSONValue, chain: SegmentHash)? {
+        // The hash is right, so bytes that are no JSON were never a state; an older snapshot serves instead.
+        guard let (bytes, chain) = try snapshotBytes(db, version),
+            let value = try? JSONValue(parsing: [UInt8](bytes), depthMax: 1000)
+        else { return nil }
+        return (value, chain)
+    }
+
+    private func snapshotBytes(_ db: Database, _ version: Version) throws -> (state: Data, chain: SegmentHash)? {
         let row: Row?
         do {
             row = try Row.fetchOne(
@@ -44,9 +63,7 @@ extension SegmentRows {
         guard let row, let chain = SegmentHash(row, "chain"), let state = Data.fromDatabaseValue(row["state"]),
             SegmentHash(row, "hash") == Self.hash(ofSnapshot: state, version, chain)
         else { return nil }
-        // The hash is right, so bytes that are no JSON were never a state; an older snapshot serves instead.
-        guard let value = try? JSONValue(parsing: [UInt8](state), depthMax: 1000) else { return nil }
-        return (value, chain)
+        return (state, chain)
     }
 
     /// Saves the state at a version, which the segments have reached.
@@ -87,7 +104,7 @@ extension SegmentRows {
     }
 
     /// Verifies that the segment that has a snapshot's version has the hash that the snapshot names.
-    private func verify(_ db: Database, _ version: Version, _ chain: SegmentHash) throws {
+    func verify(_ db: Database, _ version: Version, _ chain: SegmentHash) throws {
         let link = try link(db, before: version + 1)
         guard link.version >= version else { throw JournalError(lacking: link.version + 1, path) }
         guard link.hash == chain else {

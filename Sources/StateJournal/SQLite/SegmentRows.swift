@@ -37,6 +37,22 @@ struct SegmentRows: Sendable {
         return ChainLink(version: version, hash: hash)
     }
 
+    /// Verifies that the oldest segment builds on the base, or that a history without one begins there.
+    func verifyBase(_ db: Database) throws {
+        let base = try base(db)
+        let first = try Row.fetchOne(db, sql: "SELECT min(first) AS first FROM segments").flatMap {
+            Version($0, "first")
+        }
+        if let first {
+            guard first == base.version + 1 else { throw JournalError(lacking: base.version + 1, path) }
+            try readSegments(db, after: base.version, through: first) { _, _ in true }
+        } else {
+            guard base == ChainLink(beginning: epoch, version: base.version) else {
+                throw JournalError(lacking: base.version, path)
+            }
+        }
+    }
+
     /// Returns the end of the last segment that begins before a version, or the base.
     func link(_ db: Database, before first: Version) throws -> ChainLink {
         let row = try db.cachedStatement(
@@ -62,6 +78,13 @@ struct SegmentRows: Sendable {
             guard let last = Version(row, "last"), let hash = SegmentHash(row, "hash") else { return nil }
             return ChainLink(version: last, hash: hash)
         }.first { $0.version <= version && $0 != tip }
+    }
+
+    /// Returns the bytes of the segments that begin after a version; O(n) in their number.
+    func segmentsBytes(_ db: Database, after version: Version) throws -> Int {
+        try Int.fetchOne(
+            db, sql: "SELECT ifnull(sum(length(body)), 0) FROM segments WHERE first > ?",
+            arguments: [Int64(clamping: version)]) ?? 0
     }
 
     /// Returns the newest version.
@@ -102,9 +125,9 @@ struct SegmentRows: Sendable {
             guard try decode(row.body, first, end, { try take(&$0, first) }) else { return }
         }
         // A gap ends the rows where the commits up to `last` are in it.
-        if let link, link.version < last, try tip(db).version > link.version {
-            throw JournalError(lacking: link.version + 1, path)
-        }
+        let end = link?.version ?? version
+        guard end < last, try link != nil || base(db).version <= version else { return }
+        if try tip(db).version > end { throw JournalError(lacking: end + 1, path) }
     }
 
     private func decode<Value>(

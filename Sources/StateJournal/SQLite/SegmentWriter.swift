@@ -8,36 +8,50 @@ internal import StateStore
 // unchecked: only the queue that serializes the writes to the database calls it.
 final class SegmentWriter: @unchecked Sendable {
     /// A segment of a failed append, which may be on the disk: after a failed sync that is unknown.
-    struct Remains {
+    struct Remains: Hashable {
         var first: Version
         var hash: SegmentHash
     }
 
+    /// Why an append failed, and whether it may be in the file all the same.
+    struct Failure: Error {
+        var cause: any Error
+        /// Whether the record that commits the transaction was written, or may have been.
+        var mayHaveLanded: Bool
+    }
+
     private let epoch: Epoch
     private let path: String
+    /// The term that the journal has as long as no other process has opened it for writing.
+    private let term: UInt64
+    /// How many segments of failed appends are looked for; older ones are written over by newer ones.
+    private static let remainsMax = 1024
     private var encoder: SegmentEncoder
     private var keys = ByteWriter()
     private var statements: Statements?
 
     private struct Statements {
-        let begin, commit, rollback, tip, insert, insertKeys, delete, deleteKeys: PreparedStatement
+        let begin, commit, rollback, term, tip, insert, insertKeys, delete, deleteKeys, probe: PreparedStatement
 
         init(_ db: Database) throws {
             begin = try PreparedStatement(db, "BEGIN IMMEDIATE")
             commit = try PreparedStatement(db, "COMMIT")
             rollback = try PreparedStatement(db, "ROLLBACK")
+            term = try PreparedStatement(db, "SELECT value, NULL FROM meta WHERE name = 'term'")
             tip = try PreparedStatement(db, "SELECT last, hash FROM segments ORDER BY first DESC LIMIT 1")
             insert = try PreparedStatement(db, "INSERT INTO segments VALUES (?, ?, ?, ?)")
             insertKeys = try PreparedStatement(db, "INSERT INTO keys VALUES (?, ?, ?, ?)")
             delete = try PreparedStatement(db, "DELETE FROM segments WHERE first = ? AND hash = ?")
             deleteKeys = try PreparedStatement(db, "DELETE FROM keys WHERE first = ?")
+            probe = try PreparedStatement(db, "INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(?))")
         }
     }
 
-    init(epoch: Epoch, path: String) {
+    init(epoch: Epoch, path: String, term: UInt64 = 0) {
         self.epoch = epoch
         self.path = path
-        encoder = SegmentEncoder(epoch: epoch)
+        self.term = term
+        encoder = SegmentEncoder(epoch: epoch, fence: term)
     }
 
     /// Releases the statements, without which the database cannot be closed.
@@ -45,27 +59,95 @@ final class SegmentWriter: @unchecked Sendable {
 
     /// Appends commits behind the tip in one transaction, all or none.
     ///
-    /// - Parameter remains: the segments of failed appends, which are deleted first. After an error it has those that were
-    ///   found and those of this append; after a success it is empty.
+    /// - Parameter remains: the segments of failed appends, which are deleted first. After an error it has those of this append
+    ///   too where they may have landed; after a success it is empty.
     /// - Returns: the new tip.
-    /// - Throws: `DatabaseError`, or ``JournalError`` when another process has written; nothing of it is deleted.
+    /// - Throws: ``Failure``, whose cause is a `DatabaseError`, or a ``JournalError`` when another process has written;
+    ///   nothing of it is deleted.
     func append(
         _ commits: [Commit], after tip: ChainLink, takingBack remains: inout [Remains], _ db: Database
-    ) throws -> ChainLink {
-        let statements = try prepared(db)
-        try statements.begin.run()
-        do {
-            if !remains.isEmpty { remains = try remains.filter { try takeBack($0, statements) } }
-            try verify(tip, statements)
-            let next = try insert(commits, after: tip, statements) { remains.append($0) }
-            try statements.commit.run()
-            remains.removeAll()
-            return next
+    ) throws(Failure) -> ChainLink {
+        var written: [Remains] = []
+        var next = tip
+        do throws(Failure) {
+            try transaction(db, after: tip, takingBack: &remains) { statements in
+                next = try insert(commits, after: tip, statements) { written.append($0) }
+            }
         } catch {
-            // After some errors SQLite has rolled back by itself. An error of the rollback would hide the cause.
-            if sqlite3_get_autocommit(db.sqliteConnection) == 0 { _ = try? statements.rollback.run() }
+            if error.mayHaveLanded {
+                remains = Array((remains.filter { !written.contains($0) } + written).suffix(Self.remainsMax))
+            }
             throw error
         }
+        return next
+    }
+
+    /// Writes over what a failed append may have left in the WAL, so that the append is not and never comes into the journal.
+    ///
+    /// SQLite writes the frames of a transaction where those of the failed one begin. When they are on the disk, the later
+    /// frames of the failed transaction no longer fit to the frames before them, so no recovery takes them.
+    ///
+    /// - Parameter bytesCount: how many bytes to write besides: as many as an append, to find out whether there is room.
+    func takeBack(
+        _ remains: inout [Remains], after tip: ChainLink, writing bytesCount: Int, _ db: Database
+    ) throws(Failure) {
+        for count in bytesCount > 0 ? [bytesCount, 0] : [0] {
+            try transaction(db, after: tip, takingBack: &remains) { statements in
+                statements.probe.bind(1, Int64(count))
+                try statements.probe.run()
+            }
+        }
+    }
+
+    private func transaction(
+        _ db: Database, after tip: ChainLink, takingBack remains: inout [Remains],
+        _ write: (Statements) throws -> Void
+    ) throws(Failure) {
+        let statements: Statements
+        do {
+            statements = try prepared(db)
+            try statements.begin.run()
+        } catch {
+            throw Failure(cause: error, mayHaveLanded: false)
+        }
+        // After some errors SQLite has rolled back by itself. An error of the rollback would hide the cause.
+        defer { if sqlite3_get_autocommit(db.sqliteConnection) == 0 { _ = try? statements.rollback.run() } }
+        do {
+            try verifyTerm(statements)
+            for segment in remains { try takeBack(segment, statements) }
+            try verify(tip, statements)
+            try write(statements)
+        } catch {
+            // The record that commits is the last one that a transaction writes.
+            throw Failure(cause: error, mayHaveLanded: false)
+        }
+        do {
+            try statements.commit.run()
+        } catch {
+            throw Failure(cause: error, mayHaveLanded: Self.mayHaveLanded(error))
+        }
+        remains.removeAll()
+    }
+
+    /// Whether a transaction whose COMMIT has failed can be in the file.
+    ///
+    /// Where a write failed, the frame that commits, which is the last one, is not whole. Only a sync comes after it.
+    private static func mayHaveLanded(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return true }
+        return error.resultCode != .SQLITE_FULL && error.extendedResultCode != .SQLITE_IOERR_WRITE
+    }
+
+    /// Verifies that no other process has opened the journal for writing, within a transaction of the caller's.
+    ///
+    /// - Throws: ``JournalError`` of the kind `superseded` when one has.
+    func verifyTerm(_ db: Database) throws { try verifyTerm(prepared(db)) }
+
+    private func verifyTerm(_ statements: Statements) throws {
+        let found = try statements.term.row { number, _ in number }
+        guard found != Int64(bitPattern: term) else { return }
+        throw JournalError(
+            "cannot write to the journal \(path): another process has opened it for writing after this one (term \(found.map(String.init) ?? "none"), this one has \(term)); stop this one: what it has acknowledged is in the journal",
+            kind: .superseded)
     }
 
     /// Inserts commits behind the tip as segments, within a transaction of the caller's.
@@ -137,18 +219,15 @@ final class SegmentWriter: @unchecked Sendable {
     /// Deletes a segment of a failed append; no client has received an answer for its commits.
     ///
     /// A segment with another hash was written by another process and stays.
-    ///
-    /// - Returns: whether the segment was there.
-    private func takeBack(_ remains: Remains, _ statements: Statements) throws -> Bool {
+    private func takeBack(_ remains: Remains, _ statements: Statements) throws {
         statements.delete.bind(1, Int64(remains.first))
         let count = try remains.hash.withBytes { hash in
             statements.delete.bind(2, hash)
             return try statements.delete.run()
         }
-        guard count > 0 else { return false }
+        guard count > 0 else { return }
         statements.deleteKeys.bind(1, Int64(remains.first))
         try statements.deleteKeys.run()
-        return true
     }
 
     /// Verifies that the newest segment is the tip: another process may have written behind it.
@@ -159,7 +238,8 @@ final class SegmentWriter: @unchecked Sendable {
         // There is no segment only before the first append: retention keeps the newest one.
         guard isOurs ?? (tip == ChainLink(beginning: epoch, version: tip.version)) else {
             throw JournalError(
-                "cannot write to the journal \(path): another process has changed it after version \(tip.version)")
+                "cannot write to the journal \(path): another process has changed it after version \(tip.version); stop this one and start it again",
+                kind: .superseded)
         }
     }
 

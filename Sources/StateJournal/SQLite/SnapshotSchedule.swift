@@ -1,23 +1,34 @@
 internal import StateStore
 
-/// Decides when a snapshot is due: after 10,000 commits whose patches have as many bytes as the last snapshot.
+/// Decides when a snapshot is due: after 10,000 commits whose patches have as many bytes as the last snapshot, or after
+/// commits with a quarter of the bytes that the journal keeps.
 ///
 /// That bounds the time of a start, and the bytes of snapshots stay below those of the commits.
 struct SnapshotSchedule: Sendable {
+    /// How many bytes of commits the journal keeps.
+    let bytesMax: Int
     private var commits = 0
+    private var patchBytes = 0
+    /// The bytes of actions and patches.
     private var bytes = 0
     private var snapshotBytes = 0
     private var isSaving = false
 
+    init(bytesMax: Int) { self.bytesMax = bytesMax }
+
     /// Begins to count at what a recovery has found after the newest snapshot.
-    mutating func begin(commits: Int, bytes: Int, snapshotBytes: Int) {
-        (self.commits, self.bytes, self.snapshotBytes) = (commits, bytes, snapshotBytes)
+    mutating func begin(commits: Int, patchBytes: Int, bytes: Int, snapshotBytes: Int) {
+        (self.commits, self.patchBytes, self.bytes) = (commits, patchBytes, bytes)
+        self.snapshotBytes = snapshotBytes
     }
 
     /// Counts recorded commits.
     mutating func count(_ commits: [Commit]) {
         self.commits += commits.count
-        for commit in commits { bytes += commit.patch.count }
+        for commit in commits {
+            patchBytes += commit.patch.count
+            bytes += commit.action.count + commit.patch.count
+        }
     }
 
     /// Whether there are commits after the newest snapshot.
@@ -25,9 +36,11 @@ struct SnapshotSchedule: Sendable {
 
     /// Returns whether a snapshot is due, and if so claims the right to save it.
     mutating func claim() -> Bool {
-        guard !isSaving, commits >= 10_000, bytes >= snapshotBytes else { return false }
+        let isMany = commits >= 10_000 && patchBytes >= snapshotBytes
+        guard !isSaving, isMany || bytes >= max(bytesMax / 4, snapshotBytes) else { return false }
         isSaving = true
         commits = 0
+        patchBytes = 0
         bytes = 0
         return true
     }

@@ -4,7 +4,7 @@ internal import StateStore
 ///
 /// | part | content |
 /// | --- | --- |
-/// | head | the number of this form; the algorithm of the hash; the fence; the members that occur in any record; the number of commits; the time of the first commit |
+/// | head | the number of this form; the algorithm of the hash; the fence, which is the term of the writer, or 0; the members that occur in any record; the number of commits; the time of the first commit |
 /// | sizes | the size of each record in bytes, from which a reader finds one record without reading the others; absent for one commit |
 /// | record | the members that it has; the number of its model, and its time; action, patch and changed pointers; IDs; causation; key |
 ///
@@ -17,8 +17,6 @@ internal import StateStore
 enum SegmentBody {
     /// The number of this form.
     static let form: UInt8 = 1
-    /// The fence of every segment: nothing raises it yet.
-    static let fence: UInt64 = 0
 
     /// The most commits of one segment, which bounds what is read for one commit.
     static let commitsMax = 256

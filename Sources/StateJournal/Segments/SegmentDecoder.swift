@@ -7,10 +7,15 @@ internal import StateStore
 struct SegmentDecoder {
     /// The number of commits.
     let count: Int
+    /// The term of the writer; 0 for one that had none.
+    let fence: UInt64
     /// The members that occur in any record.
     let members: SegmentBody.Members
     /// Whether any commit may have an ID that a client gave.
     var hasClientIDs: Bool { !members.isDisjoint(with: [.clientID, .clientIDs]) }
+
+    /// The size of the body.
+    var bytesCount: Int { bytes.count }
 
     private let first: Version
     private let epoch: Epoch
@@ -39,8 +44,7 @@ struct SegmentDecoder {
         guard algorithm == SegmentHash.algorithm else {
             throw SegmentFault("its hash is of algorithm \(algorithm), which a newer program knows")
         }
-        // Nothing judges by the fence yet.
-        _ = try reader.number()
+        fence = try reader.number()
         members = SegmentBody.Members(rawValue: try reader.number())
         guard members.isSubset(of: .all) else { throw SegmentFault("it has members that a newer program reads") }
         count = try reader.count()

@@ -8,6 +8,7 @@ struct SegmentEncoder {
     /// The body that ``encode(_:from:to:)`` has made last.
     private(set) var body = ByteWriter()
     private let epoch: Epoch
+    private let fence: UInt64
     private var records = ByteWriter()
     private var sizes: [Int] = []
     private var form = ByteWriter()
@@ -17,9 +18,12 @@ struct SegmentEncoder {
     /// How many of the last models an encoder compares with: it bounds the time for commits of many types.
     private static let modelsMax = 16
 
-    /// - Parameter epoch: the history's, from which IDs that are cursors are derived.
-    init(epoch: Epoch) {
+    /// - Parameters:
+    ///   - epoch: the history's, from which IDs that are cursors are derived.
+    ///   - fence: the term of the writer.
+    init(epoch: Epoch, fence: UInt64 = 0) {
         self.epoch = epoch
+        self.fence = fence
     }
 
     /// Encodes the commits from one index up to another, at least one.
@@ -39,7 +43,7 @@ struct SegmentEncoder {
         body.removeAll()
         body.byte(SegmentBody.form)
         body.byte(SegmentHash.algorithm)
-        body.number(SegmentBody.fence)
+        body.number(fence)
         body.number(union.rawValue)
         body.number(sizes.count)
         body.signed(time)

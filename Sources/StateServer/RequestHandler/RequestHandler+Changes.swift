@@ -59,9 +59,7 @@ extension RequestHandler {
         do {
             return try page(for: request, since: version, latest)
         } catch {
-            logger.error(
-                "reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(request.requestID)])
-            return respond(.ourFault, request.requestID)
+            return failedReading(request.requestID, error)
         }
     }
 

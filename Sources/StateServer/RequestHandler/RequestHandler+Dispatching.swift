@@ -104,7 +104,7 @@ extension RequestHandler {
         case .failed(let detail):
             counters.refusals.add(1, ordering: .relaxed)
             logger.error("action failed", metadata: ["reason": .string(detail)])
-        case .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .draining:
+        case .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .draining:
             counters.refusals.add(1, ordering: .relaxed)
         }
     }
@@ -118,10 +118,16 @@ extension RequestHandler {
         }
         if let known, known.weight > Self.quickBytesMax { return reading(exchange, requestID) { response(known) } }
         guard known == nil, let journal else { return .now(response(known)) }
-        return reading(exchange, requestID) {
+        return reading(exchange, requestID) { [self] in
             let found = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: id)
             // The journal has a commit before the hub publishes it; an unpublished commit is not visible.
-            return response(found.flatMap { $0.version <= latest.version ? $0 : nil })
+            let visible = found.flatMap { $0.version <= latest.version ? $0 : nil }
+            if visible == nil, journal.isOutcomeOpen {
+                // The probe settles what has failed, so that a client that asks again gets to know it.
+                journal.probe()
+                if journal.isOutcomeOpen { return respond(.outcomeUnknown(id: id), requestID) }
+            }
+            return response(visible)
         }
     }
 }

@@ -3,6 +3,7 @@ internal import Logging
 internal import MicroHTTP
 internal import StateHTTP
 internal import StateJSON
+internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
@@ -135,13 +136,24 @@ extension RequestHandler {
             do {
                 exchange.answer(try read())
             } catch {
-                logger.error(
-                    "reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(requestID)])
-                exchange.answer(respond(.ourFault, requestID))
+                exchange.answer(failedReading(requestID, error))
             }
         }
         // The loop watches the client of a request that waits, but not that of one that is being worked on.
         return kind == .past ? .waiting() : .working()
+    }
+
+    /// The answer to a request whose reading of the journal, or of a large value, has failed.
+    func failedReading(_ requestID: String, _ error: any Error) -> Response {
+        logger.error("reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(requestID)])
+        return respond(.of(reading: error), requestID)
+    }
+}
+
+extension Problem {
+    /// The problem for an error of a reading.
+    static func of(reading error: any Error) -> Problem {
+        (error as? JournalError)?.kind == .damage ? .journalDamaged : .ourFault
     }
 }
 

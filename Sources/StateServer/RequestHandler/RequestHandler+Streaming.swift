@@ -3,6 +3,7 @@ internal import Logging
 internal import MicroHTTP
 internal import StateHTTP
 internal import StateJSON
+internal import StateJournal
 internal import StateStore
 internal import Synchronization
 
@@ -104,11 +105,17 @@ extension RequestHandler {
         guard !exchange.isOver else { return }
         if case .reset(let known) = chunk {
             reason = known
-        } else if let examined = hub.examinedVersion(of: id),
-            let page = try journal?.page(changes.streamQuery(since: examined), latest: latest)
-        {
-            guard hub.prepared(id, chunk, page.next, hasMore: page.isMore) else { return }
-            return Exchange.send(contract.chunk(of: request, page), to: [exchange])
+        } else if let examined = hub.examinedVersion(of: id) {
+            do {
+                if let page = try journal?.page(changes.streamQuery(since: examined), latest: latest) {
+                    guard hub.prepared(id, chunk, page.next, hasMore: page.isMore) else { return }
+                    return Exchange.send(contract.chunk(of: request, page), to: [exchange])
+                }
+            } catch let error as JournalError where error.kind == .damage {
+                // The client goes on from the latest state, and knows that it has missed commits.
+                logger.error("reading failed", metadata: ["reason": .string("\(error)")])
+                reason = .damaged
+            }
         }
         let reading = try hub.read(.pointer(changes.scope.pointer))
         guard hub.prepared(id, .reset(reason), reading.cursor.version, hasMore: false) else { return }

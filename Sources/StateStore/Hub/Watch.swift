@@ -151,6 +151,8 @@ package enum ResetReason: Sendable, Hashable {
     case expired
     /// The client reads more slowly than commits come.
     case slow
+    /// The journal has not the commits after the client's cursor as they were recorded.
+    case damaged
 }
 
 /// The condition on a value that a watch waits for.

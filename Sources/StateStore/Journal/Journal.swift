@@ -46,7 +46,13 @@ package protocol Journal: AnyObject, Sendable {
     /// The reason why the last append failed, as a sentence; nil while the journal takes commits.
     var failure: String? { get }
 
-    /// Tries to write, so that a failed journal can recover without an append.
+    /// Whether commits of a failed append may still come into the journal.
+    ///
+    /// The next append that lands ends this, and so does a ``probe()`` that resets ``failure``: those commits are then in the
+    /// journal or not for good.
+    var isOutcomeOpen: Bool { get }
+
+    /// Tries to write as an append does, so that a failed journal can recover without one.
     func probe()
 
     /// Closes the journal, which may save the last snapshot.
@@ -61,6 +67,8 @@ package enum AppendResult: Sendable {
     case landed
     /// Another writer has appended behind the same version first: none of the commits is in the journal.
     case refused
-    /// The journal has failed and does not know whether the commits are durable; ``Journal/failure`` has the reason.
+    /// The journal has failed: none of the commits is in it, or will be; ``Journal/failure`` has the reason.
+    case failed
+    /// The journal has failed and does not know whether the commits are durable: see ``Journal/isOutcomeOpen``.
     case unknown
 }

@@ -26,7 +26,7 @@ public enum Awaiting: Sendable {
 
 /// Why an action was not committed.
 ///
-/// The state is unchanged.
+/// The state is unchanged. After ``outcomeUnknown(id:)`` the action may be committed all the same, which a restart shows.
 public enum DispatchError: Error, Sendable, CustomStringConvertible {
     /// A reducer or a middleware rejected the action at `index` of a batch.
     case rejected(Rejection, index: Int)
@@ -34,6 +34,8 @@ public enum DispatchError: Error, Sendable, CustomStringConvertible {
     case full
     /// The journal did not take the commit.
     case notRecorded
+    /// The journal failed while it took the commit: the commit may be there after a restart, unless a later one lands first.
+    case outcomeUnknown(id: String?)
     /// The new state cannot be encoded.
     case failed(detail: String)
     /// The store is stopping.
@@ -51,6 +53,7 @@ public enum DispatchError: Error, Sendable, CustomStringConvertible {
         case .rejected(let rejection, _): rejection.code
         case .full: "mailbox-full"
         case .notRecorded: "not-durable"
+        case .outcomeUnknown: "outcome-unknown"
         case .failed: "internal"
         case .draining: "draining"
         case .cancelled: "cancelled"
@@ -65,6 +68,7 @@ public enum DispatchError: Error, Sendable, CustomStringConvertible {
         case .rejected(let rejection, _): rejection.detail
         case .full: "as many actions wait as this store allows"
         case .notRecorded: "the journal could not record it"
+        case .outcomeUnknown: "the journal failed while it recorded it; whether it is committed is not known"
         case .failed(let detail): detail
         case .draining: "the store is stopping"
         case .cancelled: "the effect that dispatched it has been cancelled"
@@ -85,6 +89,7 @@ extension Dispatched {
         case .keyReused(let key): throw .failed(detail: "the idempotency key \(key) was used for something else")
         case .full: throw .full
         case .notRecorded: throw .notRecorded
+        case .unknown(let id): throw .outcomeUnknown(id: id)
         case .failed(let detail): throw .failed(detail: detail)
         case .draining: throw .draining
         }

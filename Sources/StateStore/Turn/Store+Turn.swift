@@ -37,7 +37,8 @@ extension Store {
             land(turns)
             inFlight.withLock { $0.endLanding() }
         case .refused: computeAgain(takeBack(turns))
-        case .unknown: refuse(takeBack(turns))
+        case .failed: refuse(takeBack(turns))
+        case .unknown: refuse(takeBack(turns), openThrough: turns.last { !$0.commits.isEmpty }?.result.version)
         }
         if inFlight.withLock({ $0.takeMissedForeignCommits() }) { _ = adoptForeignCommits() }
     }
@@ -113,19 +114,27 @@ extension Store {
         completed(report)
     }
 
-    /// Answers the transactions of turns whose commits are not in the journal.
+    /// Answers the transactions of turns whose commits have not landed.
     ///
     /// A transaction before the first commit keeps its outcome, and so does the replay of a commit that has landed. Every
     /// other one was computed on a state that does not exist, so its outcome does not count.
-    private func refuse(_ turns: [ComputedTurn<State>]) {
+    ///
+    /// - Parameter open: the version up to which the commits may be in the journal; nil where none of them is.
+    private func refuse(_ turns: [ComputedTurn<State>], openThrough open: Version? = nil) {
         release(turns)
         let version = version
         var isOfNoState = false
         for turn in turns {
             for (pending, outcome) in zip(turn.pending, turn.result.outcomes) {
                 if case .committed(let receipt) = outcome {
-                    isOfNoState = isOfNoState || receipt.version > version
-                    answer(pending, receipt.version > version ? .notRecorded : outcome)
+                    guard receipt.version > version else {
+                        answer(pending, outcome)
+                        continue
+                    }
+                    isOfNoState = true
+                    let isOpen = open.map { receipt.version <= $0 } ?? false
+                    let id = pending.transaction.items.lazy.compactMap(\.id).first
+                    answer(pending, isOpen ? .unknown(id: id) : .notRecorded)
                 } else {
                     answer(pending, isOfNoState ? .notRecorded : outcome)
                 }

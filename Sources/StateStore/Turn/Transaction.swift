@@ -121,8 +121,13 @@ package enum Outcome: Sendable {
     case keyReused(key: String)
     /// The mailbox or the ledger of idempotency keys is full.
     case full(Resource)
-    /// The journal did not take the commit. The state is unchanged.
+    /// The journal did not take the commit, and will not have it. The state is unchanged.
     case notRecorded
+    /// The journal failed while it took the commit, which may be in it after a restart. The state is unchanged.
+    ///
+    /// The ID is the one that the client gave. The cursor that a commit without one would have had does not name it: another
+    /// commit can get that version.
+    case unknown(id: String?)
     /// The new state cannot be encoded, which is a fault of the domain. The state is unchanged.
     case failed(detail: String)
     /// The store is stopping.

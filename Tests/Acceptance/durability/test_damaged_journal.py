@@ -6,8 +6,9 @@ import shutil
 from harness.actions import action, add
 from harness.expectations import Failure, expect, expect_equal, wait_until
 from harness.followers import judge_history
-from harness.journal import damage_segment, edit_journal, journal_output, segment_of
+from harness.journal import damage_segment, edit_journal, journal_output, journal_refusal, restore_data, segment_of
 from harness.records import Record
+from harness.streams import StreamClient
 from harness.server import shorten_line, start_refusal
 
 
@@ -26,10 +27,10 @@ def test_an_older_snapshot_replaces_a_damaged_one_and_with_none_left_the_start_i
         ("gone", "DELETE FROM snapshots"),
     ]
     server.stop()
-    whole = workspace.path("whole.sqlite")
-    shutil.copy(os.path.join(server.data, "journal.sqlite"), whole)
+    whole = workspace.path("whole")
+    shutil.copytree(server.data, whole)
     for name, damage in damages:
-        shutil.copy(whole, os.path.join(server.data, "journal.sqlite"))
+        restore_data(server, whole)
         _, count = edit_journal(server, damage + " WHERE version = (SELECT max(version) FROM snapshots)")
         expect_equal(count, 1, f"rows that were damaged ({name})")
         server.start()
@@ -136,13 +137,50 @@ def test_a_bit_that_flips_under_a_running_server_fails_the_reads_of_that_commit_
         expect_equal((len(page["changes"]), page["next"]), (19, f"{epoch}.19"), "the changes before the damage")
         for path in ("changes?since={}.19", "actions/a20", "state?version=25"):
             answer = client.get("/v1/" + path.format(epoch))
-            expect_equal((answer.status, answer.json["code"]), (500, "internal"), f"status and code of {path}")
+            expect_equal((answer.status, answer.json["code"]), (500, "journal-damaged"), f"status and code of {path}")
         for path in ("changes?since={}.0&limit=19", "changes?since={}.20", "actions/a21", "state?version=30"):
             expect_equal(client.get("/v1/" + path.format(epoch)).status, 200, f"status of {path}")
         expect_equal(client.commit(add(1))["version"], 31, "the next version")
     said = server.log_text()
     expect("the commit of version 20 is not what was recorded" in said, "the log does not name the version:", said)
     figures(f"{said.count('is not what was recorded')} sentences in the log")
+
+
+def test_a_stream_resets_a_client_that_needs_a_lost_commit_and_an_export_refuses_to_pass_over_it(workspace, figures):
+    """The client goes on from the latest state, and knows that it has missed commits."""
+    server = workspace.server()
+    with server.client() as client:
+        load_until_snapshot(server, client)
+        before = client.get("/v1/state")
+    server.stop()
+    server.start()  # the memory of the history begins here
+    _, count = edit_journal(server, f"DELETE FROM segments WHERE {segment_of(2000)}")
+    expect_equal(count, 1, "segments that were deleted")
+    said = journal_refusal(workspace, "verify", server.data, "lacks the commit of version")
+    journal_refusal(workspace, "export", server.data, "lacks commits before version")
+    epoch = before.cursor.rpartition(".")[0]
+    with StreamClient(server.port, f"/v1/changes?since={epoch}.2000") as stream:
+        stream.begin()
+        events = [stream.next() for _ in range(2)]
+    expect_equal([event.name for event in events], ["reset", "snapshot"], "the events")
+    expect_equal(events[0].json, {"reason": "journal-damaged"}, "the reason of the reset")
+    expect_equal((events[1].id, events[1].json), (before.cursor, before.json), "the state that the client goes on from")
+    figures(shorten_line(said))
+
+
+def test_a_journal_keeps_so_many_bytes_of_commits(workspace, figures):
+    """Large metadata that changes nothing; the file takes the pages again that retention has freed."""
+    server = workspace.server(journal_bytes_max=1 << 20)
+    with server.client() as client:
+        for number in range(120):
+            client.commit(action("counter/add", {"amount": 0}, meta={"note": f"{number} " + "n" * 100_000}))
+        expect_equal(client.get("/v1").json["version"], 120, "the version")
+        oldest = client.get("/v1/changes?since=oldest&limit=1").json["changes"][0]["version"]
+    server.stop()
+    size = os.path.getsize(os.path.join(server.data, "journal.sqlite"))
+    expect(size < 4 << 20, f"{size} bytes after 12 MB of commits, with a limit of 1 MB")
+    expect(oldest > 80, f"commits from version {oldest} on are kept")
+    figures(f"{size >> 10} KiB after 12 MB of commits")
 
 
 def test_a_recorded_action_of_an_unknown_type_leaves_state_and_history_as_they_were(workspace):

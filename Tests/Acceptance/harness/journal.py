@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import subprocess
 
@@ -28,6 +29,12 @@ def journal_refusal(workspace, command, data, says, *arguments, text=None):
     expect_equal((done.returncode, done.stdout), (1, b""), f"exit code and standard output of journal {command}")
     expect(says in done.stderr.decode(), f"journal {command} does not say {says!r}:", done.stderr.decode())
     return done.stderr.decode().strip()
+
+
+def restore_data(server, copy):
+    """Makes a data directory what a copy of it is; a journal alone would not fit to its fence."""
+    shutil.rmtree(server.data)
+    shutil.copytree(copy, server.data)
 
 
 def edit_journal(server, sql):

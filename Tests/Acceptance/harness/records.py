@@ -28,7 +28,7 @@ class Record:
         return {self.start + 1 + index: item for index, item in enumerate(self.seen)}
 
 
-REASONS = {"cursor-lost", "cursor-expired", "slow-reader"}
+REASONS = {"cursor-lost", "cursor-expired", "slow-reader", "journal-damaged"}
 
 
 class StreamRecord(Record):

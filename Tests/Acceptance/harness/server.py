@@ -16,6 +16,8 @@ class Server:
 
     def __init__(self, workspace, data, settings, prepare=None):
         self.workspace, self.data, self.settings, self.prepare = workspace, data, settings, prepare
+        # Further arguments, and variables that are not settings.
+        self.arguments, self.environment = [], {}
         self.process = None
         self.port = 0
         self.starts = 0
@@ -28,10 +30,11 @@ class Server:
         self.log = os.path.join(self.workspace.directory, name + ".log")
         environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
         environment |= {f"STOREKEEPER_{key.upper()}": str(value) for key, value in self.settings.items()}
+        environment |= self.environment
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [self.workspace.binary, "serve", "--listen", f"{HOST}:0", "--data", self.data]
-                + ["--port-file", self.port_file],
+                + ["--port-file", self.port_file, *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

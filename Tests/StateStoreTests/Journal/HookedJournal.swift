@@ -1,6 +1,10 @@
 @testable import StateStore
 
-/// A journal in memory that calls a test before each append, so that the test can make the append fail.
+/// An append that fails without knowing whether its commits are durable.
+struct UnknownOutcome: Error {}
+
+/// A journal in memory that calls a test before each append, so that the test can make the append fail: with an unknown
+/// outcome by throwing ``UnknownOutcome``.
 final class HookedJournal: Journal {
     private let memory: MemoryJournal
     private let hook: @Sendable ([Commit]) throws -> Void
@@ -17,8 +21,10 @@ final class HookedJournal: Journal {
         do {
             try hook(commits)
             return memory.append(commits, after: version)
-        } catch {
+        } catch is UnknownOutcome {
             return .unknown
+        } catch {
+            return .failed
         }
     }
 
@@ -33,6 +39,7 @@ final class HookedJournal: Journal {
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
     func follow(_ appended: @escaping @Sendable () -> Void) {}
     var failure: String? { memory.failure }
+    var isOutcomeOpen: Bool { false }
     func probe() {}
     func close(_ snapshot: any AnySnapshot) {}
 }

@@ -95,6 +95,37 @@ struct PipelineTests {
         #expect(seen.values == [[-1, 0], [0, 1], [1, 3], [3, 6], [6, 10]])
     }
 
+    @Test("of turns in flight only those of the append are of unknown outcome; what waits behind them is not recorded")
+    func unknownOutcomes() throws {
+        let queue = ManualQueue()
+        let outcomes = [Collection<Outcome>(), Collection<Outcome>(), Collection<Outcome>()]
+        let whileAppending = Mutex<@Sendable () -> Void>({})
+        let store = try store(
+            HookedJournal { _ in
+                whileAppending.withLock { $0 }()
+                throw UnknownOutcome()
+            }, on: queue)
+        let post = { @Sendable [store] (index: Int, transaction: Transaction) in
+            store.enqueue(PendingTransaction(transaction) { outcomes[index].add($0) })
+            store.flushNow()
+        }
+        whileAppending.withLock {
+            $0 = {
+                post(1, .of(Sample.Add(amount: 2)))
+                post(2, .of(Sample.Add(amount: 1), key: "k"))
+            }
+        }
+
+        post(0, .of(Sample.Add(amount: 1), key: "k"))
+        queue.run()
+
+        // The replay of a commit of unknown outcome is of unknown outcome, too.
+        guard case .unknown? = outcomes[0].values.first, case .notRecorded? = outcomes[1].values.first,
+            case .unknown? = outcomes[2].values.first
+        else { Issue.record("\(outcomes.map(\.values))"); return }
+        #expect(store.version == 0)
+    }
+
     @Test("a turn that does not land causes nothing: no follow-up, no cascade, no room taken")
     func causesNothing() throws {
         let queue = ManualQueue()

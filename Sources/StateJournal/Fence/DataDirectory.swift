@@ -1,0 +1,67 @@
+// FoundationEssentials lacks the descriptions of file system errors.
+internal import Foundation
+internal import Glibc
+
+/// The files of a data directory, and what makes, renames and syncs them.
+struct DataDirectory: Sendable {
+    let path: String
+
+    /// The journal.
+    var journal: String { path + "/journal.sqlite" }
+    /// A journal that is being made; a process that is killed leaves it, and the next draft removes it.
+    var draft: String { path + "/draft.sqlite" }
+    /// A whole journal that is to replace the present one: a start completes the replacement.
+    var replacement: String { path + "/replacement.sqlite" }
+    var fence: String { path + "/fence" }
+    var lock: String { path + "/lock" }
+
+    /// The files that SQLite keeps beside a database.
+    static let companions = ["-wal", "-shm"]
+
+    /// Makes the directory where there is none, for this user only, and syncs its entry.
+    ///
+    /// A directory that exists keeps its permissions.
+    func make() throws(JournalError) {
+        guard !FileManager.default.fileExists(atPath: path) else { return }
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw JournalError("cannot make the data directory \(path): \(error.localizedDescription)")
+        }
+        try sync(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+    }
+
+    /// Makes an empty file that only this user can read, unless there is one.
+    func touch(_ file: String) throws(JournalError) {
+        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.failure("make", file) }
+        Glibc.close(descriptor)
+    }
+
+    /// The size of a file in bytes; nil where there is none.
+    func size(_ file: String) -> Int? {
+        var status = stat()
+        return stat(file, &status) == 0 ? Int(status.st_size) : nil
+    }
+
+    func rename(_ file: String, to other: String) throws(JournalError) {
+        guard Glibc.rename(file, other) == 0 else { throw Self.failure("rename", file) }
+    }
+
+    /// Removes a file, if there is one.
+    func remove(_ file: String) throws(JournalError) {
+        guard unlink(file) == 0 || errno == ENOENT else { throw Self.failure("remove", file) }
+    }
+
+    /// Waits until a file, or the entries of a directory, are on the disk.
+    func sync(_ file: String) throws(JournalError) {
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        defer { if descriptor >= 0 { Glibc.close(descriptor) } }
+        guard descriptor >= 0, fsync(descriptor) == 0 else { throw Self.failure("write to the disk", file) }
+    }
+
+    static func failure(_ doing: String, _ file: String) -> JournalError {
+        JournalError("cannot \(doing) \(file): \(String(cString: strerror(errno)))")
+    }
+}

@@ -1,0 +1,159 @@
+internal import Dispatch
+internal import Glibc
+internal import StateStore
+internal import Synchronization
+
+/// The file beside a journal that knows the newest acknowledged version.
+///
+/// A WAL whose end is gone is a valid, shorter WAL, so a journal cannot tell that it is shorter than it was. The fence can:
+/// ``raise(to:)`` writes the end of the chain after the sync of an append and before the answer to its clients. The write
+/// goes to the page cache, where it survives the end of the process; the disk has it at most a second later. The records go to
+/// two slots by turns, so that a write that is cut short leaves the one before. Any thread may call any method.
+final class Fence: Sendable {
+    /// What a data directory has of a fence.
+    enum Content: Equatable {
+        case missing
+        /// There is a file without a whole record.
+        case damaged
+        /// The newest record; `isPartial` where the other slot has none.
+        case record(FenceRecord, isPartial: Bool)
+    }
+
+    private struct State {
+        var record: FenceRecord
+        var isSyncDue = false
+        var failure: JournalError?
+        /// Whether another writer has taken the journal over, after which this one writes no record.
+        var isGivenUp = false
+    }
+
+    /// The bytes from one slot to the next: a page, so that one damaged sector leaves one record.
+    private static let slotSize = 4096
+
+    private let path: String
+    private let descriptor: Int32
+    private let state: Mutex<State>
+    /// Syncs the file; the queue of snapshots can be busy for longer than a second.
+    private let queue = DispatchQueue(label: "storekeeper.fence", qos: .utility)
+
+    /// Reads the fence of a directory.
+    ///
+    /// - Throws: ``JournalError`` when the file cannot be read.
+    static func read(_ directory: DataDirectory) throws(JournalError) -> Content {
+        let descriptor = open(directory.fence, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            guard errno == ENOENT else { throw Self.failure("open", directory.fence) }
+            return .missing
+        }
+        defer { Glibc.close(descriptor) }
+        var records: [FenceRecord] = []
+        for slot in 0..<2 {
+            let record =
+                withUnsafeTemporaryAllocation(byteCount: FenceRecord.size, alignment: 8) { bytes in
+                    let count = pread(descriptor, bytes.baseAddress, bytes.count, off_t(slot * slotSize))
+                    return count < 0
+                        ? .failure : .success(FenceRecord(UnsafeRawBufferPointer(rebasing: bytes[..<count])))
+                } as Slot
+            guard case .success(let found) = record else { throw Self.failure("read", directory.fence) }
+            if let found { records.append(found) }
+        }
+        // A writer that was taken over may have written once more, with its lower term.
+        let newest = records.max { ($0.term, $0.sequence) < ($1.term, $1.sequence) }
+        return newest.map { .record($0, isPartial: records.count < 2) } ?? .damaged
+    }
+
+    private enum Slot {
+        case success(FenceRecord?)
+        case failure
+    }
+
+    /// Writes a fence to the disk with a record in both slots, in place of any that is there, and opens it.
+    ///
+    /// A process that ends meanwhile leaves the fence as it was.
+    init(_ directory: DataDirectory, _ record: FenceRecord) throws(JournalError) {
+        path = directory.fence
+        let new = path + ".new"
+        try directory.remove(new)
+        descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.failure("make", new) }
+        state = Mutex(State(record: record))
+        try write(record, slot: 0)
+        try write(record, slot: 1)
+        guard fsync(descriptor) == 0 else { throw Self.failure("sync", new) }
+        try directory.rename(new, to: path)
+        try directory.sync(directory.path)
+    }
+
+    deinit {
+        Glibc.close(descriptor)
+    }
+
+    /// Notes the end of the newest segment that is on the disk; the cost is one `pwrite` of 96 bytes, about a microsecond.
+    ///
+    /// - Throws: ``JournalError`` when the record cannot be written; the next call tries again.
+    func raise(to link: ChainLink) throws(JournalError) {
+        let result = state.withLock { state -> Result<Bool, JournalError> in
+            guard !state.isGivenUp else { return .success(false) }
+            state.record.link = link
+            state.record.stage = .open
+            state.record.sequence += 1
+            do throws(JournalError) {
+                try write(state.record, slot: Int(state.record.sequence & 1))
+                state.failure = nil
+            } catch {
+                state.failure = error
+                return .failure(error)
+            }
+            defer { state.isSyncDue = true }
+            return .success(!state.isSyncDue)
+        }
+        guard try result.get() else { return }
+        queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+            // A sync that fails is tried again after the next record; the journal itself does not depend on it.
+            try? self?.sync()
+        }
+    }
+
+    /// Writes the record again that could not be written.
+    ///
+    /// - Throws: ``JournalError`` while it cannot be written.
+    func repair() throws(JournalError) {
+        guard let link = state.withLock({ $0.failure == nil ? nil : $0.record.link }) else { return }
+        try raise(to: link)
+    }
+
+    /// Waits until the newest record is on the disk.
+    func sync() throws(JournalError) {
+        state.withLock { $0.isSyncDue = false }
+        guard fdatasync(descriptor) == 0 else { throw Self.failure("sync", path) }
+    }
+
+    /// Writes to the disk that the writer has closed the journal.
+    func close() throws(JournalError) {
+        let result = state.withLock { state -> Result<Void, JournalError> in
+            guard !state.isGivenUp else { return .success(()) }
+            state.record.stage = .closed
+            state.record.sequence += 1
+            do throws(JournalError) {
+                try write(state.record, slot: Int(state.record.sequence & 1))
+            } catch {
+                return .failure(error)
+            }
+            return .success(())
+        }
+        try result.get()
+        try sync()
+    }
+
+    /// Leaves the file to another writer.
+    func giveUp() { state.withLock { $0.isGivenUp = true } }
+
+    private static func failure(_ doing: String, _ path: String) -> JournalError {
+        DataDirectory.failure("\(doing) the journal's fence", path)
+    }
+
+    private func write(_ record: FenceRecord, slot: Int) throws(JournalError) {
+        let count = record.withBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(slot * Self.slotSize)) }
+        guard count == FenceRecord.size else { throw Self.failure("write", path) }
+    }
+}

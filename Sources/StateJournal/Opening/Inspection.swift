@@ -1,0 +1,123 @@
+internal import GRDB
+internal import StateStore
+
+/// What a start finds in a data directory, before it changes anything there.
+///
+/// The journal is opened for reading only: SQLite drops the end of a WAL that does not fit when it closes a database that was
+/// opened for writing, and what this program refuses must stay as it is.
+struct Inspection {
+    /// Whether there is no journal, so that a new history begins.
+    var isNew = true
+    /// The highest term that a writer has had.
+    var term: UInt64 = 0
+    /// Whether the last writer has closed the journal.
+    var wasClosed = false
+    /// Whether one of the two records of the fence is damaged.
+    var isFencePartial = false
+    var report: StartCheck.Report?
+    /// The end of the chain, and the clients' IDs that the index does not have; nil where a start makes or upgrades the file.
+    var newest: (tip: ChainLink, ids: RecentIDs)?
+
+    /// Inspects a directory.
+    ///
+    /// - Parameter extent: how much of the journal is verified; nil for as much as the last stop calls for.
+    /// - Throws: ``JournalError`` of the kind `damage` where the journal is not, or not as, the fence says, or a commit is
+    ///   not what was recorded.
+    init(_ directory: DataDirectory, extent: StartCheck.Extent? = nil) throws {
+        let fence = try Fence.read(directory)
+        var record: FenceRecord?
+        switch fence {
+        case .missing: break
+        case .damaged: throw JournalError(damaged: directory.fence, "neither of its two records is whole")
+        case .record(let found, let isPartial):
+            record = found
+            isFencePartial = isPartial
+            wasClosed = found.stage == .closed
+            term = found.term
+        }
+        do {
+            isNew = try !inspect(directory, record, extent)
+        } catch {
+            throw JournalError("open", directory.journal, error)
+        }
+    }
+
+    /// Returns whether there is a journal.
+    private mutating func inspect(
+        _ directory: DataDirectory, _ fence: FenceRecord?, _ extent: StartCheck.Extent?
+    ) throws -> Bool {
+        let path = directory.journal
+        let size = directory.size(path)
+        // SQLite would delete the WAL of a file that is missing or empty.
+        guard let size, size > 0 else {
+            let state = size == nil ? "missing" : "empty"
+            if let fence, fence.stage != .beginning {
+                throw JournalError(
+                    "the journal \(path) is \(state), although the fence beside it says that version \(fence.link.version) was acknowledged: \(JournalError.advice)",
+                    kind: .damage)
+            }
+            guard directory.size(path + "-wal") ?? 0 == 0 else {
+                throw JournalError(
+                    "the journal \(path) is \(state), although its WAL is there: \(JournalError.advice)", kind: .damage)
+            }
+            return false
+        }
+        let database = try Self.open(path)
+        return try database.read { db in
+            let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+            guard format > 1 else {
+                if let fence, fence.stage != .beginning {
+                    let state = format == 0 ? "has no tables" : "is of format 1"
+                    throw JournalError(
+                        "the journal \(path) \(state), although the fence beside it says that version \(fence.link.version) was acknowledged: \(JournalError.advice)",
+                        kind: .damage)
+                }
+                return format == 1
+            }
+            let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
+            let known = try JournalSchema.term(db)
+            guard fence != nil || known == nil else {
+                throw JournalError(lackingFence: directory.fence)
+            }
+            term = max(term, known ?? 0)
+            if let fence { try Self.compare(rows, with: fence, db) }
+            try rows.verifyBase(db)
+            let extent = extent ?? (wasClosed ? .afterClose : .afterKill)
+            report = try StartCheck.run(rows, db, extent)
+            newest = (try rows.tip(db), try rows.recentIDs(db))
+            return true
+        }
+    }
+
+    /// Opens a journal for reading, in a way that changes neither the journal nor its WAL.
+    static func open(_ path: String) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(5)
+        configuration.label = "storekeeper.journal.inspection"
+        return try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// Verifies that a journal has what the fence says that it has; it may have more.
+    static func compare(_ rows: SegmentRows, with fence: FenceRecord, _ db: Database) throws {
+        let path = rows.path
+        guard rows.epoch == fence.epoch else {
+            throw JournalError(
+                "the journal \(path) is of another history (\(rows.epoch)) than the fence beside it (\(fence.epoch)): \(JournalError.advice)",
+                kind: .damage)
+        }
+        let tip = try rows.tip(db)
+        guard tip.version >= fence.link.version else {
+            throw JournalError(
+                "the journal \(path) ends at version \(tip.version), although version \(fence.link.version) was acknowledged: the end is lost: \(JournalError.advice)",
+                kind: .damage)
+        }
+        // Commits can only be pruned up to the fence: the fence is on the disk before.
+        let link = try rows.link(db, before: fence.link.version + 1)
+        guard link == fence.link else {
+            throw JournalError(
+                "the journal \(path) has another commit of version \(fence.link.version) than the one that was acknowledged: \(JournalError.advice)",
+                kind: .damage)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+internal import FoundationEssentials
+internal import GRDB
+internal import StateJSON
+package import StateStore
+
+/// What a start has lost, and what it goes on with, because the operator has accepted the loss.
+package struct Loss: Sendable {
+    /// The sentence with which the start was refused.
+    package var reason: String
+    /// The epoch of the new history.
+    package var epoch: Epoch
+    /// The last good version, which the new history goes on from; nil where nothing could be read, and it begins empty.
+    package var version: Version?
+    /// The version after which the new history has every commit.
+    package var start: Version
+    /// The highest version that is known to have been acknowledged; nil where nothing says it.
+    package var acknowledged: Version?
+    /// How many rows of idempotency keys could not be read: a retry with such a key may commit again.
+    package var unreadableKeys: Int
+    /// The names of the damaged files, which stay in the data directory.
+    package var aside: [String]
+}
+
+/// Copies what can be read of a damaged journal into a new one, under a new epoch.
+struct Salvage {
+    private let directory: DataDirectory
+    private var unreadableKeys = 0
+
+    /// A state and the commits behind it that are all good.
+    private struct Run {
+        var start: Version
+        var end: Version
+    }
+
+    /// Replaces the journal of a directory that the caller has locked.
+    ///
+    /// - Parameters:
+    ///   - reason: why the journal is refused.
+    ///   - initial: returns the state of a new history as UTF-8 JSON, for a journal of which nothing can be read.
+    static func replace(
+        _ directory: DataDirectory, _ lock: DirectoryLock, because reason: String, initial: () throws -> [UInt8]
+    ) throws -> Loss {
+        var salvage = Salvage(directory: directory)
+        let fence: FenceRecord? = if case .record(let record, _) = try Fence.read(directory) { record } else { nil }
+        let draft = try JournalDraft(in: directory, lock)
+        let run = try salvage.copy(to: draft, fence)
+        if run == nil {
+            let state = try initial()
+            try draft.begin(state, version: 0)
+            try draft.finishReplacement(state, version: 0)
+        }
+        let aside = try Replacement.complete(directory)
+        return Loss(
+            reason: reason, epoch: draft.epoch, version: run?.end, start: run?.start ?? 0,
+            acknowledged: fence.flatMap { $0.stage == .beginning ? nil : $0.link.version },
+            unreadableKeys: salvage.unreadableKeys, aside: aside)
+    }
+
+    private init(directory: DataDirectory) { self.directory = directory }
+
+    /// Copies the newest run to a draft and finishes it; nil where there is none.
+    private mutating func copy(to draft: JournalDraft, _ fence: FenceRecord?) throws -> Run? {
+        guard directory.size(directory.journal) ?? 0 > 0 else { return nil }
+        let database: DatabaseQueue
+        do {
+            database = try Inspection.open(directory.journal)
+        } catch let error as DatabaseError where [.SQLITE_NOTADB, .SQLITE_CORRUPT].contains(error.resultCode) {
+            return nil
+        }
+        // The file is set aside with its WAL, which an open connection would keep busy.
+        defer { try? database.close() }
+        // Without a transaction, whose end reads pages that may be damaged; no other process writes.
+        return try database.unsafeRead { db in
+            // An epoch that cannot be read is that of the fence.
+            guard let epoch = (try? SegmentRows.epoch(db, directory.journal)) ?? fence?.epoch else { return nil }
+            let rows = SegmentRows(path: directory.journal, epoch: epoch)
+            guard let run = newestRun(rows, db), let (state, _) = try rows.snapshot(db, run.start) else { return nil }
+            try draft.begin(state.text, version: run.start)
+            copyKeys(rows, db, before: run, to: draft)
+            var last = PatchedState(state, version: run.start)
+            let respelling = Respelling(from: epoch, to: draft.epoch)
+            try rows.read(db, after: run.start, through: run.end) { commit in
+                _ = try last.take(commit)
+                try draft.append(respelling.commit(commit))
+                return true
+            }
+            try draft.finishReplacement(last.bytes(), version: run.end)
+            return run
+        }
+    }
+
+    /// The run that ends with the highest version; it begins with the oldest snapshot from which it can be read.
+    private func newestRun(_ rows: SegmentRows, _ db: Database) -> Run? {
+        // Whatever cannot be read ends a run, so each error is an answer here.
+        guard let versions = try? rows.snapshotVersions(db, through: .max) else { return nil }
+        var newest: Run?
+        for start in versions where start > newest?.end ?? 0 || newest == nil {
+            guard let found = try? rows.snapshot(db, start) else { continue }
+            var run = Run(start: start, end: start)
+            var state = PatchedState(found.state, version: start)
+            if (try? rows.verify(db, start, found.chain)) != nil {
+                try? rows.read(db, after: start, through: .max) { commit in
+                    _ = try state.take(commit)
+                    run.end = commit.version
+                    return true
+                }
+            }
+            newest = run
+        }
+        return newest
+    }
+
+    /// Copies the keys of the commits up to the beginning of a run, and counts the rows that cannot be read.
+    private mutating func copyKeys(_ rows: SegmentRows, _ db: Database, before run: Run, to draft: JournalDraft) {
+        let respelling = Respelling(from: rows.epoch, to: draft.epoch)
+        do {
+            try rows.readKeys(db) { first, keys in
+                guard let keys else {
+                    unreadableKeys += 1
+                    return
+                }
+                let old = keys.filter { $0.version <= run.start }.map(respelling.key)
+                if !old.isEmpty { try draft.append(keys: old, from: first) }
+            }
+        } catch {
+            // The table itself is damaged: the rows behind the damage cannot be counted.
+            unreadableKeys += 1
+        }
+    }
+}
+
+/// Spells the cursors of one history as those of another.
+private struct Respelling {
+    let from: Epoch
+    let to: Epoch
+
+    init(from: Epoch, to: Epoch) {
+        self.from = from
+        self.to = to
+    }
+
+    func commit(_ commit: Commit) -> Commit {
+        Commit(
+            version: commit.version, time: commit.time, id: id(commit.id), cause: commit.cause.map(id),
+            root: commit.root.map(id), by: commit.by, types: commit.types, action: commit.action, patch: commit.patch,
+            changedPointers: commit.changedPointers, clientIDs: commit.clientIDs,
+            idempotency: commit.idempotency.map(key))
+    }
+
+    func key(_ key: KeyRecord) -> KeyRecord {
+        KeyRecord(
+            key: key.key, fingerprint: key.fingerprint, version: key.version, id: id(key.id), isChange: key.isChange,
+            expiry: key.expiry, scope: key.scope)
+    }
+
+    private func id(_ id: String) -> String {
+        guard let cursor = Cursor(text: id), cursor.epoch == from else { return id }
+        return Cursor(to, cursor.version).description
+    }
+}

@@ -1,0 +1,87 @@
+internal import GRDB
+package import StateStore
+
+/// The verification of a journal's newest segments, and of the whole file where it is small, before a start.
+package enum StartCheck {
+    /// How much is verified at most.
+    struct Extent: Sendable {
+        /// The bytes of segments, from the newest one back.
+        var segmentBytesMax: Int
+        /// The largest file whose tables SQLite verifies.
+        var fileBytesMax: Int
+
+        /// After a kill or a power cut; it takes up to about a second.
+        static let afterKill = Extent(segmentBytesMax: 64 << 20, fileBytesMax: 64 << 20)
+        /// After a stop in good order, where only a disk or an operator can have changed anything.
+        static let afterClose = Extent(segmentBytesMax: 0, fileBytesMax: 16 << 20)
+        /// Everything, however long it takes.
+        static let whole = Extent(segmentBytesMax: .max, fileBytesMax: .max)
+    }
+
+    /// What was verified.
+    package struct Report: Sendable {
+        /// The version after which every commit was verified.
+        package var start: Version
+        package var end: Version
+        /// The bytes of the verified segments.
+        package var segmentBytes: Int
+        /// Whether SQLite has verified its tables.
+        package var isFileVerified: Bool
+        package var duration: Duration
+        /// Whether the journal was closed, so that little was verified.
+        package var wasClosed = false
+    }
+
+    /// Verifies the chain from the newest segment back, and the tables.
+    ///
+    /// - Throws: ``JournalError`` that names the commit that is missing or damaged.
+    static func run(_ rows: SegmentRows, _ db: Database, _ extent: Extent) throws -> Report {
+        let began = ContinuousClock.now
+        let base = try rows.base(db)
+        let tip = try rows.tip(db)
+        // What the recovery will read is verified in any case, so that a start that is refused has changed nothing.
+        let snapshot = try rows.newestSnapshot(db)
+        try rows.readKeys(db) { first, keys in
+            guard keys == nil else { return }
+            throw JournalError(
+                damaged: rows.path, "the idempotency keys from version \(first) on are not what was recorded")
+        }
+        var (start, bytes) = (base.version, 0)
+        if extent.segmentBytesMax < .max {
+            let sizes = try Row.fetchCursor(db, sql: "SELECT first, length(body) FROM segments ORDER BY first DESC")
+            start = tip.version
+            while bytes < extent.segmentBytesMax, let row = try sizes.next() {
+                guard let first = Version(row, "first"), first > 0, first <= start else { break }
+                start = first - 1
+                bytes += Int.fromDatabaseValue(row[1]) ?? 0
+            }
+            start = min(start, snapshot)
+        }
+        var verified = 0
+        try rows.readSegments(db, after: start, through: tip.version) { decoder, _ in
+            verified += decoder.bytesCount
+            return true
+        }
+        let isFileVerified = try fileBytes(db) <= extent.fileBytesMax
+        if isFileVerified { try verifyTables(db, rows.path) }
+        return Report(
+            start: start, end: tip.version, segmentBytes: verified, isFileVerified: isFileVerified,
+            duration: began.duration(to: .now))
+    }
+
+    /// The bytes of the file with what its WAL adds.
+    static func fileBytes(_ db: Database) throws -> Int {
+        let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+        return try pages * (Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0)
+    }
+
+    /// Lets SQLite verify the structure of all tables.
+    static func verifyTables(_ db: Database, _ path: String) throws {
+        let found = try String.fetchAll(db, sql: "PRAGMA quick_check(1)")
+        guard found == ["ok"] else {
+            throw JournalError(
+                damaged: path,
+                "SQLite says: \(found.first ?? "nothing")".split(whereSeparator: \.isNewline).joined(separator: " "))
+        }
+    }
+}
