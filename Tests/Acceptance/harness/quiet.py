@@ -18,9 +18,9 @@ Sample = collections.namedtuple("Sample", "kind due seconds status")
 # Where the quiet client comes from, and where the hostile one does: budgets have shares for each address.
 QUIET_HOST, HOSTILE_HOST = "127.0.0.1", "127.0.0.66"
 
-PERIOD = 0.01
+PERIOD = 0.005
 # A request that has no answer after this time counts as lost; its connection is given up.
-LOST_SECONDS = 8
+LOST_SECONDS = 5
 
 
 class Line:
@@ -38,11 +38,11 @@ def get(kind, target, **others):
 
 
 def usual_lines():
-    """A commit, a read and a probe on a connection of its own, each a hundred times in a second."""
+    """A commit, a read and a probe on a new connection, two hundred times in a second."""
     return [
         Line("POST", encode_request("POST", "/v1/actions", add(1))),
         get("GET", "/v1/state/counter"),
-        get("GET on a new connection", "/livez", is_fresh=True, period=4 * PERIOD),
+        get("GET on a new connection", "/livez", is_fresh=True, period=8 * PERIOD),
     ]
 
 

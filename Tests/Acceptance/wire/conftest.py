@@ -1,7 +1,6 @@
 """One server for the checks of a file: they send single requests, most of which have to be refused."""
 
 import pytest
-
 from harness.workspace import Workspace
 
 

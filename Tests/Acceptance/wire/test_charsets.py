@@ -1,7 +1,6 @@
 """The charset of a body: JSON over a network is UTF-8 (RFC 8259, section 8.1)."""
 
 import pytest
-
 from harness.actions import add
 from harness.expectations import expect_equal
 from harness.messages import encode_request

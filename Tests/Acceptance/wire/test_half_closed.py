@@ -7,7 +7,6 @@ import subprocess
 import time
 
 import pytest
-
 from harness.actions import add
 from harness.client import ConnectionLost
 from harness.expectations import Failure, expect, expect_equal

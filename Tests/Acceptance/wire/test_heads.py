@@ -4,7 +4,6 @@ import collections
 import itertools
 
 import pytest
-
 from harness.actions import add
 from harness.expectations import expect, expect_equal
 from harness.wire import converse, head, judge_one_answer

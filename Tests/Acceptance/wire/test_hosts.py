@@ -1,7 +1,6 @@
 """`Host` is checked: a page of another site cannot reach the server through a name that it points here."""
 
 import pytest
-
 from harness.actions import add
 from harness.expectations import expect, expect_equal
 from harness.wire import converse, head, judge_document, judge_one_answer

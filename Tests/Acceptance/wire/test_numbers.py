@@ -4,7 +4,6 @@ import json
 import math
 
 import pytest
-
 from harness.actions import add
 from harness.expectations import expect, expect_equal
 

@@ -7,7 +7,6 @@ Behind it, on the same connection, is a request that adds 1000.
 import collections
 
 import pytest
-
 from harness.actions import add
 from harness.expectations import expect, expect_equal
 from harness.messages import encode_request
@@ -131,7 +130,9 @@ def fields():
     yield with_field("folded", b"A: b\r\n c\r\n")
     yield with_field("folded behind the request line", b"", GET + b" A: b\r\n")
     yield with_field("folded into nothing", b"A: b\r\n \r\n")
-    yield Case("a Content-Length that is folded", POST + HERE + JSON + b"Content-Length:\r\n %d\r\n\r\n" % LENGTH + BODY)
+    yield Case(
+        "a Content-Length that is folded", POST + HERE + JSON + b"Content-Length:\r\n %d\r\n\r\n" % LENGTH + BODY
+    )
     yield Case("a coding that is folded", POST + HERE + JSON + b"Transfer-Encoding:\r\n chunked\r\n\r\n" + CHUNKS)
     yield Case("a coding in a folded field", sized + HERE + b"A: b\r\n Transfer-Encoding: chunked\r\n\r\n" + BODY)
     yield Case("a space before the colon of Content-Length", POST + HERE + JSON + b"Content-Length : 9\r\n\r\n" + BODY)

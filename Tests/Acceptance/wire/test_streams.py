@@ -8,7 +8,6 @@ import threading
 import time
 
 import pytest
-
 from harness.actions import action, add, batch
 from harness.expectations import expect, expect_equal
 from harness.messages import HOST, encode_request

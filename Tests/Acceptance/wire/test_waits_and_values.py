@@ -7,7 +7,6 @@ import threading
 import time
 
 import pytest
-
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal
 from harness.messages import encode_request
@@ -87,7 +86,31 @@ def test_a_test_and_a_wait_compare_bytes(server):
 def test_what_is_nested_is_refused_or_can_be_read_back_after_a_restart(workspace, depth_max):
     server = workspace.server(**{} if depth_max is None else {"depth_max": depth_max})
     taken, refused = [], []
-    for depth in (1, 2, 3, 4, 5, 10, 58, 60, 61, 62, 63, 64, 65, 100, 506, 508, 509, 510, 511, 512, 513, 5000, 1_000_000):
+    for depth in (
+        1,
+        2,
+        3,
+        4,
+        5,
+        10,
+        58,
+        60,
+        61,
+        62,
+        63,
+        64,
+        65,
+        100,
+        506,
+        508,
+        509,
+        510,
+        511,
+        512,
+        513,
+        5000,
+        1_000_000,
+    ):
         meta = '{"a":' * depth + "1" + "}" * depth
         body = b'{"type":"counter/add","payload":{"amount":1},"meta":%s}' % meta.encode()
         with server.client() as client:

@@ -1,15 +1,12 @@
 """The kinds of hostile clients. Each maker takes its scale and returns the client."""
 
 import itertools
-import json
-import random
-import socket
+import threading
 import time
 
-from harness.actions import action, add, batch
+from harness.actions import action, batch
 from harness.hostile.connections import Crowd, exchange, flood, hold
-from harness.messages import HOST, encode_request, parse_answer
-from harness.quiet import HOSTILE_HOST
+from harness.messages import HOST, encode_request
 from harness.streams import EVENTS, LINES
 
 NDJSON = {"Content-Type": LINES}
@@ -24,18 +21,14 @@ def bulk(lines, **fields):
     return post(b"\n".join(lines), NDJSON | fields)
 
 
-def bombs(request, connections=1):
-    """Sends one expensive request after the other, each on a connection of its own."""
+def bombs(request):
+    """Sends one expensive request after the other, each on a connection of its own; it gives up after five seconds."""
 
     def attack(port, ends):
         crowd = Crowd(port)
         for number in itertools.count():
-            data = request(number) if callable(request) else request
-            if connections == 1:
-                exchange(crowd, data)
-            else:
-                crowd.open(connections, data)
-                hold(ends)
+            exchange(crowd, request(number) if callable(request) else request)
+            crowd.leave()
             if ends():
                 return crowd.text()
 
@@ -52,7 +45,7 @@ def unread(request, connections, copies=1):
     def attack(port, ends):
         crowd = Crowd(port, receive_bytes=4096)
         data = (lambda number: request(number) * copies) if callable(request) else request * copies
-        crowd.open(connections, data, ends)
+        crowd.open(connections, data)
         hold(ends)
         return crowd.text()
 
@@ -110,7 +103,7 @@ def slow_bytes(count, data, pause):
     return attack
 
 
-def connects(per_second=None, request=b""):
+def connects(request=b""):
     """Connects and hangs up, as fast as it can."""
 
     def attack(port, ends):
@@ -133,7 +126,7 @@ def hang_ups(count, request):
     def attack(port, ends):
         crowd = Crowd(port)
         while not ends():
-            crowd.open(count, request, ends)
+            crowd.open(count, request)
             crowd.leave(with_reset=True)
         return crowd.text()
 
@@ -146,7 +139,7 @@ def churning_streams(count, target):
     def attack(port, ends):
         crowd = Crowd(port)
         while not ends():
-            crowd.open(count, encode_request("GET", target, fields={"Accept": EVENTS}), ends)
+            crowd.open(count, encode_request("GET", target, fields={"Accept": EVENTS}))
             for connection in crowd.sockets:
                 try:
                     connection.recv(4096)
@@ -163,12 +156,13 @@ def waits_and_commits(count, request, commit):
 
     def attack(port, ends):
         crowd = Crowd(port)
-        crowd.open(count, request, ends)
+        crowd.open(count, request)
         writer = Crowd(port)
         number = 0
         while not ends():
             number += 1
-            exchange(writer, commit(number) if callable(commit) else commit, 20)
+            exchange(writer, commit(number) if callable(commit) else commit)
+            writer.leave()
             for connection in crowd.sockets:
                 connection.setblocking(False)
                 try:
@@ -191,12 +185,12 @@ def unread_streams_and_commits(count, target, commits, form=EVENTS):
 
     def attack(port, ends):
         crowd = Crowd(port, receive_bytes=4096)
-        crowd.open(count, encode_request("GET", target, fields={"Accept": form}), ends)
+        crowd.open(count, encode_request("GET", target, fields={"Accept": form}))
         writer = Crowd(port)
         for number in itertools.count():
             if ends():
                 return f"{crowd.text()}, {number} commits"
-            exchange(writer, commits(number), 20)
+            exchange(writer, commits(number))
             writer.leave()
             time.sleep(0.01)
 
@@ -222,7 +216,6 @@ def chunk_dribble(connections, size=1):
 
 def together(*attacks):
     """Several hostile clients at once, in threads of one process."""
-    import threading
 
     def attack(port, ends):
         texts = []
@@ -251,4 +244,5 @@ def load_tasks(client, count, size):
 
 
 def rename(number, size=20):
+    """A commit that changes the first task."""
     return action("tasks/rename", {"id": 0, "title": f"{number} " + "y" * size})
