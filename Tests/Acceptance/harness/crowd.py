@@ -7,6 +7,7 @@ import select
 import socket
 import time
 
+from harness.chunks import body_reader
 from harness.expectations import expect
 from harness.messages import HOST, encode_request
 from harness.streams import EVENTS
@@ -29,7 +30,8 @@ class Crowd:
     def __init__(self, server, target):
         self.server, self.target = server, target
         self.epoll = select.epoll()
-        self.sockets, self.received = {}, {}
+        # What has come on each connection: its head as it was sent, and the content of its body.
+        self.sockets, self.received, self.bodies = {}, {}, {}
 
     def join(self, count, target=None):
         """Opens so many streams of this target, or of another one with the same commits; returns their descriptors."""
@@ -56,11 +58,23 @@ class Crowd:
                 data = self.sockets[number].recv(1 << 18)
                 buffer = self.received[number]
                 expect(data, "a stream has ended:", bytes(buffer[-300:]))
-                buffer += data
+                self._take(number, data)
                 # The end of the event as well, not only its id.
                 if buffer.endswith(b"\n\n") and buffer.rfind(ending) >= 0:
                     waiting.discard(number)
         return time.monotonic() - begun
+
+    def _take(self, number, data):
+        buffer = self.received[number]
+        if number not in self.bodies:
+            buffer += data
+            head, separator, data = bytes(buffer).partition(b"\r\n\r\n")
+            if not separator:
+                return
+            lines = (line.partition(b":") for line in head.lower().split(b"\r\n"))
+            self.bodies[number] = body_reader({name.decode(): value.strip().decode() for name, _, value in lines})
+            del buffer[len(head) + 4 :]
+        buffer += self.bodies[number].take(data)
 
     def stories(self):
         """How many clients received what: the first cursor, and the bytes of the events without heartbeats."""

@@ -34,7 +34,9 @@ class Workspace:
     def known(self, **settings):
         """Those of the settings that the server has."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
-        text = subprocess.run([self.binary, "check"], capture_output=True, text=True, env=environment, timeout=20).stdout
+        text = subprocess.run(
+            [self.binary, "check"], capture_output=True, text=True, env=environment, timeout=20
+        ).stdout
         names = {line.partition("=")[0].strip() for line in text.splitlines()}
         return {name: value for name, value in settings.items() if name in names}
 

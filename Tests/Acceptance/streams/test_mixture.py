@@ -136,7 +136,9 @@ class Wanderer:
             data = b""
         if not data:
             return self.leave()
-        self.take(self.stream.reader.take(data))
+        self.take(self.stream.take(data))
+        if self.stream.body.has_ended:
+            self.leave()
 
     def take(self, events):
         for event in events:

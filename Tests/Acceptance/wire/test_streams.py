@@ -161,7 +161,7 @@ def commit_later(server, count, pause):
     return thread, times
 
 
-COUNT, PAUSE, PROMPT = 4, 0.25, 0.15
+COUNT, PAUSE, PROMPT = 4, 0.4, 0.3
 
 
 def test_requests_gets_each_event_as_it_happens(server):
