@@ -27,6 +27,8 @@ let package = Package(
     targets: [
         // libmicrohttpd (Debian: libmicrohttpd-dev). Only MicroHTTP sees it.
         .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+        // The definitions of recv, send and sendmsg by which the event loop sees libmicrohttpd's calls. Only MicroHTTP sees it.
+        .target(name: "CSocketCalls"),
         // simdjson (Debian: libsimdjson-dev) behind a C interface. Only StateJSON sees it.
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
         // XXH3, the hash of entity tags and of request heads (Debian: libxxhash-dev, header only).
@@ -58,7 +60,7 @@ let package = Package(
         .target(
             name: "MicroHTTP",
             dependencies: [
-                "CMicroHTTPD", "CXXHash", "HTTPMessages",
+                "CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ]),
@@ -166,7 +168,7 @@ if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
 
 for target in package.targets
 where [.regular, .executable, .test].contains(target.type)
-    && !["CJemalloc", "CSimdjson", "microhttpd-limit"].contains(target.name)
+    && !["CJemalloc", "CSimdjson", "CSocketCalls", "microhttpd-limit"].contains(target.name)
 {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),

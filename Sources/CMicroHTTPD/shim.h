@@ -110,26 +110,6 @@ static inline bool microhttpd_add(struct MHD_Daemon *daemon, int socket) {
     return MHD_add_connection(daemon, socket, (struct sockaddr *)&address, size) == MHD_YES;
 }
 
-// Returns how many bytes have been read from a TCP socket since it was connected, or -1 when the system cannot tell.
-// The kernel counts the bytes that have arrived in `tcpi_bytes_received` of linux/tcp.h's `struct tcp_info`, at offset
-// 128; that header and the C library's netinet/tcp.h, whose structure ends before it, cannot both be included.
-//
-// The function asks for the unread bytes first. Bytes that arrive between the two calls then count as read: the result
-// is too large at worst, the server closes the connection after the answer, and the client sends its next request
-// again. In the other order the result would be too small by those bytes and could hide exactly as many bytes that
-// libmicrohttpd has read beyond the request: a pipelined request would be lost and never answered.
-static inline int64_t microhttpd_bytes_read(int socket) {
-    unsigned char info[136];
-    socklen_t size = sizeof info;
-    enum { TCP_INFO_OPTION = 11, OFFSET = 128 };
-    uint64_t received;
-    int unread;
-    if (ioctl(socket, FIONREAD, &unread) != 0) return -1;
-    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO_OPTION, info, &size) != 0 || size < sizeof info) return -1;
-    memcpy(&received, info + OFFSET, sizeof received);
-    return (int64_t)received - unread;
-}
-
 // Sets up the socket of a stream: each chunk is sent at once (TCP_NODELAY), the kernel buffers at most 64 KiB for a
 // client that does not read, and the kernel detects a client that disappeared without closing (SO_KEEPALIVE). An option
 // that cannot be set leaves the stream slower but correct, so the results are not checked.
@@ -154,5 +134,5 @@ static inline void microhttpd_bound_unsent(int socket) {
 // Reads and discards up to 64 KiB that a client has sent after its last request.
 static inline void microhttpd_discard_input(int socket) {
     char bytes[4096];
-    for (int count = 0; count < 16 && recv(socket, bytes, sizeof bytes, MSG_DONTWAIT) > 0; count++) {}
+    for (int count = 0; count < 16 && recvfrom(socket, bytes, sizeof bytes, MSG_DONTWAIT, NULL, NULL) > 0; count++) {}
 }

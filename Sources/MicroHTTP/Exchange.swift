@@ -4,19 +4,24 @@ import Synchronization
 /// One request that is owed an answer, or a stream that lasts until the server or the client ends it.
 ///
 /// Any thread may answer it. An answer, a deadline, a hang-up and the stop of the server compete for one atomic step
-/// from armed to fired: the first of them takes effect, and the exchange ignores the others.
+/// from armed to fired: the first of them takes effect, and the exchange ignores the others. An answer leads on to
+/// given, which tells the loop that it can take the response.
 public final class Exchange: Sendable {
     /// The number of this exchange, unique in its server and, in each loop, rising in order of arrival.
     public let id: UInt64
     /// The client's address without its port.
     public let client: String
 
-    private let fired = Atomic(false)
+    private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
+
+    private let stage = Atomic(Stage.armed)
     /// The answer on its way to the loop: the mailbox then moves only the exchange.
     ///
     /// It is unsafe by declaration only: one thread writes it, after it has claimed the right to answer, and the loop takes
-    /// it, after the lock of the mailbox has handed the exchange over.
+    /// it, after it has read the stage that the writer set behind it.
     nonisolated(unsafe) private var given: Response?
+    /// Whether the loop looks for the answer in each of its iterations; only the loop thread uses it.
+    nonisolated(unsafe) var isHeld = false
     private let sink: any AnswerSink
 
     /// Makes an exchange that gives its answer to `sink`.
@@ -32,11 +37,12 @@ public final class Exchange: Sendable {
     public func answer(_ response: consuming Response) {
         guard fire() else { return }
         given = consume response
+        stage.store(.given, ordering: .releasing)
         sink.put(.single(self))
     }
 
-    /// The answer that the exchange was given, once.
-    package func takeAnswer() -> Response? { given.take() }
+    /// The answer that the exchange was given, once; only the sink that has the exchange calls this.
+    package func takeAnswer() -> Response? { stage.load(ordering: .acquiring) == .given ? given.take() : nil }
 
     /// Answers all of these exchanges with one response, which is encoded once and shared.
     ///
@@ -69,13 +75,13 @@ public final class Exchange: Sendable {
     }
 
     /// Whether the exchange has been answered or has ended, so that it would ignore an answer.
-    public var isOver: Bool { fired.load(ordering: .acquiring) }
+    public var isOver: Bool { stage.load(ordering: .acquiring) != .armed }
 
     /// Claims the right to answer; returns true to the first caller only.
     package func fire() -> Bool {
         // To resume a connection that is not suspended is undefined behaviour (Libmicrohttpd page, 4). This step lets
         // one caller only get as far as a resumption.
-        !fired.exchange(true, ordering: .acquiringAndReleasing)
+        stage.compareExchange(expected: .armed, desired: .fired, ordering: .acquiringAndReleasing).exchanged
     }
 }
 

@@ -28,7 +28,7 @@ public final class HTTPServer: Sendable {
     public init(configuration: ServerConfiguration, handlers: Handlers, gauges: ServerGauges? = nil) {
         self.configuration = configuration
         self.handlers = handlers
-        self.gauges = gauges ?? ServerGauges(loops: configuration.loops)
+        self.gauges = gauges ?? ServerGauges(loops: configuration.loops, memoryBytesMax: configuration.memoryBytesMax)
     }
 
     /// Starts to listen and to serve, and returns the bound address.
@@ -99,8 +99,8 @@ public final class HTTPServer: Sendable {
         do throws(ServerError) {
             let mailbox = try LoopMailbox()
             let loop = try EventLoop(
-                configuration: configuration.perLoop, index: index, handlers: handlers, mailbox: mailbox,
-                gauges: gauges.loops[index], listener: listener)
+                configuration: configuration.perLoop, index: index, handlers: handlers, memory: gauges.memory,
+                mailbox: mailbox, gauges: gauges.loops[index], listener: listener)
             try loop.start()
             do throws(ServerError) {
                 return Running(mailbox: mailbox, thread: try LoopThread { loop.run() })

@@ -89,8 +89,8 @@ public enum Reply: Sendable {
     /// The answer is a stream: it begins with this response, has no length, and continues in chunks until the server or
     /// the client ends it.
     ///
-    /// The body of the response is the first chunk. The connection closes with the stream; the server ignores what the
-    /// client has sent after this request.
+    /// The body of the response is the first chunk. To HTTP/1.0 the chunks have no framing. The connection closes with the
+    /// stream; the server ignores what the client has sent after this request.
     case streaming(Response, heartbeat: Duration)
 }
 

@@ -18,6 +18,14 @@ public struct ServerConfiguration: Sendable {
     /// capacity that sends no request is closed after two seconds. Further clients stay in the backlog of the listening
     /// socket.
     public var connectionsMax: Int
+    /// The targets that a connection over capacity may ask for, so that probes find a place.
+    public var reservedTargets: Set<String> = []
+    /// The most bytes of memory that clients occupy with long bodies and with long answers that they do not read.
+    ///
+    /// Above it the server refuses the part of a body over 64 KiB and answers over 64 KiB with
+    /// ``TransportFault/memoryExhausted``, and closes connections whose clients do not read. A client that has half of it
+    /// gets ``TransportFault/shareExhausted``.
+    public var memoryBytesMax = 256 << 20
     /// How long a connection may send nothing between requests or within one, and how long a client may leave an answer
     /// unread; whole seconds, at least one.
     ///
@@ -25,8 +33,25 @@ public struct ServerConfiguration: Sendable {
     public var idleTimeout: Duration
     /// The memory for one connection's request head and response head, in bytes.
     ///
-    /// libmicrohttpd itself refuses a longer head, with 414 or 431. At least half of this memory is for the request.
+    /// Each connection that does not wait occupies it. It is more than ``headBytesMax``, because libmicrohttpd also keeps a
+    /// record of each field and the head of the answer there.
     public var connectionMemoryBytes: Int
+    /// The longest request head in bytes; the server refuses a longer one with ``TransportFault/headTooLarge``.
+    public var headBytesMax = 20 << 10
+    /// The most fields in a head; the server refuses more with ``TransportFault/headTooLarge``.
+    public var fieldsMax = 100
+    /// The longest request target in bytes; the server refuses a longer one with ``TransportFault/targetTooLong``.
+    public var targetBytesMax = 8000
+    /// The most parameters in a target; the server refuses more with ``TransportFault/targetTooLong``.
+    public var parametersMax = 100
+    /// How long a request head may take to arrive, from its first byte; a slower one gets ``TransportFault/tooSlow``.
+    ///
+    /// The server looks twice a second, so the time may be up to one second longer.
+    public var headTime = Duration.seconds(10)
+    /// How long the body may take besides.
+    public var bodyTime = Duration.seconds(30)
+    /// The number of received bytes for which a body may take a second longer.
+    public var bodyBytesPerSecondMin = 16 << 10
     /// How long the loop holds the connection of a request that is being worked on before it suspends the connection.
     ///
     /// A suspension costs some microseconds and, when the connection resumes, a walk over all suspended connections. An
@@ -42,7 +67,7 @@ public struct ServerConfiguration: Sendable {
     /// Makes a configuration; the defaults suit tests and small servers.
     public init(
         host: String = "127.0.0.1", port: UInt16 = 0, bodyBytesMax: Int = 1 << 20, connectionsMax: Int = 1024,
-        idleTimeout: Duration = .seconds(60), connectionMemoryBytes: Int = 8 << 10,
+        idleTimeout: Duration = .seconds(60), connectionMemoryBytes: Int = 32 << 10,
         parkingDelay: Duration = .milliseconds(2), loops: Int = 1
     ) {
         self.host = host

@@ -27,9 +27,14 @@ public struct Statistics: Sendable, Equatable {
 /// The caller makes the gauges before the server, so that a handler can report them.
 public final class ServerGauges: Sendable {
     let loops: [LoopGauges]
+    /// The memory that the clients of all loops occupy.
+    public let memory: MemoryBudget
 
     /// Makes gauges for this number of loops, at least one.
-    public init(loops: Int) {
+    ///
+    /// - Parameter memoryBytesMax: ``ServerConfiguration/memoryBytesMax``.
+    public init(loops: Int, memoryBytesMax: Int = ServerConfiguration().memoryBytesMax) {
+        memory = MemoryBudget(bytesMax: memoryBytesMax)
         self.loops = (0..<max(1, loops)).map { _ in LoopGauges() }
     }
 

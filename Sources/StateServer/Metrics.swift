@@ -12,7 +12,7 @@ final class Counters: Sendable {
 enum Metrics {
     static func text(
         _ counters: Counters, _ statistics: Statistics?, latest: Version, waiters: Int, streams: Int, mailbox: Int,
-        isDurable: Bool
+        memoryBytes: Int, isDurable: Bool
     ) -> String {
         var text = ""
         func figure(_ name: String, _ kind: String, _ help: String, _ value: some CustomStringConvertible) {
@@ -27,6 +27,7 @@ enum Metrics {
         figure("waiters", "gauge", "Requests that wait for a change, streams included.", waiters)
         figure("streams", "gauge", "Streams.", streams)
         figure("mailbox_actions", "gauge", "Actions that wait for a turn or for the disk.", mailbox)
+        figure("memory_bytes", "gauge", "Bytes of long unfinished requests and unread answers.", memoryBytes)
         figure("journal_up", "gauge", "1 while the journal takes commits.", isDurable ? 1 : 0)
         if let statistics {
             figure("connections", "gauge", "Open connections.", statistics.connections)

@@ -108,6 +108,12 @@ public struct Setting: Sendable {
         Setting(
             "waiters_per_client_max", 16_000, 1...1_000_000,
             "most waiting requests of one address; more are answered 429"),
+        Setting(
+            "memory_bytes_max", 256 << 20, 1 << 20...(1 << 40),
+            "most bytes of unfinished requests and unread answers; above it long ones are 503, of one address 429"),
+        Setting("request_head_seconds", 10, 1...3600, "how long the head of a request may take to arrive"),
+        Setting(
+            "request_body_seconds", 30, 1...86_400, "how long its body may take, and a second more for each 16 KiB"),
         Setting("idle_timeout_seconds", 75, 1...86_400, "how long a silent connection is kept"),
         Setting(
             "mailbox_actions_max", 65_536, 1...10_000_000, "most actions waiting for a turn or the disk; more are 503"),

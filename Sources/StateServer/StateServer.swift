@@ -65,19 +65,22 @@ public struct StateServer: Service, Sendable {
             watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now, queues: Schedule.hubQueues(),
             report: { logger.log($0) })
         let loops = settings.integer("loops")
-        let gauges = ServerGauges(loops: loops)
+        let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.integer("memory_bytes_max"))
         handler = RequestHandler(
             contract: Contract(catalogue: compiled.catalogue, limits: settings.contractLimits), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         let (host, port) = try settings.listenAddress()
-        server = HTTPServer(
-            configuration: ServerConfiguration(
-                host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),
-                connectionsMax: settings.connectionsMax, idleTimeout: settings.seconds("idle_timeout_seconds"),
-                loops: loops),
-            handlers: handler.handlers, gauges: gauges)
+        var configuration = ServerConfiguration(
+            host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),
+            connectionsMax: settings.connectionsMax, idleTimeout: settings.seconds("idle_timeout_seconds"),
+            loops: loops)
+        configuration.memoryBytesMax = settings.integer("memory_bytes_max")
+        configuration.headTime = settings.seconds("request_head_seconds")
+        configuration.bodyTime = settings.seconds("request_body_seconds")
+        configuration.reservedTargets = ["/livez", "/readyz", "/metrics"]
+        server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
     }
 
     /// Serves until the task is cancelled or the service group shuts down; then drains and closes the journal.

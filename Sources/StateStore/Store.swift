@@ -196,7 +196,7 @@ public final class Store<State: StateType>: Sendable {
         mailbox.withLock { $0.release(count) }
     }
 
-    /// Computes a turn on the newest computed state, and makes its result the newest.
+    /// Computes a turn on the newest computed state, which is that of the turn afterwards.
     func compute(_ pending: [PendingTransaction]) -> ComputedTurn<State> {
         let time = now()
         let newMiddleware = installedMiddleware.withLock { installed in
@@ -206,9 +206,7 @@ public final class Store<State: StateType>: Sendable {
         return core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
-            var result = core.turn(pending, at: time)
-            core.adopt(&result)
-            return ComputedTurn(pending: pending, before: before, result: result)
+            return ComputedTurn(pending: pending, before: before, result: core.turn(pending, at: time))
         }
     }
 

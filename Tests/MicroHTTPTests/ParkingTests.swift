@@ -72,39 +72,6 @@ struct ParkingTests {
         }
     }
 
-    @Test("the count of bytes read is never too small, also when bytes arrive while it is taken")
-    func arriving() throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(listener) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, size) == 0 && listen(listener, 1) == 0 && getsockname(listener, $0, &size) == 0
-            }
-        }
-        #expect(isListening)
-        let client = try RawClient(port: UInt16(bigEndian: address.sin_port))
-        let accepted = accept(listener, nil, nil)
-        // The thread ends when the server's side closes.
-        Thread { while client.send("0123456789abcdef") {} }.start()
-
-        var (readCount, leastExcess, attemptsCount) = (0, Int64.max, 0)
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        let end = ContinuousClock.now + .seconds(2)
-        while ContinuousClock.now < end {
-            leastExcess = min(leastExcess, microhttpd_bytes_read(accepted) - Int64(readCount))
-            readCount += max(recv(accepted, &buffer, buffer.count, Int32(MSG_DONTWAIT)), 0)
-            attemptsCount += 1
-        }
-        close(accepted)
-
-        #expect(leastExcess == 0)
-        #expect(readCount > 0 && attemptsCount > 1000)
-    }
-
     @Test("a request that arrives while another waits is answered after it")
     func impatient() async throws {
         let record = Record()

@@ -7,13 +7,24 @@ final class RawClient: Sendable {
     let descriptor: Int32
 
     /// Connects to a server on this machine.
-    init(port: UInt16, host: String = "127.0.0.1") throws {
+    ///
+    /// - Parameter source: the client's own address; nil leaves it to the system.
+    init(port: UInt16, host: String = "127.0.0.1", from source: String? = nil) throws {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
         guard getaddrinfo(host, String(port), &hints, &list) == 0, let list else { throw SocketError(code: errno) }
         defer { freeaddrinfo(list) }
         descriptor = socket(list.pointee.ai_family, Int32(SOCK_STREAM.rawValue), 0)
+        if let source {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            inet_pton(AF_INET, source, &address.sin_addr)
+            let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            _ = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) }
+            }
+        }
         guard connect(descriptor, list.pointee.ai_addr, list.pointee.ai_addrlen) == 0 else {
             throw SocketError(code: errno)
         }
@@ -89,6 +100,29 @@ final class RawClient: Sendable {
         var bytes: [UInt8] = []
         while let byte = byte() { bytes.append(byte) }
         return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Reads a chunk with its framing; empty for the last one, nil where the connection ends or the framing is wrong.
+    func chunk() -> [UInt8]? {
+        var line: [UInt8] = []
+        while !line.suffix(2).elementsEqual("\r\n".utf8) {
+            guard let byte = byte() else { return nil }
+            line.append(byte)
+        }
+        guard let count = Int(String(decoding: line.dropLast(2), as: UTF8.self), radix: 16) else { return nil }
+        let content = bytes(count)
+        guard content.count == count, bytes(2) == Array("\r\n".utf8) else { return nil }
+        return content
+    }
+
+    /// Reads the chunks up to the last one; nil where the connection ends before it.
+    func chunks() -> String? {
+        var all: [UInt8] = []
+        while let chunk = chunk() {
+            if chunk.isEmpty { return String(decoding: all, as: UTF8.self) }
+            all += chunk
+        }
+        return nil
     }
 
     /// The head of the next response; nil at the end of the connection.

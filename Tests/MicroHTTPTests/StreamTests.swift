@@ -52,9 +52,29 @@ struct StreamTests {
             }
             Exchange.send(Array("last".utf8), to: record.streams, isLast: true)
 
-            #expect(client.rest() == "begin" + (1...100).map { "\($0)," }.joined() + "last")
+            #expect(head?.field("transfer-encoding") == "chunked")
+            for chunk in ["begin"] + (1...100).map({ "\($0)," }) + ["last", ""] {
+                #expect(client.chunk() == Array(chunk.utf8))
+            }
+            #expect(client.isAtEnd())
             #expect(try await eventually { server.statistics.connections == 0 && server.statistics.waiting == 0 })
             #expect(record.expired == [])
+        }
+    }
+
+    @Test("a stream to a client of HTTP/1.0 has no framing")
+    func version10() async throws {
+        let record = StreamRecord()
+        try await withServer(record.handlers()) { _, port in
+            let client = try RawClient(port: port)
+            client.send("GET / HTTP/1.0\r\n\r\n")
+            #expect(try await eventually { record.writable == 1 })
+            Exchange.send(Array("last".utf8), to: record.streams, isLast: true)
+
+            let head = client.response(hasBody: false)
+
+            #expect(head?.field("transfer-encoding") == nil)
+            #expect(client.rest() == "beginlast")
         }
     }
 
@@ -79,10 +99,11 @@ struct StreamTests {
             #expect(record.writable == 3)
             Exchange.send([], to: [record.streams[1]], isLast: true)
             _ = quick.response(hasBody: false)
-            #expect(quick.rest() == "beginquick")
+            #expect(quick.chunks() == "beginquick")
 
             _ = slow.response(hasBody: false)
-            #expect(slow.count(upTo: large.count + 5) == large.count + 5)
+            #expect(slow.chunk()?.count == 5)
+            #expect(slow.chunk()?.count == large.count)
             #expect(try await eventually { record.writable == 4 })
         }
     }
@@ -109,13 +130,13 @@ struct StreamTests {
             let (reader, other) = (try RawClient(port: port), try RawClient(port: port))
             reader.request("/stream")
             _ = reader.response(hasBody: false)
-            #expect(reader.bytes(5) == Array("begin".utf8))
+            #expect(reader.chunk() == Array("begin".utf8))
             #expect(try await eventually { state.withLock { $0.requestsCountWhenWritable == [0] } })
 
             // The handler of the first request sends the chunk; the loop serves about one request in each iteration.
             other.send(String(repeating: "GET / HTTP/1.1\r\nHost: test\r\n\r\n", count: 40))
 
-            #expect(reader.bytes(chunk.count) == chunk)
+            #expect(reader.chunk() == chunk)
             for _ in 0..<40 { #expect(other.response()?.body == "plain") }
             #expect(try await eventually { state.withLock { $0.requestsCountWhenWritable.count == 2 } })
             #expect(state.withLock { $0.requestsCountWhenWritable.last ?? 0 } >= 20)
@@ -141,7 +162,7 @@ struct StreamTests {
 
         #expect(record.expired == [.hangUp, .stopping])
         _ = stays.response(hasBody: false)
-        #expect(stays.rest().hasSuffix("end"))
+        #expect(stays.chunks()?.hasSuffix("end") == true)
     }
 
     @Test("a stream whose client does not read the last chunk is closed after the idle timeout")

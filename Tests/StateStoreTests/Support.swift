@@ -87,12 +87,10 @@ extension Core where State == Sample.State {
             state: State(), version: 0, keys: [])
     }
 
-    /// Runs a turn and adopts it.
+    /// Runs a turn.
     @discardableResult
     mutating func run(_ transactions: [Transaction], at milliseconds: Int64 = 0) -> Turn {
-        var turn = turn(transactions, at: Timestamp(milliseconds: milliseconds))
-        adopt(&turn)
-        return turn
+        turn(transactions, at: Timestamp(milliseconds: milliseconds))
     }
 
     @discardableResult

@@ -17,6 +17,8 @@ struct Alarms {
         case overCapacity(UInt64)
         /// The next check of idle connections.
         case idleConnections
+        /// The next check of requests that are being received.
+        case receiving
         /// The next attempt to accept clients.
         case listening
     }

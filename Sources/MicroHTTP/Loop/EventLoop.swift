@@ -16,6 +16,7 @@ final class EventLoop {
     private let pending: PendingExchanges
     private let parked: ParkedConnections
     private let receiver: RequestReceiver
+    private let wire: WireObserver
 
     private var items: [LoopMailbox.Item] = []
     private var published = Statistics()
@@ -29,18 +30,19 @@ final class EventLoop {
     ///
     /// - Parameter index: the index of the loop in its server.
     init(
-        configuration: ServerConfiguration, index: Int, handlers: Handlers, mailbox: LoopMailbox, gauges: LoopGauges,
-        listener: ListeningSocket
+        configuration: ServerConfiguration, index: Int, handlers: Handlers, memory: MemoryBudget, mailbox: LoopMailbox,
+        gauges: LoopGauges, listener: ListeningSocket
     ) throws(ServerError) {
         self.mailbox = mailbox
         self.gauges = gauges
         log = LoopLog(handlers.debugLog)
-        context = try LoopContext(configuration: configuration, handlers: handlers)
+        context = try LoopContext(configuration: configuration, handlers: handlers, memory: memory)
         acceptor = ClientAcceptor(context, listener: listener)
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)
+        wire = WireObserver(context)
         receiver = RequestReceiver(
-            context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked)
+            context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, wire: wire)
     }
 
     /// Starts libmicrohttpd, before the loop thread starts.
@@ -62,6 +64,8 @@ final class EventLoop {
 
     /// Serves until a stop that was asked for is complete.
     func run() {
+        mailbox.noteThread()
+        wire.begin()
         repeat {
             context.forgetTime()
             wait()
@@ -78,6 +82,7 @@ final class EventLoop {
         acceptor.stop()
         parked.closeAll()
         context.daemon.stop()
+        wire.end()
         for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
         publish()
         for done in whenStopped { done() }
@@ -94,7 +99,7 @@ final class EventLoop {
             case .exchange(let number): pending[number] != nil || parked[number] != nil
             case .parked(let number), .silence(let number): parked[number] != nil
             case .overCapacity(let number): acceptor.isOverCapacity(number)
-            case .listening, .idleConnections: true
+            case .listening, .idleConnections, .receiving: true
             }
         }
     }
@@ -157,6 +162,7 @@ final class EventLoop {
             case .silence(let number), .parked(let number): parked.handle(subject, of: number)
             case .listening: acceptor.retry()
             case .idleConnections: receiver.idle.check()
+            case .receiving: wire.check()
             case .overCapacity(let number): acceptor.endOverCapacity(number)
             }
         }
@@ -205,9 +211,10 @@ final class EventLoop {
                 }
             }
         case .chunk(let exchanges, let bytes, let isLast):
+            let chunk = StreamChunk(bytes, isLast: isLast)
             for exchange in exchanges {
                 guard let connection = parked[exchange.id] else { continue }
-                parked.write(bytes, to: connection, exchange, isLast: isLast)
+                parked.write(chunk, to: connection, exchange)
             }
         }
     }

@@ -7,6 +7,8 @@ final class LoopContext {
     let configuration: ServerConfiguration
     let handlers: Handlers
     let poller: Poller
+    let memory: MemoryBudget
+    var clients = ClientCounts()
     var statistics = Statistics()
     var stage = Stage.serving
     private var alarms = Alarms()
@@ -17,9 +19,10 @@ final class LoopContext {
     /// Whether the current iteration has received a request.
     private(set) var hasReceived = false
 
-    init(configuration: ServerConfiguration, handlers: Handlers) throws(ServerError) {
+    init(configuration: ServerConfiguration, handlers: Handlers, memory: MemoryBudget) throws(ServerError) {
         self.configuration = configuration
         self.handlers = handlers
+        self.memory = memory
         poller = try Poller()
     }
 
@@ -75,7 +78,10 @@ final class LoopContext {
 
     /// Returns the response in libmicrohttpd's form, or nil, with a line in the debug log, if libmicrohttpd refuses it.
     func prepare(_ response: Response) -> PreparedResponse? {
-        let prepared = PreparedResponse(response, closing: stage.isStopping)
+        if response.body.count > MemoryBudget.smallBytesMax, memory.isExceeded {
+            return prepare(handlers.refuse(.memoryExhausted, nil))
+        }
+        let prepared = PreparedResponse(response, closing: stage.isStopping, counting: memory)
         if prepared == nil { handlers.debugLog("libmicrohttpd refused a response: no memory, or a forbidden field") }
         return prepared
     }

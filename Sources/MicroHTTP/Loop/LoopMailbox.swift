@@ -31,6 +31,8 @@ final class LoopMailbox: Sendable, AnswerSink {
     ///
     /// The loop never reads it: the poller watches it edge-triggered, so that each write is an event.
     let wakeUp: Int32
+    /// The thread of the loop, as soon as it runs.
+    private let thread = Atomic<UInt>(0)
 
     init() throws(ServerError) {
         wakeUp = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
@@ -38,6 +40,9 @@ final class LoopMailbox: Sendable, AnswerSink {
     }
 
     deinit { Glibc.close(wakeUp) }
+
+    /// Notes that the current thread is that of the loop.
+    func noteThread() { thread.store(UInt(pthread_self()), ordering: .relaxed) }
 
     /// Adds an item and wakes the loop if it waits; returns false, without adding, if the loop has ended.
     @discardableResult
@@ -56,7 +61,15 @@ final class LoopMailbox: Sendable, AnswerSink {
         return isTaken
     }
 
-    func put(_ transmission: Transmission) { put(.deliver(transmission)) }
+    func put(_ transmission: Transmission) {
+        // The loop looks at a held exchange again before it waits.
+        if thread.load(ordering: .relaxed) == UInt(pthread_self()), case .single(let exchange) = transmission,
+            exchange.isHeld
+        {
+            return
+        }
+        put(.deliver(transmission))
+    }
 
     /// Moves all items into the caller's empty array, whose storage takes the next items.
     func take(into items: inout [Item]) {

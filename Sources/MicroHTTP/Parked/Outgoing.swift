@@ -38,6 +38,12 @@ struct Outgoing {
     /// How many bytes the socket has not taken.
     var unsentCount: Int { bytes.count - sentCount }
 
+    /// Counts the bytes as unread, as long as the result lives; nil for few bytes.
+    func hold(in memory: MemoryBudget) -> MemoryBudget.Holding? { memory.hold(bytes) }
+
+    /// The bytes that the socket has not taken, and further ones behind them.
+    func followed(by more: [UInt8]) -> Outgoing { Outgoing(Array(bytes[sentCount...]) + more) }
+
     /// Sends what is left, up to ``sendBytesMax`` bytes.
     ///
     /// - Parameter socket: takes bytes, perhaps fewer than it is given.

@@ -23,11 +23,12 @@ final class ParkedConnection {
     /// The number of its exchange, by which the loop and the poller identify the connection.
     let number: UInt64
     let descriptor: Int32
+    let client: String
     let isHead: Bool
+    /// Whether a stream comes in chunks.
+    let isChunked: Bool
     /// Whether the server closes the connection after the answer.
     let closesAfterAnswer: Bool
-    /// The number of bytes of all requests on this connection so far.
-    let consumedCount: Int
     var phase: Phase
     /// Whether the socket has bytes of the next request.
     var hasInput = false
@@ -35,20 +36,23 @@ final class ParkedConnection {
     var hasHungUp = false
     /// Whether the connection is in the queue of those that continue to send in a later iteration.
     var isPaused = false
+    /// The count of what the socket has not taken.
+    var holding: MemoryBudget.Holding?
     /// When the socket last took bytes.
     var lastSent: ContinuousClock.Instant
     /// How long the server may send nothing on a stream before the heartbeat is due.
     var heartbeat = Duration.zero
 
     init(
-        number: UInt64, descriptor: Int32, isHead: Bool, closesAfterAnswer: Bool, consumedCount: Int,
+        number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
         phase: Phase, now: ContinuousClock.Instant
     ) {
         self.number = number
         self.descriptor = descriptor
+        self.client = client
         self.isHead = isHead
+        self.isChunked = isChunked
         self.closesAfterAnswer = closesAfterAnswer
-        self.consumedCount = consumedCount
         self.phase = phase
         lastSent = now
     }

@@ -62,7 +62,7 @@ extension ParkedConnections {
     func expire(_ connection: ParkedConnection, _ exchange: Exchange, _ reason: Expiry) {
         guard let response = context.handlers.end(exchange, reason) else { return }
         if case .streaming = connection.phase {
-            write(response.body, to: connection, exchange, isLast: true)
+            write(StreamChunk(response.body, isLast: true), to: connection, exchange)
         } else {
             answer(connection, WireResponse(response, closing: false))
         }

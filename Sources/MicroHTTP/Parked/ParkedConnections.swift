@@ -23,8 +23,6 @@ final class ParkedConnections {
     private static let iterationBytesMax = 8 << 20
     private static let shortBytesMax = 64 << 10
     private var reports = StreamReports()
-    /// The connection that the loop is handing back at this moment.
-    private var returning: ParkedConnection?
 
     init(_ context: LoopContext) { self.context = context }
 
@@ -36,8 +34,8 @@ final class ParkedConnections {
     /// The parked connection of the exchange with this number.
     subscript(number: UInt64) -> ParkedConnection? { connections[number] }
 
-    /// The number of bytes of all requests of the connection that the loop is handing back; nil if it hands none back.
-    var returningConsumedCount: Int? { returning?.consumedCount }
+    /// Whether the loop is handing a connection back to libmicrohttpd.
+    private(set) var isReturning = false
 
     // MARK: Parking
 
@@ -66,7 +64,8 @@ final class ParkedConnections {
         parked.heartbeat = heartbeat
         microhttpd_prepare_stream(parked.descriptor)
         context.setAlarm(.silence(parked.number), after: heartbeat)
-        write(WireResponse.stream(response, isHead: options.isHead), to: parked, exchange)
+        let head = WireResponse.stream(response, isHead: options.isHead, isChunked: options.isChunked)
+        send(Outgoing(head), on: parked, of: exchange, isLast: false)
         return true
     }
 
@@ -82,8 +81,9 @@ final class ParkedConnections {
             return nil
         }
         let taken = ParkedConnection(
-            number: exchange.id, descriptor: descriptor, isHead: options.isHead, closesAfterAnswer: closesAfterAnswer,
-            consumedCount: connection.consumedCount ?? 0, phase: phase, now: context.time())
+            number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead,
+            isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer,
+            phase: phase, now: context.time())
         connections[exchange.id] = taken
         return taken
     }
@@ -100,21 +100,24 @@ final class ParkedConnections {
     }
 
     /// Sends a chunk of a stream.
-    func write(_ chunk: [UInt8], to connection: ParkedConnection, _ exchange: Exchange, isLast: Bool = false) {
+    func write(_ chunk: StreamChunk, to connection: ParkedConnection, _ exchange: Exchange) {
         guard case .streaming(_, let unsent) = connection.phase else { return }
+        let isLast = chunk.isLast
         if isLast { context.statistics.waiting -= 1 }
         guard unsent == nil else {
             // Only the last chunk of a stream may come while another is being sent. A client that has had its share of
-            // the iteration gets the rest of its chunk; one whose socket is full is too slow for it.
+            // the iteration gets the rest of its chunk and the last one; one whose socket is full is too slow for it.
             guard isLast else { return }
             if connection.isPaused, let unsent {
-                keepAnswering(connection, unsent, isLast: true)
+                let last = chunk.bytes(isChunked: connection.isChunked)
+                keepAnswering(connection, unsent.followed(by: last), isLast: true)
             } else {
                 close(connection)
             }
             return
         }
-        send(Outgoing(chunk), on: connection, of: exchange, isLast: isLast)
+        let bytes = chunk.bytes(isChunked: connection.isChunked)
+        send(Outgoing(bytes), on: connection, of: exchange, isLast: isLast)
     }
 
     private func send(_ outgoing: Outgoing, isLast: Bool, on connection: ParkedConnection) {
@@ -168,8 +171,12 @@ final class ParkedConnections {
         switch progress {
         case .done:
             connection.lastSent = context.time()
+            connection.holding = nil
         case .full:
             if outgoing.sentCount > before { connection.lastSent = .now }
+            connection.holding = outgoing.hold(in: context.memory)
+            // The client has to come back: it is too slow for the memory that is left.
+            if connection.holding != nil, context.memory.isExceeded { return .broken }
             context.poller.watchRoom(connection.descriptor, number: connection.number)
         case .paused:
             connection.lastSent = context.time()
@@ -228,8 +235,9 @@ final class ParkedConnections {
         connections[connection.number] = nil
         connection.phase = .closed
         context.statistics.connections -= 1
-        returning = connection
-        defer { returning = nil }
+        context.clients.remove(connection.client)
+        isReturning = true
+        defer { isReturning = false }
         if !context.daemon.add(connection.descriptor) {
             context.handlers.debugLog("libmicrohttpd refused a connection with a client's next request")
         }
@@ -249,6 +257,7 @@ final class ParkedConnections {
         connection.phase = .closed
         connections[connection.number] = nil
         context.statistics.connections -= 1
+        context.clients.remove(connection.client)
     }
 
     // MARK: Stopping

@@ -15,7 +15,7 @@ final class ClientConnection {
         case lineReceived
         /// The head has been accepted, and libmicrohttpd receives the body.
         case reading
-        /// The body is too long; the server discards up to this many more bytes of it and then refuses the request.
+        /// The body has a fault; the server discards up to this many more bytes of it and then answers.
         case draining(bytesLeft: Int)
         /// A handler works on the request. libmicrohttpd has the connection in its ready list and calls the access
         /// handler in each iteration; after ``ClientConnection/heldUntil`` the loop suspends the connection.
@@ -52,6 +52,10 @@ final class ClientConnection {
     var request: Request?
     /// The part of its body that has been received.
     var body: [UInt8] = []
+    /// How many bytes of the memory budget the body has.
+    var reservedCount = 0
+    /// Why the server refuses the body that it is discarding.
+    var bodyFault = TransportFault.memoryExhausted
     /// The length of its body by its head, or 0 where the head has none.
     var bodyCountDeclared = 0
     /// The options of the current request if it waits and the loop could not park its connection yet.
@@ -63,51 +67,94 @@ final class ClientConnection {
     var isClosed = false
     /// The last answer that was made of a template; the next one can be written in its place.
     var renewable: RenewableResponse?
-    /// The number of bytes of all requests on this connection so far; nil when it is unknown.
-    var consumedCount: Int?
+    /// How many bytes libmicrohttpd has received on this connection.
+    @exclusivity(unchecked) var receivedCount = 0
+    /// How many of them belong to heads that have been read and to bodies that are complete.
+    @exclusivity(unchecked) var consumedCount = 0
+    /// Whether libmicrohttpd has an answer of the server, so that what it sends is that answer.
+    @exclusivity(unchecked) var isAnswering = false
+    /// How many answers libmicrohttpd has been given.
+    var answersCount = 0
+    /// The framing of the current request's body, if it is chunked.
+    @exclusivity(unchecked) var chunks: ChunkFraming?
+    /// Whether the server has refused a request while it was being received; nothing more is read or sent then.
+    @exclusivity(unchecked) var isRefused = false
+    /// Since when a request has been arriving, as far as ``WireObserver/check()`` has noticed, and which one it is.
+    var receivingSince: ContinuousClock.Instant?
+    var receivingNumber = 0
 
-    init(handle: OpaquePointer, overCapacity: UInt64?, consumedCount: Int) {
+    init(handle: OpaquePointer, client: String, overCapacity: UInt64?) {
         self.handle = handle
+        self.client = client
         self.overCapacity = overCapacity
-        self.consumedCount = consumedCount
         descriptor = microhttpd_connection_descriptor(handle)
-        client = microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
+    }
+
+    /// The client's address without its port.
+    static func client(of handle: OpaquePointer) -> String {
+        microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
     }
 }
 
 extension ClientConnection {
-    /// Counts the bytes of a request, whose head was accepted.
-    func consumed(_ headCount: Int, _ framing: BodyFraming) {
+    /// Counts the bytes of a head that was accepted, and follows those of its body that have come with it.
+    ///
+    /// - Parameters:
+    ///   - end: the end of the head in libmicrohttpd's memory, where the bytes behind it are.
+    /// - Returns: the fault of those bytes, if there is one.
+    func accept(_ framing: BodyFraming, headCount: Int, end: UnsafeRawPointer) -> TransportFault? {
+        consumedCount += headCount
         bodyCountDeclared = 0
         switch framing {
-        case .none: consumedCount = consumedCount.map { $0 + headCount }
-        case .declared(let bytes):
-            bodyCountDeclared = bytes
-            consumedCount = consumedCount.map { $0 + headCount + bytes }
-        case .chunked: consumedCount = nil
+        case .none: break
+        case .declared(let bytes): bodyCountDeclared = bytes
+        case .chunked:
+            chunks = ChunkFraming()
+            if let fault = chunks?.take(UnsafeRawBufferPointer(start: end, count: unansweredCount)) {
+                return .malformed(fault)
+            }
         }
+        return nil
     }
 
-    /// Whether libmicrohttpd has, or may have, read more than the requests so far.
+    /// Counts the bytes of the body of a request that is complete.
+    func countBody() {
+        consumedCount += chunks?.count ?? bodyCountDeclared
+        chunks = nil
+        bodyCountDeclared = 0
+    }
+
+    /// How many bytes libmicrohttpd has received behind the last head, or behind the last request where that is complete.
+    var unansweredCount: Int { receivedCount - consumedCount }
+
+    /// Whether libmicrohttpd has received more than the requests so far.
     ///
     /// Those bytes are lost when the loop parks the connection, so the server then closes it after the answer, and the
     /// client sends its next request again (RFC 9112, section 9.3.2).
-    var hasMoreInput: Bool {
-        guard let consumedCount else { return true }
-        return microhttpd_bytes_read(descriptor) != Int64(consumedCount)
-    }
+    var hasMoreInput: Bool { unansweredCount > 0 }
 
-    /// Appends a piece of the body; drops a body that exceeds the limit and discards the rest of it from then on.
-    func append(_ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration) {
-        guard body.count + piece.count <= limits.bodyBytesMax else {
-            body = []
-            phase = .draining(bytesLeft: limits.drainBytesMax)
-            return
+    /// Appends a piece of the body; drops a body that exceeds a limit and discards the rest of it from then on.
+    func append(_ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration, _ memory: MemoryBudget) {
+        let count = body.count + piece.count
+        guard count <= limits.bodyBytesMax else {
+            return discardBody(.bodyTooLarge(bytesMax: limits.bodyBytesMax), limits)
+        }
+        if count > MemoryBudget.smallBytesMax, count > reservedCount {
+            // The array grows by doubling, and so does what is reserved for it.
+            let more = min(max(2 * reservedCount, 256 << 10, count), limits.bodyBytesMax) - reservedCount
+            if let fault = memory.reserve(more, for: client) { return discardBody(fault, limits) }
+            reservedCount += more
         }
         if body.isEmpty, bodyCountDeclared > 0 {
             // The server does not reserve all of a declared length, because a client may declare more than it sends.
             body.reserveCapacity(min(bodyCountDeclared, 64 << 10))
         }
         body.append(contentsOf: piece)
+    }
+
+    private func discardBody(_ fault: TransportFault, _ limits: ServerConfiguration) {
+        body = []
+        bodyFault = fault
+        phase = .draining(bytesLeft: limits.drainBytesMax)
     }
 }

@@ -38,6 +38,7 @@ final class PendingExchanges {
         context.statistics.working += 1
         heldCount += 1
         connection.phase = .held(exchange)
+        exchange.isHeld = true
         connection.heldUntil = context.time() + context.configuration.parkingDelay
         if let time { context.setAlarm(.exchange(exchange.id), after: time) }
     }
@@ -46,6 +47,7 @@ final class PendingExchanges {
     func suspend(_ connection: ClientConnection, _ exchange: Exchange) {
         context.noteProgress()
         heldCount -= 1
+        exchange.isHeld = false
         MHD_suspend_connection(connection.handle)
         connection.phase = .suspended(exchange)
     }
@@ -76,6 +78,7 @@ final class PendingExchanges {
         case .held(let exchange):
             connections[exchange.id] = nil
             heldCount -= 1
+            exchange.isHeld = false
             return false
         case .suspended(let exchange):
             connections[exchange.id] = nil

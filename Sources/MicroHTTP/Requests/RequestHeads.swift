@@ -5,38 +5,47 @@ import HTTPMessages
 ///
 /// Only the loop thread uses it.
 final class RequestHeads {
-    private let bodyBytesMax: Int
+    private let configuration: ServerConfiguration
     private let reader = RequestReader()
     private let cache = HeadCache()
 
-    init(bodyBytesMax: Int) { self.bodyBytesMax = bodyBytesMax }
+    init(_ configuration: ServerConfiguration) { self.configuration = configuration }
 
     /// Reads the head of a connection's current request and counts the bytes of the request.
     ///
-    /// - Throws: the ``TransportFault`` for which the server refuses the request; the connection has the request if its
-    ///   head could be read.
+    /// - Returns: the fault for which the server refuses the request; the connection has the request if its head could be
+    ///   read.
     func read(
         _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
-    ) throws(TransportFault) {
-        let headCount = microhttpd_head_size(connection.handle)
+    ) -> TransportFault? {
+        let headCount = Int(microhttpd_head_size(connection.handle))
+        let end = UnsafeRawPointer(method + headCount)
         let isVersion10 = RequestReader.version(version) == .http10
         connection.isVersion10 = isVersion10
         if connection.overCapacity == nil,
             let head = cache.entry(of: connection.handle, method: method, target: connection.target, version: version)
         {
             connection.head = head
-            connection.consumed(headCount, head.framing)
-            return
+            return connection.accept(head.framing, headCount: headCount, end: end)
         }
-        let request = try reader.head(
-            of: connection.handle, target: connection.target, method: method, version: version,
-            client: connection.client)
-        connection.request = request
-        guard connection.overCapacity == nil else { throw .connectionsExhausted }
-        let framing = try RequestScreening.framing(
-            of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: bodyBytesMax)
-        connection.consumed(headCount, framing)
-        connection.head = cache.store(request, framing)
+        do throws(TransportFault) {
+            let request = try reader.head(
+                of: connection.handle, target: connection.target, method: method, version: version,
+                client: connection.client)
+            connection.request = request
+            guard connection.overCapacity == nil || configuration.reservedTargets.contains(request.target) else {
+                throw .connectionsExhausted
+            }
+            guard headCount <= configuration.headBytesMax, request.fields.count <= configuration.fieldsMax else {
+                throw .headTooLarge
+            }
+            let framing = try RequestScreening.framing(
+                of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)
+            connection.head = cache.store(request, framing)
+            return connection.accept(framing, headCount: headCount, end: end)
+        } catch {
+            return error
+        }
     }
 
     /// Stores the reusable answer to a connection's current request, if the cache has its head.

@@ -11,6 +11,7 @@ final class RequestReceiver {
     private let pending: PendingExchanges
     private let parked: ParkedConnections
     private let heads: RequestHeads
+    private let wire: WireObserver
     let idle: IdleConnections
     private var lastNumber: UInt64
     private let numberStride: UInt64
@@ -20,7 +21,7 @@ final class RequestReceiver {
     /// - Parameter index: the index of the loop, which determines the numbers that it gives out.
     init(
         _ context: LoopContext, index: Int, mailbox: LoopMailbox, acceptor: ClientAcceptor, pending: PendingExchanges,
-        parked: ParkedConnections
+        parked: ParkedConnections, wire: WireObserver
     ) {
         self.context = context
         self.mailbox = mailbox
@@ -28,7 +29,8 @@ final class RequestReceiver {
         self.pending = pending
         self.parked = parked
         idle = IdleConnections(context)
-        heads = RequestHeads(bodyBytesMax: context.configuration.bodyBytesMax)
+        heads = RequestHeads(context.configuration)
+        self.wire = wire
         lastNumber = UInt64(index)
         numberStride = UInt64(max(1, context.configuration.loops))
     }
@@ -44,28 +46,32 @@ final class RequestReceiver {
     func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
         context.noteProgress()
         context.statistics.connections += 1
-        if let consumedCount = parked.returningConsumedCount {
-            return begin(ClientConnection(handle: handle, overCapacity: nil, consumedCount: consumedCount))
-        }
-        guard context.statistics.connections > context.configuration.connectionsMax else {
-            return begin(ClientConnection(handle: handle, overCapacity: nil, consumedCount: 0))
+        let client = ClientConnection.client(of: handle)
+        context.clients.add(client)
+        let isOver = context.statistics.connections > context.configuration.connectionsMax
+        guard isOver, !parked.isReturning, !wire.makeRoom(for: client) else {
+            return begin(ClientConnection(handle: handle, client: client, overCapacity: nil))
         }
         let number = nextNumber()
-        let connection = ClientConnection(handle: handle, overCapacity: number, consumedCount: 0)
+        let connection = ClientConnection(handle: handle, client: client, overCapacity: number)
         acceptor.register(connection, as: number)
+        wire.add(connection)
         return connection
     }
 
     private func begin(_ connection: ClientConnection) -> ClientConnection {
         idle.note(connection)
+        wire.add(connection)
         return connection
     }
 
     func connectionClosed(_ connection: ClientConnection) {
         connection.isClosed = true
+        wire.remove(connection)
         // The loop still has the socket of a parked connection, which counts on.
         if case .parked = connection.phase { return }
         context.statistics.connections -= 1
+        context.clients.remove(connection.client)
         if let number = connection.overCapacity { acceptor.unregister(number) }
     }
 
@@ -76,6 +82,13 @@ final class RequestReceiver {
         inFlightCount += 1
         connection.target.take(target)
         connection.phase = .lineReceived
+        // With more of either, libmicrohttpd closes the connection without an answer, or does nothing at all.
+        let bytes = connection.target.bytes
+        if bytes.count > context.configuration.targetBytesMax
+            || bytes.count(where: { $0 == UInt8(ascii: "&") }) >= context.configuration.parametersMax
+        {
+            wire.refuse(connection, .targetTooLong)
+        }
     }
 
     /// Handles a call of the access handler; returns false where libmicrohttpd closes the connection.
@@ -86,21 +99,32 @@ final class RequestReceiver {
         _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
         piece: UnsafeRawBufferPointer
     ) -> Bool {
+        guard !connection.isRefused else { return false }
         switch connection.phase {
         case .lineReceived:
-            return readHead(connection, method: method, version: version)
+            // An answer in this call closes the connection (Libmicrohttpd page, 6) and spares a client that waits for
+            // `100 Continue` the upload (22), so only refusals are answered here.
+            if let fault = heads.read(connection, method: method, version: version) {
+                return refuse(connection, fault)
+            }
+            connection.phase = .reading
+            return true
         case .reading:
             if piece.isEmpty { return receive(connection) }
             context.noteProgress()
-            connection.append(piece, within: context.configuration)
+            connection.append(piece, within: context.configuration, context.memory)
             return true
         case .draining(let bytesLeft):
             // An answer cannot be queued during an upload call (Libmicrohttpd page, 21).
-            if piece.isEmpty { return refuse(connection, .bodyTooLarge(bytesMax: context.configuration.bodyBytesMax)) }
+            if piece.isEmpty { return refuse(connection, connection.bodyFault) }
             context.noteProgress()
             connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
             return piece.count <= bytesLeft
         case .held(let exchange):
+            if let response = exchange.takeAnswer() {
+                pending.remove(connection)
+                return queue(context.prepare(response, for: connection), on: connection)
+            }
             if parkHeld(connection, exchange) { return false }
             if let until = connection.heldUntil, until > context.time() { return true }
             pending.suspend(connection, exchange)
@@ -120,6 +144,9 @@ final class RequestReceiver {
         connection.parkingOptions = nil
         connection.head = nil
         connection.body = []
+        connection.isAnswering = false
+        connection.countBody()
+        releaseBody(of: connection)
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):
             // The connection broke before the answer; libmicrohttpd gives no other notification of it (3).
@@ -133,26 +160,11 @@ final class RequestReceiver {
         idle.note(connection)
     }
 
-    /// Handles the first call, with the whole head.
-    ///
-    /// An answer in this call closes the connection (Libmicrohttpd page, 6) and spares a client that waits for
-    /// `100 Continue` the upload (22), so the receiver answers only refusals here.
-    private func readHead(
-        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
-    ) -> Bool {
-        do throws(TransportFault) {
-            try heads.read(connection, method: method, version: version)
-            connection.phase = .reading
-            return true
-        } catch {
-            return refuse(connection, error)
-        }
-    }
-
     /// Hands a complete request to the handlers, and does what they reply.
     private func receive(_ connection: ClientConnection) -> Bool {
         context.noteProgress()
         context.statistics.requests += 1
+        connection.countBody()
         let generation = context.handlers.generation()
         // While the server stops, handlers answer differently.
         if let answer = connection.head?.answer(of: generation), !context.stage.isStopping, connection.body.isEmpty {
@@ -184,6 +196,12 @@ final class RequestReceiver {
             let options = ResponseOptions(request, isVersion10: connection.isVersion10)
             return beginStream(connection, exchange, options, response, heartbeat: heartbeat)
         }
+    }
+
+    private func releaseBody(of connection: ClientConnection) {
+        guard connection.reservedCount > 0 else { return }
+        context.memory.release(connection.reservedCount, for: connection.client)
+        connection.reservedCount = 0
     }
 
     // MARK: Replies
@@ -254,6 +272,8 @@ final class RequestReceiver {
         context.noteProgress()
         guard let response, response.queue(on: connection.handle) else { return false }
         connection.phase = .queued
+        connection.isAnswering = true
+        connection.answersCount += 1
         return true
     }
 }

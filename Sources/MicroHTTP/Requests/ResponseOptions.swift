@@ -7,6 +7,8 @@ struct ResponseOptions {
     var isHead: Bool
     /// Whether the connection closes after the answer: the client asks for it, or its version of HTTP needs it.
     var endsConnection: Bool
+    /// Whether a stream comes in chunks; otherwise it ends with its connection.
+    var isChunked: Bool
 
     init(_ request: Request, isVersion10: Bool) {
         isHead = request.method == .head
@@ -14,6 +16,7 @@ struct ResponseOptions {
             value.split(separator: ",").contains { $0.trimmed.lowercased() == "close" }
         }
         endsConnection = isVersion10 || wantsClose
+        isChunked = !isVersion10
     }
 }
 

@@ -13,8 +13,8 @@ final class PreparedResponse {
     private static let copiedBytesMax = 16 << 10
 
     /// Makes a response, or returns nil if libmicrohttpd has no memory for it or refuses a field.
-    init?(_ response: Response, closing: Bool) {
-        guard let handle = Self.makeHandle(response.body) else { return nil }
+    init?(_ response: Response, closing: Bool, counting memory: MemoryBudget) {
+        guard let handle = Self.makeHandle(response.body, counting: memory) else { return nil }
         self.handle = handle
         status = UInt32(response.status.code)
         guard addFields(of: response, closing: closing) else { return nil }
@@ -35,7 +35,7 @@ final class PreparedResponse {
         MHD_queue_response(connection, status, handle) == .YES
     }
 
-    private static func makeHandle(_ body: [UInt8]) -> OpaquePointer? {
+    private static func makeHandle(_ body: [UInt8], counting memory: MemoryBudget) -> OpaquePointer? {
         guard body.count > copiedBytesMax else {
             return body.withUnsafeBytes { bytes in
                 // With MUST_COPY, libmicrohttpd only reads the buffer, though the C parameter is not const.
@@ -43,7 +43,8 @@ final class PreparedResponse {
                     bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress), .RESPMEM_MUST_COPY)
             }
         }
-        let box = Unmanaged.passRetained(RetainedBody(body))  // `releaseBody` releases it, or the code below.
+        // `releaseBody` releases it, or the code below.
+        let box = Unmanaged.passRetained(RetainedBody(body, memory.hold(body)))
         let handle = box.takeUnretainedValue().withBaseAddress { base in
             MHD_create_response_from_buffer_with_free_callback_cls(body.count, base, releaseBody, box.toOpaque())
         }
@@ -70,8 +71,12 @@ final class PreparedResponse {
 /// The owner of a long body while libmicrohttpd reads it.
 private final class RetainedBody {
     private let bytes: [UInt8]
+    private let holding: MemoryBudget.Holding?
 
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
+    init(_ bytes: [UInt8], _ holding: MemoryBudget.Holding?) {
+        self.bytes = bytes
+        self.holding = holding
+    }
 
     /// Calls the closure with the address of the body, which stays valid until `releaseBody`.
     ///

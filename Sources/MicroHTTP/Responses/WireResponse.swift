@@ -32,10 +32,12 @@ final class WireResponse {
     }
 
     /// Returns the beginning of a stream: a head without a length, and the first chunk.
-    static func stream(_ response: Response, isHead: Bool) -> [UInt8] {
+    static func stream(_ response: Response, isHead: Bool, isChunked: Bool) -> [UInt8] {
         var bytes = head(of: response, isLast: true)
-        bytes.append(contentsOf: "\r\n".utf8)
-        if !isHead { bytes.append(contentsOf: response.body) }
+        bytes.append(contentsOf: (isChunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n").utf8)
+        if !isHead {
+            bytes.append(contentsOf: StreamChunk(response.body, isLast: false).bytes(isChunked: isChunked))
+        }
         return bytes
     }
 

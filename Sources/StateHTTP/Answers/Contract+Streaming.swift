@@ -106,7 +106,13 @@ extension Contract {
             switch request.format {
             case .events:
                 begin("change", Cursor(epoch, commit.version), to: &writer)
-                write(commit, of: follow.scope, as: follow.form, epoch: epoch, to: &writer)
+                if commit.weight > EventData.lineBytesMax {
+                    var data = JSONWriter(capacity: commit.weight)
+                    write(commit, of: follow.scope, as: follow.form, epoch: epoch, to: &data)
+                    writer.raw(EventData.lines(of: data.bytes[...]))
+                } else {
+                    write(commit, of: follow.scope, as: follow.form, epoch: epoch, to: &writer)
+                }
                 writer.raw("\n\n")
             case .lines:
                 write(commit, of: follow.scope, as: follow.form, epoch: epoch, to: &writer)
@@ -165,8 +171,7 @@ extension Contract {
 
     private func event(_ name: String, _ cursor: Cursor, _ data: [UInt8], to writer: inout JSONWriter) {
         begin(name, cursor, to: &writer)
-        // Compact JSON has no line break, so one `data:` line holds it.
-        writer.raw(data)
+        writer.raw(data.count > EventData.lineBytesMax ? EventData.lines(of: data[...]) : data)
         writer.raw("\n\n")
     }
 

@@ -27,6 +27,7 @@ extension Contract {
             debounce: try debounce(parameters), onLost: .problem, style: try parameters.style(),
             requestID: routed.circumstances.requestID)
         if let text = try parameters.text("limit") {
+            guard format == nil else { throw Problem(.badRequest, "bad-parameter", "a stream takes no limit") }
             // A number of any length is valid; the server cuts what is above the limit.
             let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
             guard let limit = digits ? Int(text) ?? .max : nil, limit > 0 else {

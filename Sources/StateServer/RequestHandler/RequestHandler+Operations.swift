@@ -20,7 +20,7 @@ extension RequestHandler {
     func metrics() -> Response {
         let text = Metrics.text(
             counters, gauges.statistics, latest: latest.version, waiters: hub.watchesCount, streams: hub.streamsCount,
-            mailbox: store.waitingCount, isDurable: journal?.failure == nil)
+            mailbox: store.waitingCount, memoryBytes: gauges.memory.bytes, isDurable: journal?.failure == nil)
         return Response(status: .ok, fields: [.contentType: "text/plain; version=0.0.4"], body: Array(text.utf8))
     }
 

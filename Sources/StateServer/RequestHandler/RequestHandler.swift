@@ -92,10 +92,36 @@ final class RequestHandler: Sendable {
         let problem =
             switch fault {
             case .malformed(let detail): Problem(.badRequest, "malformed-request", detail)
+            case .headTooLarge:
+                Problem(
+                    HTTPResponse.Status(code: 431, reasonPhrase: "Request Header Fields Too Large"), "head-too-large",
+                    "a request's head has at most 20480 bytes and 100 fields here")
+            case .targetTooLong:
+                Problem(
+                    HTTPResponse.Status(code: 414, reasonPhrase: "URI Too Long"), "target-too-long",
+                    "a request's target has at most 8000 bytes and 100 parameters here")
+            case .versionNotSupported:
+                Problem(
+                    HTTPResponse.Status(code: 505, reasonPhrase: "HTTP Version Not Supported"), "http-version",
+                    "this server speaks HTTP/1.1 and HTTP/1.0")
+            case .tooSlow:
+                Problem(
+                    HTTPResponse.Status(code: 408, reasonPhrase: "Request Timeout"), "request-timeout",
+                    "the request has taken too long to arrive")
             case .unsupportedTransferCoding:
                 Problem(
                     .notImplemented, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
             case .bodyTooLarge(let limit): Problem.tooLarge(limit: limit)
+            case .memoryExhausted:
+                Problem(
+                    .serviceUnavailable, "memory-exhausted",
+                    "requests and unread answers occupy as much memory as this server allows; come back in a moment",
+                    fields: [.retryAfter: "1"])
+            case .shareExhausted:
+                Problem(
+                    .tooManyRequests, "too-many-bytes",
+                    "the requests of this client occupy its share of the memory that this server allows",
+                    fields: [.retryAfter: "1"])
             case .connectionsExhausted:
                 Problem(
                     .serviceUnavailable, "too-many-connections",

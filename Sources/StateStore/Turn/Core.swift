@@ -2,8 +2,8 @@ internal import StateJSON
 
 /// The state, its version and the idempotency keys: everything that a turn depends on.
 ///
-/// The core is pure: it computes a turn without changing its state. The store then adopts the turn, and goes back to an
-/// earlier snapshot where the journal has not taken the commits.
+/// The core is a value, and what it computes depends on nothing else. The store makes it go back to an earlier snapshot
+/// where the journal has not taken the commits of a turn.
 struct Core<State: StateType>: Sendable {
     let domain: CompiledDomain<State>
     let epoch: Epoch
@@ -38,7 +38,7 @@ struct Core<State: StateType>: Sendable {
         var preconditions: Preconditions<State>
     }
 
-    /// The result of a turn, computed and not yet adopted.
+    /// The result of a turn.
     struct Turn: Sendable {
         var latest: Snapshot<State>
         var consequences: [Consequence] = []
@@ -69,10 +69,11 @@ struct Core<State: StateType>: Sendable {
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
     }
 
-    /// Applies the transactions in order, each to the state that those before it have made.
+    /// Applies the transactions in order, each to the state that those before it have made, and makes the last state the
+    /// newest computed one.
     ///
-    /// The ledger first drops the expired keys, also where the store then drops the turn: a ledger full of expired keys
-    /// would refuse every new key.
+    /// The ledger first drops the expired keys, which no going back brings back: a ledger full of expired keys would refuse
+    /// every new key.
     mutating func turn(_ pending: [PendingTransaction], at time: Timestamp) -> Turn {
         ledger.forget(before: time)
         // The turn takes the known encodings, so that it changes them in place; without them a comparison only costs more.
@@ -82,16 +83,12 @@ struct Core<State: StateType>: Sendable {
         turn.outcomes.reserveCapacity(pending.count)
         for pending in pending { turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, &scratch)) }
         patch = scratch.patch
-        return turn
-    }
-
-    /// Makes a turn's result the newest computed state.
-    mutating func adopt(_ turn: inout Turn) {
         latest = turn.latest
         encodings = exchange(&turn.encodings, with: KnownTexts())
         for commit in turn.commits {
             if let record = commit.idempotency { ledger.insert(record) }
         }
+        return turn
     }
 
     /// Makes an earlier snapshot the newest computed state again, and forgets the keys of the commits behind it.

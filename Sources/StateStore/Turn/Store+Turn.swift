@@ -45,7 +45,11 @@ extension Store {
     /// Publishes turns whose commits are durable, notifies the subscribers, queues the follow-ups, and answers.
     private func land(_ turns: [ComputedTurn<State>]) {
         let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
-        if !commits.isEmpty { publish(turns[turns.count - 1].result.latest, commits) }
+        if !commits.isEmpty {
+            let snapshot = turns[turns.count - 1].result.latest
+            hub.publish(snapshot, commits)
+            journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
+        }
         release(turns)
         for turn in turns {
             if turn.result.hasConsequences || subscribers.count > 0 { followUp(turn) }
@@ -67,11 +71,6 @@ extension Store {
     private func computeAgain(_ turns: [ComputedTurn<State>]) {
         guard inFlight.withLock({ $0.mayComputeAgain() }), adoptForeignCommits() else { return refuse(turns) }
         _ = inFlight.withLock { [turn = compute(turns.flatMap(\.pending))] in $0.append(turn) }
-    }
-
-    private func publish(_ snapshot: Snapshot<State>, _ commits: [Commit]) {
-        hub.publish(snapshot, commits)
-        journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
     }
 
     /// Notifies the subscribers of each commit, queues its follow-ups for a later turn, and starts its effects.

@@ -11,7 +11,7 @@ from harness.followers import judge_history
 from harness.messages import Answer, encode_request, version_of
 from harness.records import StreamRecord
 from harness.streams import open_stream, read_to_the_end
-from harness.waits import begin, ends, parked
+from harness.waits import begin, parked
 
 
 def test_sigterm_under_load_answers_every_waiter_and_every_action_and_loses_nothing(workspace, figures):
@@ -120,7 +120,7 @@ def test_sigterm_ends_200_streams_in_good_order_and_a_stalled_one_does_not_delay
         expect(seconds < 5, f"the server took {seconds:.1f} s to stop")
         ended = read_to_the_end(streams, time.monotonic(), 5)
         for number, (stream, (_, events)) in enumerate(zip(streams, ended)):
-            expect_equal(stream.reader.rest, b"", "an event that was begun")
+            expect_equal((stream.reader.rest, stream.chunks.has_ended), (b"", True), "an event that was begun")
             if number % 4 == 0:
                 expect_equal(events, [], "events at the end")
     server.start()
@@ -151,7 +151,9 @@ def test_two_loops_wake_100_waiters_send_to_100_streams_and_end_all_at_sigterm(w
             waiter.send(encode_request("GET", "/v1/changes?since=now&wait=50"))
             expect_equal(waiter.receive().status, 200, "the next request of a waiter")
         server.stop()
-        expect(all(ends(stream) for stream in streams), "a stream did not end at SIGTERM")
+        for stream in streams:
+            expect_equal((stream.watch(5), stream.has_ended), ([], True), "what came on a stream at SIGTERM")
+            expect(stream.chunks.has_ended, "a stream ended without its last chunk")
 
 
 class Waiting:

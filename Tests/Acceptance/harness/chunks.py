@@ -1,53 +1,29 @@
-"""The chunked transfer coding, as a stream arrives."""
+"""The framing of a chunked body, read strictly as its bytes come."""
 
 import re
 
-from harness.expectations import expect, shorten
+from harness.expectations import expect, expect_equal
 
 
-class Dechunker:
-    """Takes the bytes of a chunked body as they come, and returns its content (RFC 9112, section 7.1)."""
+class ChunkReader:
+    """Takes the bytes of a chunked body, and returns the content of the chunks that are complete."""
 
     def __init__(self):
         self.rest = bytearray()
-        self.left = None  # of the chunk that is under way; nothing between chunks
         self.has_ended = False
 
     def take(self, data):
+        expect(not self.has_ended, "bytes behind the last chunk:", bytes(data[:100]))
         self.rest += data
         content = bytearray()
-        while not self.has_ended:
-            if self.left is None:
-                end = self.rest.find(b"\r\n")
-                if end < 0:
-                    break
-                line = bytes(self.rest[:end])
-                expect(re.fullmatch(rb"[0-9A-Fa-f]+", line), "a bad chunk line:", shorten(repr(line)))
-                del self.rest[: end + 2]
-                self.left = int(line, 16)
-                self.is_last = self.left == 0
-            part = self.rest[: self.left]
-            content += part
-            del self.rest[: len(part)]
-            self.left -= len(part)
-            if self.left or len(self.rest) < 2:
+        while not self.has_ended and (end := self.rest.find(b"\r\n")) >= 0:
+            line, start = bytes(self.rest[:end]), end + 2
+            expect(re.fullmatch(rb"[0-9a-f]+", line), "no chunk size:", line[:100])
+            size = int(line, 16)
+            if len(self.rest) < start + size + 2:
                 break
-            expect(self.rest[:2] == b"\r\n", "a chunk that does not end where it says:", bytes(self.rest[:20]))
-            del self.rest[:2]
-            self.left, self.has_ended = None, self.is_last
-        expect(not (self.has_ended and self.rest), "bytes behind the last chunk:", bytes(self.rest[:100]))
+            expect_equal(bytes(self.rest[start + size : start + size + 2]), b"\r\n", "the end of a chunk")
+            content += self.rest[start : start + size]
+            del self.rest[: start + size + 2]
+            self.has_ended = size == 0
         return bytes(content)
-
-
-class Unchunked:
-    """A body that ends with its connection."""
-
-    has_ended = False
-
-    def take(self, data):
-        return bytes(data)
-
-
-def body_reader(fields):
-    """A reader for the body of an answer with these fields, whose names are in lower case."""
-    return Dechunker() if fields.get("transfer-encoding", "").lower() == "chunked" else Unchunked()

@@ -7,7 +7,7 @@ import select
 import socket
 import time
 
-from harness.chunks import body_reader
+from harness.chunks import ChunkReader
 from harness.expectations import expect
 from harness.messages import HOST, encode_request
 from harness.streams import EVENTS
@@ -30,8 +30,8 @@ class Crowd:
     def __init__(self, server, target):
         self.server, self.target = server, target
         self.epoll = select.epoll()
-        # What has come on each connection: its head as it was sent, and the content of its body.
-        self.sockets, self.received, self.bodies = {}, {}, {}
+        self.sockets, self.received = {}, {}
+        self.heads, self.chunks = collections.defaultdict(bytearray), {}
 
     def join(self, count, target=None):
         """Opens so many streams of this target, or of another one with the same commits; returns their descriptors."""
@@ -58,23 +58,22 @@ class Crowd:
                 data = self.sockets[number].recv(1 << 18)
                 buffer = self.received[number]
                 expect(data, "a stream has ended:", bytes(buffer[-300:]))
-                self._take(number, data)
+                buffer += self._content(number, data)
                 # The end of the event as well, not only its id.
                 if buffer.endswith(b"\n\n") and buffer.rfind(ending) >= 0:
                     waiting.discard(number)
         return time.monotonic() - begun
 
-    def _take(self, number, data):
-        buffer = self.received[number]
-        if number not in self.bodies:
-            buffer += data
-            head, separator, data = bytes(buffer).partition(b"\r\n\r\n")
-            if not separator:
-                return
-            lines = (line.partition(b":") for line in head.lower().split(b"\r\n"))
-            self.bodies[number] = body_reader({name.decode(): value.strip().decode() for name, _, value in lines})
-            del buffer[len(head) + 4 :]
-        buffer += self.bodies[number].take(data)
+    def _content(self, number, data):
+        """What a client gets of these bytes: its head as it came, and the content of its chunks."""
+        if number in self.chunks:
+            return self.chunks[number].take(data)
+        self.heads[number] += data
+        head, end, body = bytes(self.heads[number]).partition(b"\r\n\r\n")
+        if not end:
+            return b""
+        self.chunks[number] = ChunkReader()
+        return head + end + self.chunks[number].take(body)
 
     def stories(self):
         """How many clients received what: the first cursor, and the bytes of the events without heartbeats."""

@@ -6,7 +6,7 @@ import select
 import socket
 import time
 
-from harness.chunks import Unchunked, body_reader
+from harness.chunks import ChunkReader
 from harness.client import Client, ConnectionLost
 from harness.expectations import Failure, expect, expect_equal
 from harness.messages import HOST, Answer, encode_request, version_of
@@ -104,8 +104,8 @@ class StreamClient(Client):
         self.buffer = bytearray()
         self.form = form
         self.reader = EventReader() if form == EVENTS else LineReader()
+        self.chunks = ChunkReader()
         self.events = collections.deque()
-        self.body = Unchunked()  # until the head has come
         self.has_ended = False
         self.send(encode_request("GET", target, fields={"Accept": form, "Last-Event-ID": last_id}))
 
@@ -117,10 +117,10 @@ class StreamClient(Client):
         status, *lines = head.decode("latin-1").split("\r\n")
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         self.answer = Answer(int(status.split()[1]), fields, b"")
-        expect(self.answer.status == 200, "a stream was answered", self.answer)
+        expect(self.answer.status == 200 and self.answer.closes, "a stream was answered", self.answer)
         expect("content-length" not in fields, "a stream with a length:", fields)
-        self.body = body_reader(fields)
         wanted = {
+            "transfer-encoding": "chunked",
             "content-type": self.form,
             "cache-control": "no-store",
             "x-accel-buffering": "no",
@@ -128,16 +128,10 @@ class StreamClient(Client):
         }
         expect_equal({name: fields.get(name) for name in wanted}, wanted, "the fields of a stream")
         self.buffer.clear()
-        self.events += self.take(rest)
+        self.take(rest)
         return self
 
-    def take(self, data):
-        """The events that are complete with these bytes of the connection."""
-        return self.reader.take(self.body.take(data))
-
     def _receive(self, buffer):
-        if self.body.has_ended:
-            raise ConnectionLost("the stream has ended")
         try:
             data = self.socket.recv(1 << 18)
         except TimeoutError:
@@ -149,12 +143,16 @@ class StreamClient(Client):
         buffer += data
         return data
 
+    def take(self, data):
+        """Takes bytes as they came on the connection."""
+        self.events += self.reader.take(self.chunks.take(data))
+
     def next(self, seconds=10):
         """The next event; it has to come within the time."""
         end = time.monotonic() + seconds
         while not self.events:
             self.socket.settimeout(max(0.001, end - time.monotonic()))
-            self.events += self.take(self._receive(bytearray()))
+            self.take(self._receive(bytearray()))
         return self.events.popleft()
 
     def until(self, condition, seconds=10):
@@ -174,7 +172,7 @@ class StreamClient(Client):
         try:
             while (left := end - time.monotonic()) > 0:
                 self.socket.settimeout(left)
-                self.events += self.take(self._receive(bytearray()))
+                self.take(self._receive(bytearray()))
         except NothingCame:
             pass
         except ConnectionLost:
@@ -209,8 +207,8 @@ def read_to_the_end(streams, begun, seconds):
             stream = numbers[number]
             data = stream.socket.recv(1 << 18)  # a reset connection is an error here
             if data:
-                events[stream] += stream.take(data)
-            if not data or stream.body.has_ended:
+                events[stream] += stream.reader.take(stream.chunks.take(data))
+            else:
                 lives[stream] = time.monotonic() - begun
                 poll.unregister(number)
     return [(lives[stream], events[stream]) for stream in streams]

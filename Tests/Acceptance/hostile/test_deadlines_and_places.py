@@ -12,7 +12,7 @@ from harness.quiet import HOSTILE_HOST
 from harness.wire import Received, head, judge_refusal
 
 # How long a head and a body may take, in the settings.
-DEADLINES = {"head_seconds_max": 1, "body_seconds_max": 1}
+DEADLINES = {"request_head_seconds": 1, "request_body_seconds": 1}
 LENGTH = 200
 
 
@@ -61,7 +61,7 @@ def test_a_request_that_comes_byte_by_byte_is_refused_with_408_when_its_time_is_
 
 
 def test_a_request_that_takes_long_but_less_than_its_time_is_answered(workspace):
-    server = workspace.server(data="none", **workspace.known(head_seconds_max=5, body_seconds_max=5))
+    server = workspace.server(data="none", **workspace.known(request_head_seconds=5, request_body_seconds=5))
     request = encode_request("POST", "/v1/actions", add(1))
     step = len(request) // 8
     with server.client(timeout=5) as client:

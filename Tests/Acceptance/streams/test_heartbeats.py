@@ -89,7 +89,7 @@ def heartbeats(streams, seconds):
         poll.register(number, select.POLLIN)
     while (left := begun + seconds - time.monotonic()) > 0:
         for number, _ in poll.poll(1000 * left):
-            data = os.read(number, 1 << 16)
+            data = streams[indices[number]].chunks.take(os.read(number, 1 << 16))
             expect_equal(data, b":\n\n", "what comes on a silent stream")
             times[indices[number]].append(time.monotonic() - begun)
     return times

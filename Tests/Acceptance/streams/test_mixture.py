@@ -136,9 +136,7 @@ class Wanderer:
             data = b""
         if not data:
             return self.leave()
-        self.take(self.stream.take(data))
-        if self.stream.body.has_ended:
-            self.leave()
+        self.take(self.stream.reader.take(self.stream.chunks.take(data)))
 
     def take(self, events):
         for event in events:

@@ -4,7 +4,7 @@ import socket
 import threading
 
 import pytest
-from harness.chunks import Dechunker
+from harness.chunks import ChunkReader
 from harness.expectations import Failure, expect, expect_equal
 from harness.messages import HOST
 from harness.wire import Received, converse, judge_one_answer, judge_refusal
@@ -96,11 +96,11 @@ def test_a_chunked_body_is_read_however_its_bytes_arrive():
     content = [b"retry: 1000\n\n", b"x" * 300, b"\n", b"data: 1\n\n"]
     data = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in content) + b"0\r\n\r\n"
     for step in (1, 2, 3, 7, 1000):
-        body = Dechunker()
+        body = ChunkReader()
         found = b"".join(body.take(data[start : start + step]) for start in range(0, len(data), step))
         expect_equal((found, body.has_ended), (b"".join(content), True), f"content, and whether it has ended ({step})")
-    body = Dechunker()
+    body = ChunkReader()
     expect_equal((body.take(data[:-1]), body.has_ended), (b"".join(content), False), "a body without its last byte")
     for bad in (b"5\nhello\r\n", b"5\r\nhello!\r\n", b"zz\r\n", b"0x5\r\nhello\r\n", b"0\r\n\r\nHTTP/1.1 200 OK\r\n"):
         with pytest.raises(Failure):
-            Dechunker().take(bad)
+            ChunkReader().take(bad)

@@ -95,8 +95,7 @@ struct CreatorTests {
                 }
             ], limits: StoreLimits(), state: Doubling.State(), version: 0, keys: [])
 
-        var first = core.turn([.of(Doubling.DoubleIfSmall())], at: Timestamp(milliseconds: 0))
-        core.adopt(&first)
+        let first = core.turn([.of(Doubling.DoubleIfSmall())], at: Timestamp(milliseconds: 0))
         let second = core.turn(
             [.of(Doubling.Set(value: 9)), .of(Doubling.DoubleIfSmall())], at: Timestamp(milliseconds: 0))
 

@@ -41,8 +41,7 @@ func history<D: Domain>(_ domain: D, _ transactions: [Transaction]) throws -> (s
     var core = Core(
         domain: model, epoch: .random(), middleware: [], limits: StoreLimits(), state: D.State(), version: 0, keys: [])
     let start = try model.bytes(of: D.State())
-    var turn = core.turn(transactions, at: Timestamp(milliseconds: 5))
-    core.adopt(&turn)
+    let turn = core.turn(transactions, at: Timestamp(milliseconds: 5))
     return (start, turn.commits)
 }
 

@@ -66,8 +66,7 @@ struct PreconditionTests {
     func cut(surplus: Int) throws {
         var core = try Self.core(entries: 0)
         let entry = String(repeating: "x", count: 4096 - 2 + surplus)
-        var first = core.turn([.of(Archive.Append(entry: entry))], at: Timestamp(milliseconds: 0))
-        core.adopt(&first)
+        _ = core.turn([.of(Archive.Append(entry: entry))], at: Timestamp(milliseconds: 0))
 
         let turn = core.turn(
             [try Self.append(expecting: "null", at: "/entries/0")], at: Timestamp(milliseconds: 0))

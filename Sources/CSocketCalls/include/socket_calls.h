@@ -1,0 +1,20 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// What a thread wants to know of the socket calls that libraries make on it.
+//
+// This target defines `recv`, `send` and `sendmsg` for the whole program, so that libmicrohttpd's calls come here. They
+// behave as those of the C library on every thread that has not called `socket_calls_observe`.
+struct SocketCalls {
+    void *context;
+    // Bytes have been received. Returns whether the caller gets them; otherwise it is told that the input has ended.
+    bool (*received)(void *context, int socket, const void *bytes, size_t count);
+    // The first part of a message is about to be sent. Returns true if nothing of the message is to be sent; the caller
+    // is told that all of it was.
+    bool (*withheld)(void *context, int socket, const void *bytes, size_t count);
+};
+
+// Observes the socket calls of the current thread, which `calls` has to outlive; NULL ends that.
+void socket_calls_observe(const struct SocketCalls *calls);

@@ -1,0 +1,90 @@
+import Synchronization
+
+/// The memory that clients occupy with what they have sent and with what they do not read, and its limits.
+///
+/// It counts the bodies of requests until their answers are sent, and answers and chunks over ``smallBytesMax`` whose
+/// clients have not taken them; bytes that several clients share count once. What is small is not counted: the limit of
+/// connections bounds it. Any thread may call any method.
+public final class MemoryBudget: Sendable {
+    private struct State {
+        var bytes = 0
+        /// The bytes that each client has sent.
+        var sent: [String: Int] = [:]
+        /// The unread bytes by the address of their memory, with the number of holders.
+        var unread: [UInt: (holders: Int, bytes: Int)] = [:]
+    }
+
+    /// The most bytes that all clients occupy together.
+    public let bytesMax: Int
+    private let state = Mutex(State())
+    /// A body, an answer or a chunk up to this size is not counted.
+    static let smallBytesMax = 64 << 10
+
+    /// Makes a budget of which nothing is used.
+    public init(bytesMax: Int) { self.bytesMax = bytesMax }
+
+    /// The most bytes that one client may have sent: half of the budget, so that there is room for another.
+    var shareMax: Int { bytesMax / 2 }
+
+    /// How many bytes are counted at this moment.
+    public var bytes: Int { state.withLock { $0.bytes } }
+
+    /// Whether the clients occupy more than they may.
+    var isExceeded: Bool { bytes > bytesMax }
+
+    /// Counts bytes that a client sends; returns the fault, and counts nothing, where they are too many.
+    func reserve(_ bytes: Int, for client: String) -> TransportFault? {
+        state.withLock { state in
+            let sent = state.sent[client] ?? 0
+            guard sent + bytes <= shareMax else { return .shareExhausted }
+            guard state.bytes + bytes <= bytesMax else { return .memoryExhausted }
+            state.bytes += bytes
+            state.sent[client] = sent + bytes
+            return nil
+        }
+    }
+
+    /// Gives back what ``reserve(_:for:)`` has counted.
+    func release(_ bytes: Int, for client: String) {
+        state.withLock { state in
+            state.bytes -= bytes
+            let left = (state.sent[client] ?? 0) - bytes
+            state.sent[client] = left > 0 ? left : nil
+        }
+    }
+
+    /// Counts bytes that a client has not taken, as long as the result lives; nil for few bytes.
+    func hold(_ bytes: [UInt8]) -> Holding? {
+        guard bytes.count > Self.smallBytesMax else { return nil }
+        let address = bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) }
+        state.withLock { state in
+            let held = state.unread[address]
+            state.unread[address] = ((held?.holders ?? 0) + 1, bytes.count)
+            if held == nil { state.bytes += bytes.count }
+        }
+        return Holding(self, address)
+    }
+
+    private func letGo(_ address: UInt) {
+        state.withLock { state in
+            guard let held = state.unread[address] else { return }
+            state.unread[address] = held.holders > 1 ? (held.holders - 1, held.bytes) : nil
+            if held.holders == 1 { state.bytes -= held.bytes }
+        }
+    }
+
+    /// The count of unread bytes, which ends with this object.
+    ///
+    /// The owner also has the bytes, so that no other bytes can be at their address.
+    final class Holding: Sendable {
+        private let budget: MemoryBudget
+        private let address: UInt
+
+        fileprivate init(_ budget: MemoryBudget, _ address: UInt) {
+            self.budget = budget
+            self.address = address
+        }
+
+        deinit { budget.letGo(address) }
+    }
+}

@@ -1,0 +1,228 @@
+import CMicroHTTPD
+import CSocketCalls
+import Glibc
+import HTTPMessages
+
+/// What libmicrohttpd receives and sends on its sockets, seen before it does and changed where it must be.
+///
+/// libmicrohttpd reads and writes its sockets by itself. It takes chunk lines that another reader of HTTP takes otherwise,
+/// answers some requests with pages of its own, and some with silence. The observer sees the bytes of each call, counts
+/// them, ends the connections of requests that the server refuses while they are still being received, and replaces
+/// libmicrohttpd's own answers with problem documents: <doc:SocketCalls>.
+///
+/// Only the loop thread uses it.
+final class WireObserver {
+    private let context: LoopContext
+    private let calls: UnsafeMutablePointer<SocketCalls>
+    /// The connections that libmicrohttpd has, by descriptor.
+    private var connections: [ClientConnection?] = []
+    private let headBytesMax: Int
+    private var isCheckDue = false
+    /// How often the time of requests that are being received is checked.
+    private static let checkInterval = Duration.milliseconds(500)
+
+    init(_ context: LoopContext) {
+        self.context = context
+        headBytesMax = context.configuration.headBytesMax
+        calls = .allocate(capacity: 1)
+        calls.initialize(to: SocketCalls())
+        calls.pointee.received = { observer, socket, bytes, count in
+            WireObserver.with(observer) { $0.received(on: socket, UnsafeRawBufferPointer(start: bytes, count: count)) }
+        }
+        calls.pointee.withheld = { observer, socket, bytes, count in
+            WireObserver.with(observer) {
+                $0.withholds(UnsafeRawBufferPointer(start: bytes, count: count), from: socket)
+            }
+        }
+        calls.pointee.context = Unmanaged.passUnretained(self).toOpaque()
+    }
+
+    deinit { calls.deallocate() }
+
+    private static func with(_ pointer: UnsafeMutableRawPointer?, _ body: (WireObserver) -> Bool) -> Bool {
+        guard let pointer else { preconditionFailure("the observer is registered with its own pointer") }
+        return Unmanaged<WireObserver>.fromOpaque(pointer)._withUnsafeGuaranteedRef(body)
+    }
+
+    /// Observes the socket calls of the current thread, which is that of the loop.
+    func begin() { socket_calls_observe(calls) }
+
+    /// Ends the observation, on the same thread.
+    func end() { socket_calls_observe(nil) }
+
+    // MARK: Connections
+
+    /// Notes that libmicrohttpd has a connection.
+    func add(_ connection: ClientConnection) {
+        let index = Int(connection.descriptor)
+        while connections.count <= index { connections.append(contentsOf: repeatElement(nil, count: 64)) }
+        connections[index] = connection
+        guard !isCheckDue else { return }
+        isCheckDue = true
+        context.setAlarm(.receiving, after: Self.checkInterval)
+    }
+
+    /// Notes that libmicrohttpd is about to close a connection, which it may do without having said a word.
+    func remove(_ connection: ClientConnection) {
+        let index = Int(connection.descriptor)
+        guard connections.indices.contains(index), connections[index] === connection else { return }
+        if case .idle = connection.phase, connection.answersCount == 0, connection.unansweredCount > 0,
+            !connection.isRefused
+        {
+            refuse(connection, .malformed("the bytes are not a request of HTTP/1.1"))
+        }
+        connections[index] = nil
+    }
+
+    private subscript(socket: Int32) -> ClientConnection? {
+        connections.indices.contains(Int(socket)) ? connections[Int(socket)] : nil
+    }
+
+    /// Ends a connection on which nothing is being worked on, of a client that has far more than this one.
+    ///
+    /// The cost is O(n) in the number of descriptors; the loop calls it only where all places are taken.
+    ///
+    /// - Returns: whether a place is free, or about to be.
+    func makeRoom(for client: String) -> Bool {
+        guard let hog = context.clients.hog(for: client, placesCount: context.configuration.connectionsMax) else {
+            return false
+        }
+        var receiving: ClientConnection?
+        for case let connection? in connections where connection.client == hog && !connection.isRefused {
+            if connection.isReceiving {
+                receiving = connection
+            } else if case .idle = connection.phase {
+                // The client takes it for the end of an idle connection, and connects again.
+                connection.isRefused = true
+                shutdown(connection.descriptor, Int32(SHUT_RDWR))
+                return true
+            }
+        }
+        guard let receiving else { return false }
+        refuse(receiving, .connectionsExhausted)
+        return true
+    }
+
+    // MARK: Socket calls
+
+    /// Handles bytes that libmicrohttpd is about to get; false tells it that the input has ended.
+    private func received(on socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let connection = self[socket] else { return true }
+        connection.receivedCount += bytes.count
+        guard !connection.isRefused else { return false }
+        if let fault = connection.chunks?.take(bytes) {
+            refuse(connection, .malformed(fault))
+            return false
+        }
+        let earlierCount = connection.unansweredCount - bytes.count
+        guard earlierCount >= headBytesMax else { return true }
+        switch connection.phase {
+        case .idle, .lineReceived:
+            // libmicrohttpd asks for more although it has as many bytes as a head may have.
+            if !Self.hasEndOfHead(bytes, earlierCount) { refuse(connection, .headTooLarge) }
+        case .reading, .draining, .held, .suspended, .answered, .queued, .parked: break
+        }
+        return !connection.isRefused
+    }
+
+    /// Whether a head ends in bytes that were received, or in those that libmicrohttpd has in memory before them.
+    private static func hasEndOfHead(_ bytes: UnsafeRawBufferPointer, _ earlierCount: Int) -> Bool {
+        guard let base = bytes.baseAddress else { return false }
+        let all = UnsafeRawBufferPointer(start: base - earlierCount, count: earlierCount + bytes.count)
+        return (3..<all.count).contains { index in
+            all[index] == 0x0A && all[index - 1] == 0x0D && all[index - 2] == 0x0A && all[index - 3] == 0x0D
+        }
+    }
+
+    /// Whether a message is an answer that libmicrohttpd has made by itself, which a problem document replaces.
+    private func withholds(_ bytes: UnsafeRawBufferPointer, from socket: Int32) -> Bool {
+        guard let connection = self[socket], !connection.isAnswering else { return false }
+        if connection.isRefused { return true }
+        // "HTTP/1.1 100 Continue" asks for the body.
+        let status = bytes.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1) - 0x30 }
+        guard status != 100 else { return false }
+        refuse(connection, fault(of: status))
+        return true
+    }
+
+    private func fault(of status: Int) -> TransportFault {
+        switch status {
+        case 413: .bodyTooLarge(bytesMax: context.configuration.bodyBytesMax)
+        case 431: .headTooLarge
+        case 414: .targetTooLong
+        case 505: .versionNotSupported
+        default: .malformed("the request breaks a rule of RFC 9112")
+        }
+    }
+
+    // MARK: Refusals
+
+    /// Answers a request that has not been received whole, and ends its connection.
+    ///
+    /// The answer goes to the socket directly. libmicrohttpd then reads the end of the input.
+    func refuse(_ connection: ClientConnection, _ fault: TransportFault) {
+        guard !connection.isRefused else { return }
+        connection.isRefused = true
+        context.statistics.refused += 1
+        let response = context.handlers.refuse(
+            fault, connection.request ?? connection.head?.request(client: connection.client))
+        let (bytes, _) = WireResponse(response, closing: true).bytes(closing: true, isHead: false)
+        // An empty socket takes a problem document at once, and a client that has left an answer unread gets none.
+        _ = bytes.withUnsafeBytes { bytes in
+            sendto(connection.descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), nil, 0)
+        }
+        shutdown(connection.descriptor, Int32(SHUT_WR))
+        // To close a socket with unread input resets the connection, and the client may lose the answer.
+        microhttpd_discard_input(connection.descriptor)
+        shutdown(connection.descriptor, Int32(SHUT_RD))
+    }
+
+    /// Refuses the requests that have taken too long to arrive.
+    ///
+    /// The cost is O(n) in the number of descriptors, twice a second while there are connections.
+    func check() {
+        let now = ContinuousClock.now
+        var isUsed = false
+        for connection in connections {
+            guard let connection else { continue }
+            isUsed = true
+            guard connection.isReceiving, !connection.isRefused else {
+                connection.receivingSince = nil
+                continue
+            }
+            guard let since = connection.receivingSince, connection.receivingNumber == connection.answersCount else {
+                connection.receivingSince = now
+                connection.receivingNumber = connection.answersCount
+                continue
+            }
+            if since.duration(to: now) >= context.configuration.receivingTime(for: connection) {
+                refuse(connection, .tooSlow)
+            }
+        }
+        isCheckDue = isUsed
+        if isUsed { context.setAlarm(.receiving, after: Self.checkInterval) }
+    }
+}
+
+extension ClientConnection {
+    /// Whether a request has begun to arrive and is not complete.
+    fileprivate var isReceiving: Bool {
+        switch phase {
+        case .idle: unansweredCount > 0
+        case .lineReceived, .reading, .draining: true
+        case .held, .suspended, .answered, .queued, .parked: false
+        }
+    }
+}
+
+extension ServerConfiguration {
+    /// How long the current request of a connection may take to arrive.
+    fileprivate func receivingTime(for connection: ClientConnection) -> Duration {
+        switch connection.phase {
+        case .reading, .draining:
+            // A client that sends steadily may take as long as it needs.
+            headTime + bodyTime + .seconds(connection.unansweredCount / bodyBytesPerSecondMin)
+        case .idle, .lineReceived, .held, .suspended, .answered, .queued, .parked: headTime
+        }
+    }
+}
