@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 from harness.actions import add
-from harness.expectations import expect, expect_equal
+from harness.expectations import Failure, expect, expect_equal
 from harness.wire import converse, head, judge_one_answer
 
 Case = collections.namedtuple("Case", "name request wanted method", defaults=(None, "GET"))
@@ -80,16 +80,16 @@ def everyday():
     yield Case("a cookie of 3900 bytes", [cookie_of(3900)], [OK])
     yield Case("a cookie of 4096 bytes", [cookie_of(4096)], [OK])
     yield Case("a cookie of 8192 bytes", [cookie_of(8192)], [OK])
-    yield Case("a single sign-on cookie of 16 kB", [cookie_of(16_384)], [OK])
+    yield Case("a single sign-on cookie of 16 kB", [cookie_of(16_000)], [OK])
     split = head("GET", COUNTER, *[f"Cookie: part{number}=" + "x" * 4000 for number in range(4)])
     yield Case("four cookies of 4 kB", [split], [OK])
     yield Case("a bearer token of 7.9 kB", [bearer_of(7900)], [OK])
     yield Case("a cookie of 16 kB and a bearer token of 2 kB", [both_of(16_000, 2000)], [OK])
-    yield Case("100 fields", [fields_of(100)], [OK])
+    yield Case("99 fields and Host", [fields_of(99)], [OK])
     yield Case("a target of 4 kB and a cookie of 3.5 kB", [head("GET", long_types(4000), cookie(3500))], [OK])
-    yield Case("a large head behind a small one", [plain, cookie_of(16_384)], [OK, OK])
-    yield Case("a small head behind a large one", [cookie_of(16_384), plain], [OK, OK])
-    yield Case("five large heads in turn", [cookie_of(16_384)] * 5, [OK] * 5)
+    yield Case("a large head behind a small one", [plain, cookie_of(16_000)], [OK, OK])
+    yield Case("a small head behind a large one", [cookie_of(16_000), plain], [OK, OK])
+    yield Case("five large heads in turn", [cookie_of(16_000)] * 5, [OK] * 5)
     yield Case("large and small heads in turn", [cookie_of(16_000), plain] * 3, [OK] * 6)
     yield Case("a POST with a cookie of 16 kB", [head("POST", "/v1/actions", cookie(16_000), *fields) + body], [OK])
     yield Case("a HEAD with a cookie of 16 kB", [head("HEAD", COUNTER, cookie(16_000))], [OK], "HEAD")
@@ -123,3 +123,46 @@ def test_everyday_heads_pass(server, case, way):
     answers = received.answers(*[case.method] * len(case.request))
     expect_equal([answer.status for answer in answers], case.wanted, "the statuses")
     expect(not any(answer.closes for answer in answers), "an everyday head ends its connection:", answers[-1])
+
+
+CLOSE = "Connection: close"
+FAMILIES = {
+    "a cookie": lambda size: head("GET", COUNTER, CLOSE, cookie(size)),
+    "a bearer token": lambda size: head("GET", COUNTER, CLOSE, "Authorization: Bearer " + "x" * size),
+    "a target": lambda size: head("GET", "/v1/state/" + "x" * size, CLOSE),
+    "parameters": lambda size: head("GET", f"{COUNTER}?" + "&".join(f"a{each}=1" for each in range(size // 60)), CLOSE),
+    "fields": lambda size: head("GET", COUNTER, CLOSE, *[f"X-{each}: v" for each in range(size // 60)]),
+    "long fields": lambda size: head(
+        "GET", COUNTER, CLOSE, *[f"X-{each}: " + "v" * (size // 20) for each in range(20)]
+    ),
+    "a field name": lambda size: head("GET", COUNTER, CLOSE, "x" * size + ": v"),
+    "a cookie behind a target of 4 kB": lambda size: head("GET", "/v1/state/" + "x" * 4000, CLOSE, cookie(size)),
+    "many cookies": lambda size: head("GET", COUNTER, CLOSE, "Cookie: " + "; ".join(["a=b"] * (size // 5))),
+    "a method": lambda size: head("A" * size, COUNTER, CLOSE),
+    "a cookie behind one": lambda size: head("GET", COUNTER, cookie(size)) + head("GET", COUNTER, CLOSE, cookie(size)),
+    "a cookie behind a small head": lambda size: head("GET", COUNTER) + head("GET", COUNTER, CLOSE, cookie(size)),
+    "a cookie before a body": lambda size: head("POST", "/v1/actions", CLOSE, cookie(size), *JSON) + add(0),
+}
+JSON = ("Content-Type: application/json", f"Content-Length: {len(add(0))}")
+
+
+@pytest.mark.rounds(97, long=13)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_there_is_no_size_at_which_a_head_is_met_with_silence(server, figures, rounds, name):
+    """In steps of so many bytes, past all limits: there are places between them where nothing is in charge."""
+    faults, statuses = [], collections.Counter()
+    for size in range(300, 24_000, rounds):
+        try:
+            answers = converse(server.port, FAMILIES[name](size), seconds=1).answers()
+            expect(answers, "the connection was ended without a word, or nothing came within a second")
+            for answer in answers:
+                statuses[answer.status] += 1
+                is_json = answer.fields.get("content-type") in ("application/json", "application/problem+json")
+                expect(is_json, "an answer of another type:", answer)
+            expect(answers[-1].closes, "the last answer does not say that the connection ends:", answers[-1])
+        except Failure as fault:
+            faults.append(f"{size} bytes: {fault}")
+            if len(faults) == 5:
+                break
+    expect(not faults, f"{name}: " + "; ".join(faults))
+    figures(", ".join(f"{count} times {status}" for status, count in sorted(statuses.items())))
