@@ -50,9 +50,9 @@ class Outcome:
         return [sample for sample in self.samples if sample.status not in self.wanted[sample.kind]]
 
     def is_near_miss(self):
-        """Whether only times are at fault, and each is below three times what it may be."""
+        """Whether only times are at fault, and each is below four times what it may be."""
         times = [self.during(kind) / self.bound(kind) for kind in self.kinds]
-        return 1 < max(times) < 3 and not self.refusals() and not self.has_grown() and self.recovery() < 1
+        return 1 < max(times) < 4 and not self.refusals() and not self.has_grown() and self.recovery() < 1
 
     def has_grown(self):
         return self.memory_peak - self.memory_before > self.memory_bytes_max * 4 // 3

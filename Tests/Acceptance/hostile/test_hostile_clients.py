@@ -250,6 +250,14 @@ KINDS = [
         15_000,
     ),
     Kind(
+        "commits of 4 MB at once",
+        lambda count: floods(meta(b'{"a":"' + b"x" * 4_000_000 + b'"}'), count),
+        40,
+        200,
+        None,
+        SHORT_HISTORY,
+    ),
+    Kind(
         "commits with a meta of 8 MB", lambda count: bombs(meta(b'{"a":"' + b"x" * count + b'"}')), 8_000_000, 8_300_000
     ),
     # Places and time.
@@ -345,9 +353,10 @@ def pytest_generate_tests(metafunc):
 def test_a_quiet_client_does_not_notice_a_hostile_one_of(workspace, figures, request, kind):
     is_long = request.config.getoption("--long")
     outcome = besiege(workspace, kind, is_long)
-    if outcome.is_near_miss():
+    for _ in range(2):
         # A busy machine can stop any process for a tenth of a second; what the server does wrong, it does again.
-        outcome = besiege(workspace, kind, is_long)
+        if outcome.is_near_miss():
+            outcome = besiege(workspace, kind, is_long)
     figures(judge_siege(outcome))
 
 
