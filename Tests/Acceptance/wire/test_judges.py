@@ -4,6 +4,7 @@ import socket
 import threading
 
 import pytest
+from harness import missing
 from harness.chunks import ChunkReader
 from harness.expectations import Failure, expect, expect_equal
 from harness.messages import HOST
@@ -104,3 +105,24 @@ def test_a_chunked_body_is_read_however_its_bytes_arrive():
     for bad in (b"5\nhello\r\n", b"5\r\nhello!\r\n", b"zz\r\n", b"0x5\r\nhello\r\n", b"0\r\n\r\nHTTP/1.1 200 OK\r\n"):
         with pytest.raises(Failure):
             ChunkReader().take(bad)
+
+
+def test_the_list_of_what_is_missing_is_read_with_reasons_and_forms(workspace):
+    path = workspace.path("missing.txt")
+
+    def found(text):
+        with open(path, "w") as file:
+            file.write(text)
+        return missing.read(path)
+
+    listed = found("# a comment\n== a reason\nfolder/file.py::one\nlong: folder/file.py::two\n\n== another\nshort: x\n")
+    wanted = {
+        ("short", "folder/file.py::one"): "a reason",
+        ("long", "folder/file.py::one"): "a reason",
+        ("long", "folder/file.py::two"): "a reason",
+        ("short", "x"): "another",
+    }
+    expect_equal(listed, wanted, "what is listed")
+    for bad in ("a test without a reason\n", "== a reason\none\none\n", "== a reason\none\nlong: one\n"):
+        with pytest.raises(pytest.UsageError):
+            found(bad)
