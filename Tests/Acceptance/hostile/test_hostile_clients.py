@@ -318,7 +318,7 @@ KINDS = [
     # Waits.
     Kind(
         "waiters that hang up at once",
-        lambda count: hang_ups(count, read("/v1/changes?since=now", Accept=EVENTS)),
+        lambda count: hang_ups(count, read("/v1/state/session?wait=50&until=7")),
         1000,
         2000,
     ),
