@@ -12,6 +12,7 @@ import signal
 
 import pytest
 
+from harness import missing
 from harness.expectations import Failure
 from harness.workspace import Workspace
 
@@ -35,6 +36,14 @@ def pytest_configure(config):
     if not os.access(binary, os.X_OK) or os.path.isdir(binary):
         raise pytest.UsageError(f"--storekeeper: {binary} is not a program that can be run")
     config.storekeeper = binary
+
+
+def pytest_collection_modifyitems(session, config, items):
+    folder = pathlib.Path(__file__).parent
+    unknown = missing.mark(items, folder, missing.read(folder / "missing.txt"), config.getoption("--long"))
+    # A run of single tests does not collect the others.
+    if unknown and not any("::" in argument for argument in config.args):
+        raise pytest.UsageError(f"missing.txt names tests that are not there: {unknown[:5]}")
 
 
 def pytest_report_header(config):

@@ -26,4 +26,5 @@ class ChunkReader:
             content += self.rest[start : start + size]
             del self.rest[: start + size + 2]
             self.has_ended = size == 0
+        expect(not self.has_ended or not self.rest, "bytes behind the last chunk:", bytes(self.rest[:100]))
         return bytes(content)

@@ -14,8 +14,9 @@ from harness.messages import HOST
 class Server:
     """A storekeeper process on a free port."""
 
-    def __init__(self, workspace, data, settings, prepare=None):
+    def __init__(self, workspace, data, settings, prepare=None, address=HOST):
         self.workspace, self.data, self.settings, self.prepare = workspace, data, settings, prepare
+        self.address = address
         # Further arguments, and variables that are not settings.
         self.arguments, self.environment = [], {}
         self.process = None
@@ -33,7 +34,7 @@ class Server:
         environment |= self.environment
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [self.workspace.binary, "serve", "--listen", f"{HOST}:0", "--data", self.data]
+                [self.workspace.binary, "serve", "--listen", f"{self.address}:0", "--data", self.data]
                 + ["--port-file", self.port_file, *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -50,6 +50,9 @@ class EventReader:
             if not name and colon:
                 self.comments += 1
                 continue
+            if name == "data" and name in found:  # the lines of an event's data belong together
+                found[name] += "\n" + value.removeprefix(" ")
+                continue
             expect(name not in found, f"two fields {name} in one event:", block[:300])
             found[name] = value.removeprefix(" ")
         if "retry" in found:

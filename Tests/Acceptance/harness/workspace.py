@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 
+from harness.messages import HOST
 from harness.server import Server
 from harness.worker import Worker
 
@@ -25,9 +27,18 @@ class Workspace:
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def server(self, data=None, prepare=None, **settings):
+    def server(self, data=None, prepare=None, address=HOST, **settings):
         """A running server; by default with a journal in a new directory."""
-        return Server(self, data or self.path(f"data{self.count()}"), settings, prepare).start()
+        return Server(self, data or self.path(f"data{self.count()}"), settings, prepare, address).start()
+
+    def known(self, **settings):
+        """Those of the settings that the server has."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
+        text = subprocess.run(
+            [self.binary, "check"], capture_output=True, text=True, env=environment, timeout=20
+        ).stdout
+        names = {line.partition("=")[0].strip() for line in text.splitlines()}
+        return {name: value for name, value in settings.items() if name in names}
 
     def empty_state(self):
         """The state that a new history begins with."""
