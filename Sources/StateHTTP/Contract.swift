@@ -17,6 +17,8 @@ package struct ContractLimits: Sendable {
     package var expectationsMax = 1000
     package var idempotencyLifetime = Duration.seconds(86_400)
     package var debounceMax = Duration.seconds(10)
+    /// The limits that other parts of the server enforce, by the names of their settings.
+    package var transport: [(name: String, value: Int)] = []
 
     /// The limits that the shipped configuration has.
     package init() {}

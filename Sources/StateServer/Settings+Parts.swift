@@ -28,6 +28,14 @@ extension Settings {
         limits.bulkLinesMax = integer("bulk_lines_max")
         limits.expectationsMax = integer("expectations_max")
         limits.idempotencyLifetime = seconds("idempotency_seconds")
+        limits.transport = [
+            ("memory_bytes_max", integer("memory_bytes_max")),
+            ("request_head_seconds", integer("request_head_seconds")),
+            ("request_body_seconds", integer("request_body_seconds")), ("waiters_max", watchLimits.watchesMax),
+            ("waiters_per_client_max", watchLimits.watchesPerClientMax), ("connections_max", connectionsMax),
+            ("mailbox_actions_max", integer("mailbox_actions_max")),
+            ("idempotency_keys_max", integer("idempotency_keys_max")),
+        ]
         return limits
     }
 
@@ -54,7 +62,8 @@ extension Settings {
         // A waiting request holds its connection, so a part of the connections stays free for actions and probes.
         let room = connectionsMax - max(8, connectionsMax / 32)
         return WatchLimits(
-            watchesMax: min(integer("waiters_max"), room), watchesPerClientMax: integer("waiters_per_client_max"))
+            watchesMax: min(integer("waiters_max"), room), watchesPerClientMax: integer("waiters_per_client_max"),
+            valuesBytesMax: integer("memory_bytes_max") / 4)
     }
 
     /// The host and the port in `listen`.

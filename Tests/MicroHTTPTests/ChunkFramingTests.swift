@@ -39,7 +39,8 @@ struct ChunkFramingTests {
             "3;a\nb\r\nabc", "3;a\rb\r\nabc", "3 \r\nabc", " 3\r\nabc", "0x3\r\nabc", "+3\r\nabc", "-3\r\nabc",
             "\r\nabc",
             ";\r\n", "g\r\n", "3\r\nabcd\r\n", "3\r\nab\r\n0\r\n", "0\r\nA: 1\n\r\n", "0\r\n A: 1\r\n\r\n",
-            "0\r\nA: 1\r\n B\r\n\r\n", "0\r\nA: \0\r\n\r\n", "fffffffffffffffff\r\n", "0000000000000003\r\nabc",
+            "0\r\nA: 1\r\n B\r\n\r\n", "0\r\nA : 1\r\n\r\n", "0\r\nA\r\n\r\n", "0\r\n: 1\r\n\r\n", "0\r\nA: \0\r\n\r\n",
+            "fffffffffffffffff\r\n", "0000000000000003\r\nabc",
         ])
     func refuses(body: String) {
         for size in [1, 2, 5, Int.max] { #expect(feed(body, piecesOf: size).fault != nil, "\(size)") }

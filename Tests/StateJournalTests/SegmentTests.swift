@@ -91,7 +91,7 @@ struct CommitMaker {
                 : KeyRecord(
                     key: text(), fingerprint: text(), version: chance(90) ? version : version / 2, id: keyID,
                     isChange: chance(50), expiry: Timestamp(milliseconds: Int64(bitPattern: generator.next())),
-                    scope: chance(50) ? nil : text()))
+                    client: chance(50) ? nil : text()))
     }
 
     mutating func commits(_ versions: ClosedRange<Version>) -> [Commit] { versions.map { commit($0) } }
@@ -146,7 +146,7 @@ struct SegmentTests {
     func members() throws {
         let key = KeyRecord(
             key: "k", fingerprint: "f", version: 7, id: "mine", isChange: true, expiry: Timestamp(milliseconds: 9),
-            scope: "team")
+            client: "team")
         let full = Commit(
             version: 7, time: Timestamp(milliseconds: -1), id: "mine", cause: "\(epoch).6", root: "theirs", by: "ada",
             types: ["set"], action: Array(#"{"id":"mine","type":"set"}"#.utf8), patch: Array("[]".utf8),
@@ -284,7 +284,7 @@ struct SegmentTests {
             let id = number == 1 ? "mine" : "\(epoch).\(number)"
             return KeyRecord(
                 key: "k\(number)", fingerprint: "f", version: Version(number), id: id, isChange: number % 2 == 0,
-                expiry: Timestamp(milliseconds: Int64(number) - 3), scope: number == 4 ? "s" : nil)
+                expiry: Timestamp(milliseconds: Int64(number) - 3), client: number == 4 ? "s" : nil)
         }
         var writer = ByteWriter()
 

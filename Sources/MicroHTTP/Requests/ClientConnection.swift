@@ -54,8 +54,6 @@ final class ClientConnection {
     var body: [UInt8] = []
     /// How many bytes of the memory budget the body has.
     var reservedCount = 0
-    /// Why the server refuses the body that it is discarding.
-    var bodyFault = TransportFault.memoryExhausted
     /// The length of its body by its head, or 0 where the head has none.
     var bodyCountDeclared = 0
     /// The options of the current request if it waits and the loop could not park its connection yet.
@@ -79,11 +77,17 @@ final class ClientConnection {
     let hasLongHeads: Bool
     /// What has come of a head that has not ended, while the small daemon has the connection.
     @exclusivity(unchecked) var partialHead: [UInt8] = []
+    /// The end of the bytes that were received last, in libmicrohttpd's memory.
+    @exclusivity(unchecked) var receivedEnd: UnsafeRawPointer?
+    /// Whether the current request has a body.
+    var hasBody = false
     /// The framing of the current request's body, if it is chunked.
     @exclusivity(unchecked) var chunks: ChunkFraming?
     /// Whether libmicrohttpd neither receives nor sends anything more: the server has refused a request while it was being
     /// received, or the connection moves to the large daemon.
     @exclusivity(unchecked) var isRefused = false
+    /// Whether the server has answered a request whose body it discards, so that libmicrohttpd sends nothing more.
+    var isAnsweredEarly = false
     /// Since when a request has been arriving, as far as ``WireObserver/check()`` has noticed, and which one it is.
     var receivingSince: ContinuousClock.Instant?
     var receivingNumber = 0
@@ -111,6 +115,7 @@ extension ClientConnection {
     func accept(_ framing: BodyFraming, headCount: Int, end: UnsafeRawPointer) -> TransportFault? {
         consumedCount += headCount
         bodyCountDeclared = 0
+        hasBody = framing != .none
         switch framing {
         case .none: break
         case .declared(let bytes): bodyCountDeclared = bytes
@@ -130,6 +135,14 @@ extension ClientConnection {
         bodyCountDeclared = 0
     }
 
+    /// Copies the bytes behind a request without body, which libmicrohttpd has received and not read: they begin a head.
+    ///
+    /// It is called at the end of the request, before libmicrohttpd moves or changes them.
+    func keepNextHead() {
+        guard !hasLongHeads, overCapacity == nil, unansweredCount > 0, let receivedEnd else { return }
+        partialHead = Array(UnsafeRawBufferPointer(start: receivedEnd - unansweredCount, count: unansweredCount))
+    }
+
     /// How many bytes libmicrohttpd has received behind the last head, or behind the last request where that is complete.
     var unansweredCount: Int { receivedCount - consumedCount }
 
@@ -140,7 +153,11 @@ extension ClientConnection {
     var hasMoreInput: Bool { unansweredCount > 0 }
 
     /// Appends a piece of the body; drops a body that exceeds a limit and discards the rest of it from then on.
-    func append(_ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration, _ memory: MemoryBudget) {
+    ///
+    /// - Returns: the limit that it exceeds.
+    func append(
+        _ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration, _ memory: MemoryBudget
+    ) -> TransportFault? {
         let count = body.count + piece.count
         guard count <= limits.bodyBytesMax else {
             return discardBody(.bodyTooLarge(bytesMax: limits.bodyBytesMax), limits)
@@ -156,11 +173,12 @@ extension ClientConnection {
             body.reserveCapacity(min(bodyCountDeclared, 64 << 10))
         }
         body.append(contentsOf: piece)
+        return nil
     }
 
-    private func discardBody(_ fault: TransportFault, _ limits: ServerConfiguration) {
+    private func discardBody(_ fault: TransportFault, _ limits: ServerConfiguration) -> TransportFault {
         body = []
-        bodyFault = fault
         phase = .draining(bytesLeft: limits.drainBytesMax)
+        return fault
     }
 }

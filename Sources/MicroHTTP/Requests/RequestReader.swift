@@ -106,6 +106,12 @@ private func scanField(
     while let last = valueBytes.last, last == 0x20 || last == 0x09 {
         valueBytes = UnsafeBufferPointer(rebasing: valueBytes.dropLast())
     }
+    // libmicrohttpd does not know a coding with white space behind it, and would wait for the end of the connection.
+    let isTrimmed = valueBytes.count < valueCount
+    if isTrimmed, nameCount == 17, strncasecmp(name, "Transfer-Encoding", 17) == 0 {
+        scan.pointee.isWellFormed = false
+        return .NO
+    }
     guard let field = scan.pointee.cache.field(name: nameBytes, value: valueBytes) else {
         scan.pointee.isWellFormed = false
         return .NO

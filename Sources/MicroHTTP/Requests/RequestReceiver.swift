@@ -114,11 +114,14 @@ final class RequestReceiver {
         case .reading:
             if piece.isEmpty { return receive(connection) }
             context.noteProgress()
-            connection.append(piece, within: context.configuration, context.memory)
+            if let fault = connection.append(piece, within: context.configuration, context.memory) {
+                releaseBody(of: connection)
+                wire.refuseBody(of: connection, fault)
+            }
             return true
         case .draining(let bytesLeft):
-            // An answer cannot be queued during an upload call (Libmicrohttpd page, 21).
-            if piece.isEmpty { return refuse(connection, connection.bodyFault) }
+            // The client has its answer, and has sent the rest of the body.
+            if piece.isEmpty { return false }
             context.noteProgress()
             connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
             return piece.count <= bytesLeft
@@ -148,6 +151,8 @@ final class RequestReceiver {
         connection.body = []
         connection.isAnswering = false
         connection.countBody()
+        // libmicrohttpd has moved what is behind a body.
+        if !connection.hasBody { connection.keepNextHead() }
         releaseBody(of: connection)
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):

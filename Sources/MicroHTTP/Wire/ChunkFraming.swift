@@ -8,7 +8,7 @@ struct ChunkFraming {
     private enum Position: Equatable {
         case size(digits: Int), chunkExtension, sizeEnd
         case data(bytesLeft: Int), dataEnd, dataEndLF
-        case trailerStart, trailer, trailerEnd, lastLF
+        case trailerStart, trailerName, trailer, trailerEnd, lastLF
         case complete
     }
 
@@ -76,8 +76,15 @@ struct ChunkFraming {
                 position = .lastLF
                 return nil
             }
-            guard byte != 0x20, byte != 0x09 else { return "a line of the trailer begins with its name" }
-            position = .trailer
+            guard byte != UInt8(ascii: ":") else { return "a line of the trailer begins with its name" }
+            position = .trailerName
+            fallthrough
+        case .trailerName:
+            if byte == UInt8(ascii: ":") {
+                position = .trailer
+            } else if !Self.isToken(byte) {
+                return "a line of the trailer is a name, a colon and a value"
+            }
             return takeSurplus(byte, end: .trailerEnd)
         case .trailer:
             return takeSurplus(byte, end: .trailerEnd)
@@ -105,6 +112,14 @@ struct ChunkFraming {
         default: return "a control character cannot stand in an extension or a trailer of a chunked body"
         }
         return nil
+    }
+
+    /// Whether a byte may stand in the name of a field (RFC 9110, section 5.6.2).
+    private static func isToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
     }
 
     private static func hexadecimal(_ byte: UInt8) -> Int? {

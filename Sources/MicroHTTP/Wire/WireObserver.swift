@@ -129,6 +129,7 @@ final class WireObserver {
     private func received(on socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let connection = self[socket] else { return true }
         connection.receivedCount += bytes.count
+        connection.receivedEnd = bytes.baseAddress.map { $0 + bytes.count }
         guard !connection.isRefused else { return false }
         if let fault = connection.chunks?.take(bytes) {
             refuse(connection, .malformed(fault))
@@ -166,7 +167,7 @@ final class WireObserver {
     /// Whether a message is an answer that libmicrohttpd has made by itself, which a problem document replaces.
     private func withholds(_ bytes: UnsafeRawBufferPointer, from socket: Int32) -> Bool {
         guard let connection = self[socket], !connection.isAnswering else { return false }
-        if connection.isRefused { return true }
+        if connection.isRefused || connection.isAnsweredEarly { return true }
         // "HTTP/1.1 100 Continue" asks for the body.
         let status = bytes.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1) - 0x30 }
         guard status != 100 else { return false }
@@ -192,6 +193,23 @@ final class WireObserver {
     func refuse(_ connection: ClientConnection, _ fault: TransportFault) {
         guard !connection.isRefused else { return }
         connection.isRefused = true
+        if !connection.isAnsweredEarly { send(fault, on: connection) }
+        // To close a socket with unread input resets the connection, and the client may lose the answer.
+        microhttpd_discard_input(connection.descriptor)
+        shutdown(connection.descriptor, Int32(SHUT_RD))
+    }
+
+    /// Answers a request whose body is refused; the client may send the rest of the body, which is discarded.
+    ///
+    /// A client that sends on after its connection is closed could lose the answer.
+    func refuseBody(of connection: ClientConnection, _ fault: TransportFault) {
+        guard !connection.isRefused, !connection.isAnsweredEarly else { return }
+        connection.isAnsweredEarly = true
+        send(fault, on: connection)
+    }
+
+    /// Sends the answer for a fault, and nothing more.
+    private func send(_ fault: TransportFault, on connection: ClientConnection) {
         context.statistics.refused += 1
         let response = context.handlers.refuse(
             fault, connection.request ?? connection.head?.request(client: connection.client))
@@ -201,9 +219,6 @@ final class WireObserver {
             sendto(connection.descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), nil, 0)
         }
         shutdown(connection.descriptor, Int32(SHUT_WR))
-        // To close a socket with unread input resets the connection, and the client may lose the answer.
-        microhttpd_discard_input(connection.descriptor)
-        shutdown(connection.descriptor, Int32(SHUT_RD))
     }
 
     /// Refuses the requests that have taken too long to arrive.

@@ -103,6 +103,12 @@ extension Contract {
                     .serviceUnavailable, "idempotency-keys-full",
                     "as many idempotency keys are remembered as this server allows; nothing was committed",
                     fields: [.retryAfter: "60"]))
+        case .full(.idempotencyKeysOfClient):
+            .failure(
+                Problem(
+                    .tooManyRequests, "idempotency-keys-full",
+                    "as many idempotency keys of this client are remembered as its share allows; nothing was committed",
+                    fields: [.retryAfter: "60"]))
         case .notRecorded: .failure(.notDurable)
         case .unknown(let id): .failure(.outcomeUnknown(id: id))
         case .failed: .failure(.ourFault)

@@ -23,7 +23,7 @@ extension Contract {
             ("batch_actions_max", limits.batchActionsMax), ("bulk_lines_max", limits.bulkLinesMax),
             ("expectations_max", limits.expectationsMax),
             ("idempotency_seconds", Int(limits.idempotencyLifetime.components.seconds)),
-        ] {
+        ] + limits.transport {
             writer.separator(&isFirstLimit)
             writer.string(name)
             writer.byte(UInt8(ascii: ":"))

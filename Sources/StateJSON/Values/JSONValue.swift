@@ -199,3 +199,16 @@ extension JSONValue {
         return value
     }
 }
+
+extension JSONValue {
+    /// About how many bytes of memory the value occupies; O(n) in its parts.
+    package var memoryBytes: Int {
+        switch self {
+        case .null, .bool, .integer, .unsigned, .double: 32
+        case .string(let text): 48 + text.utf8.count
+        case .array(let elements): elements.reduce(64) { $0 + $1.memoryBytes }
+        // The index of the members holds each key once more.
+        case .object(let object): object.members.reduce(96) { $0 + 96 + 2 * $1.key.utf8.count + $1.value.memoryBytes }
+        }
+    }
+}

@@ -150,7 +150,7 @@ private struct Respelling {
     func key(_ key: KeyRecord) -> KeyRecord {
         KeyRecord(
             key: key.key, fingerprint: key.fingerprint, version: key.version, id: id(key.id), isChange: key.isChange,
-            expiry: key.expiry, scope: key.scope)
+            expiry: key.expiry, client: key.client)
     }
 
     private func id(_ id: String) -> String {

@@ -10,7 +10,7 @@ enum KeyTable {
     private struct Members: OptionSet {
         let rawValue: UInt64
         static let isChange = Members(rawValue: 1 << 0)
-        static let scope = Members(rawValue: 1 << 1)
+        static let client = Members(rawValue: 1 << 1)
         /// An ID that is not the cursor of the version.
         static let id = Members(rawValue: 1 << 2)
         static let all = Members(rawValue: (1 << 3) - 1)
@@ -38,14 +38,14 @@ enum KeyTable {
         var members: Members = key.isChange ? .isChange : []
         let hasOwnID = !JSONPointer.sameBytes(key.id, Cursor(epoch, key.version).description)
         if hasOwnID { members.insert(.id) }
-        if key.scope != nil { members.insert(.scope) }
+        if key.client != nil { members.insert(.client) }
         writer.number(members.rawValue)
         writer.number(key.version)
         writer.string(key.key)
         writer.string(key.fingerprint)
         writer.signed(key.expiry.milliseconds)
         if hasOwnID { writer.string(key.id) }
-        if let scope = key.scope { writer.string(scope) }
+        if let client = key.client { writer.string(client) }
     }
 
     /// Reads the keys.
@@ -61,11 +61,11 @@ enum KeyTable {
             let fingerprint = try reader.string()
             let expiry = Timestamp(milliseconds: try reader.signed())
             let id = members.contains(.id) ? try reader.string() : Cursor(epoch, version).description
-            let scope = members.contains(.scope) ? try reader.string() : nil
+            let client = members.contains(.client) ? try reader.string() : nil
             keys.append(
                 KeyRecord(
                     key: key, fingerprint: fingerprint, version: version, id: id,
-                    isChange: members.contains(.isChange), expiry: expiry, scope: scope))
+                    isChange: members.contains(.isChange), expiry: expiry, client: client))
         }
         return keys
     }

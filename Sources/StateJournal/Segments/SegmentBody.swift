@@ -42,7 +42,7 @@ enum SegmentBody {
     struct KeyMembers: OptionSet {
         let rawValue: UInt64
         static let isChange = KeyMembers(rawValue: 1 << 0)
-        static let scope = KeyMembers(rawValue: 1 << 1)
+        static let client = KeyMembers(rawValue: 1 << 1)
         /// An ID that is not that of the commit.
         static let id = KeyMembers(rawValue: 1 << 2)
         /// A version that is not that of the commit.

@@ -184,12 +184,12 @@ struct SegmentDecoder {
         let key = try reader.string()
         let fingerprint = try reader.string()
         let expiry = time &+ (try reader.signed())
-        let scope = members.contains(.scope) ? try reader.string() : nil
+        let client = members.contains(.client) ? try reader.string() : nil
         let id = members.contains(.id) ? try reader.string() : id
         let version = members.contains(.version) ? try reader.number() : version
         return KeyRecord(
             key: key, fingerprint: fingerprint, version: version, id: id, isChange: members.contains(.isChange),
-            expiry: Timestamp(milliseconds: expiry), scope: scope)
+            expiry: Timestamp(milliseconds: expiry), client: client)
     }
 }
 

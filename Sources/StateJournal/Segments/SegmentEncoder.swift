@@ -146,14 +146,14 @@ struct SegmentEncoder {
         var members: SegmentBody.KeyMembers = key.isChange ? .isChange : []
         let hasOwnID = commit.clientIDs.contains { JSONPointer.sameBytes($0, commit.id) }
         let ownID = hasOwnID ? commit.id : Cursor(epoch, commit.version).description
-        if key.scope != nil { members.insert(.scope) }
+        if key.client != nil { members.insert(.client) }
         if !JSONPointer.sameBytes(key.id, ownID) { members.insert(.id) }
         if key.version != commit.version { members.insert(.version) }
         records.number(members.rawValue)
         records.string(key.key)
         records.string(key.fingerprint)
         records.signed(key.expiry.milliseconds &- commit.time.milliseconds)
-        if let scope = key.scope { records.string(scope) }
+        if let client = key.client { records.string(client) }
         if members.contains(.id) { records.string(key.id) }
         if members.contains(.version) { records.number(key.version) }
     }

@@ -10,7 +10,8 @@ extension RequestHandler {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ name: RequestName) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.text)) }
         switch request.content {
-        case .one(let transaction):
+        case .one(var transaction):
+            if transaction.idempotency != nil { transaction.client = exchange.client }
             if let wait = request.wait,
                 let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, name)
             {
@@ -22,7 +23,10 @@ extension RequestHandler {
                     answer(exchange, request, outcome, name)
                 })
         case .lines(let lines):
-            let transactions = lines.compactMap { line in try? line.content.get() }
+            var transactions = lines.compactMap { line in try? line.content.get() }
+            if transactions.first?.idempotency != nil {
+                for index in transactions.indices { transactions[index].client = exchange.client }
+            }
             BulkLoad(transactions, store: store, now: schedule.now).run { [self] outcomes in
                 for outcome in outcomes { note(outcome) }
                 let latest = latest

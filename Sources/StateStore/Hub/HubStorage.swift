@@ -14,6 +14,9 @@ struct HubStorage: Sendable {
     private var versions = VersionIndex()
     private var watches: [Watch.ID: Watch] = [:]
     private var countByClient: [String: Int] = [:]
+    /// About how many bytes the values have that watches wait for, in all and by client.
+    private var valuesBytes = 0
+    private var valuesBytesByClient: [String: Int] = [:]
     /// The commits that the next pass compares with the followers.
     private var pending: [Commit] = []
     /// The version up to which the hub has compared the watches, except with selections that are being encoded.
@@ -123,6 +126,14 @@ struct HubStorage: Sendable {
     mutating func register(_ watch: Watch) -> WatchRefusal? {
         guard watches.count < limits.watchesMax else { return .all }
         guard countByClient[watch.client, default: 0] < limits.watchesPerClientMax else { return .client }
+        let bytes = watch.valueBytes
+        if bytes > 0 {
+            guard valuesBytes + bytes <= limits.valuesBytesMax else { return .all }
+            let own = valuesBytesByClient[watch.client, default: 0] + bytes
+            guard own <= limits.valuesBytesMax / 2 else { return .client }
+            valuesBytes += bytes
+            valuesBytesByClient[watch.client] = own
+        }
         watches[watch.id] = watch
         if watch.waitsForOneValue { untilCount += 1 }
         countByClient[watch.client, default: 0] += 1
@@ -180,6 +191,12 @@ struct HubStorage: Sendable {
             countByClient[watch.client] = count - 1
         } else {
             countByClient[watch.client] = nil
+        }
+        let bytes = watch.valueBytes
+        if bytes > 0 {
+            valuesBytes -= bytes
+            let left = valuesBytesByClient[watch.client, default: 0] - bytes
+            valuesBytesByClient[watch.client] = left > 0 ? left : nil
         }
         switch watch.subject {
         case .value(let selection, _): index.remove(id, at: selection)

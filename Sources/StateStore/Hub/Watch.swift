@@ -207,3 +207,10 @@ package struct Delivery: Sendable {
     /// The requests of the watches, in the order of their IDs; never empty.
     package let requests: [any AnyObject & Sendable]
 }
+
+extension Watch {
+    /// About how many bytes the value has that the watch waits for; 0 where it waits for any change.
+    var valueBytes: Int {
+        if case .value(_, until: .equalTo(let value)) = subject { value.memoryBytes } else { 0 }
+    }
+}

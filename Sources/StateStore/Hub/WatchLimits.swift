@@ -5,9 +5,13 @@ package struct WatchLimits: Sendable {
     /// How many watches one client's address may have.
     package var watchesPerClientMax: Int
 
-    package init(watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000) {
+    /// About how many bytes the values may have that the watches wait for; one client's, half of them.
+    package var valuesBytesMax: Int
+
+    package init(watchesMax: Int = 20_000, watchesPerClientMax: Int = 20_000, valuesBytesMax: Int = 64 << 20) {
         self.watchesMax = watchesMax
         self.watchesPerClientMax = watchesPerClientMax
+        self.valuesBytesMax = valuesBytesMax
     }
 }
 

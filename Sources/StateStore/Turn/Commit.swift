@@ -108,12 +108,12 @@ package struct KeyRecord: Sendable, Equatable {
     package let isChange: Bool
     /// The time from which the key no longer counts.
     package let expiry: Timestamp
-    /// The group of clients for which the key counts; nil for all.
-    package let scope: String?
+    /// The client to whose share of the ledger the key counts; nil where it is unknown. The key itself counts for all.
+    package let client: String?
 
     package init(
         key: String, fingerprint: String, version: Version, id: String, isChange: Bool, expiry: Timestamp,
-        scope: String? = nil
+        client: String? = nil
     ) {
         self.key = key
         self.fingerprint = fingerprint
@@ -121,6 +121,6 @@ package struct KeyRecord: Sendable, Equatable {
         self.id = id
         self.isChange = isChange
         self.expiry = expiry
-        self.scope = scope
+        self.client = client
     }
 }

@@ -127,6 +127,11 @@ struct Core<State: StateType>: Sendable {
                         isChange: record.isChange, isReplay: true))
             }
             guard ledger.count + turn.keys.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
+            if let client = transaction.client {
+                // One client fills at most half of the ledger, so that there is room for another.
+                let count = ledger.count(of: client) + turn.keys.values.count { $0.client == client }
+                guard count < max(1, limits.idempotencyKeysMax / 2) else { return .full(.idempotencyKeysOfClient) }
+            }
         }
         do {
             if transaction.isConditional,
@@ -218,7 +223,7 @@ struct Core<State: StateType>: Sendable {
         let record = transaction.idempotency.map {
             KeyRecord(
                 key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: !patch.isEmpty,
-                expiry: time.advanced(by: limits.idempotencyLifetime))
+                expiry: time.advanced(by: limits.idempotencyLifetime), client: transaction.client)
         }
         // Nearly every commit has one action: its entry has the array ready.
         let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)

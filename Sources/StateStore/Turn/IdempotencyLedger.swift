@@ -5,12 +5,16 @@ struct IdempotencyLedger: Sendable {
     private var records: [String: KeyRecord] = [:]
     /// The keys in the order of their insertion, which is the order of their expiry.
     private var order: Deque<(key: String, expiry: Timestamp)> = []
+    private var countByClient: [String: Int] = [:]
 
     init(_ remembered: [KeyRecord]) {
         for record in remembered.sorted(by: { $0.expiry < $1.expiry }) { insert(record) }
     }
 
     var count: Int { records.count }
+
+    /// How many of the keys count to the share of a client.
+    func count(of client: String) -> Int { countByClient[client] ?? 0 }
 
     /// The record of a key; nil where there is none or it has expired.
     func record(_ key: String, at time: Timestamp) -> KeyRecord? {
@@ -19,13 +23,21 @@ struct IdempotencyLedger: Sendable {
     }
 
     mutating func insert(_ record: KeyRecord) {
+        drop(record.key)
         records[record.key] = record
+        if let client = record.client { countByClient[client, default: 0] += 1 }
         order.append((record.key, record.expiry))
+    }
+
+    private mutating func drop(_ key: String) {
+        guard let record = records.removeValue(forKey: key), let client = record.client else { return }
+        let left = count(of: client) - 1
+        countByClient[client] = left > 0 ? left : nil
     }
 
     /// Removes the newest records: those of commits that have not landed.
     mutating func remove(_ newest: [KeyRecord]) {
-        for record in newest { records[record.key] = nil }
+        for record in newest { drop(record.key) }
         while let last = order.last, records[last.key] == nil { order.removeLast() }
     }
 
@@ -35,7 +47,7 @@ struct IdempotencyLedger: Sendable {
     mutating func forget(before time: Timestamp) {
         while let oldest = order.first, oldest.expiry <= time {
             order.removeFirst()
-            if let record = records[oldest.key], record.expiry <= time { records[oldest.key] = nil }
+            if let record = records[oldest.key], record.expiry <= time { drop(oldest.key) }
         }
     }
 }

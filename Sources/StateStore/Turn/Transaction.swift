@@ -73,6 +73,8 @@ package struct Transaction: Sendable {
     package var expectations: [Expectation] = []
     package var tagGuard: TagGuard?
     package var idempotency: (key: String, fingerprint: String)?
+    /// The address of the client that sent the transaction, where it has an idempotency key; nil for one of the process.
+    package var client: String?
     /// Whether the receipt has the changed parts of the new state.
     package var wantsRepresentation = false
     /// The causation of a follow-up; nil for a transaction that no commit caused.
@@ -134,7 +136,7 @@ package enum Outcome: Sendable {
     case draining
 
     /// What is full.
-    package enum Resource: Sendable { case mailbox, idempotencyKeys }
+    package enum Resource: Sendable { case mailbox, idempotencyKeys, idempotencyKeysOfClient }
 }
 
 /// The outcome of a commit as the client reads it.

@@ -235,6 +235,27 @@ struct VersionWaitingTests {
 
 @Suite("Caps of waiters")
 struct WaiterCapsTests {
+    @Test("the values that watches wait for have a budget, in all and for each client, until the watches end")
+    func values() throws {
+        let published = try Published(watchLimits: WatchLimits(valuesBytesMax: 4000))
+        func park(_ token: Int, _ client: String) throws -> String {
+            try published.watches.park(
+                token, client: client, at: .pointer("/count"),
+                until: .equalTo(.string(String(repeating: "x", count: 852)))
+            ).name
+        }
+
+        let names = [
+            try park(1, "a"), try park(2, "a"), try park(3, "a"), try park(4, "b"), try park(5, "b"), try park(6, "c"),
+        ]
+        _ = published.watches.leave(1)
+        let later = [try park(7, "a"), try park(8, "c")]
+
+        let (ofAll, ofClient) = ("refused(StateStore.WatchRefusal.all)", "refused(StateStore.WatchRefusal.client)")
+        #expect(names == ["parked", "parked", ofClient, "parked", "parked", ofAll])
+        #expect(later == ["parked", ofAll])
+    }
+
     @Test(
         "watches are refused above a client's limit and the common limit, until one ends",
         arguments: ["selection", "version", "changes"])

@@ -71,4 +71,31 @@ struct IdempotencyTests {
         guard case .full(.idempotencyKeys) = early.outcomes[0] else { Issue.record("no"); return }
         #expect(late.outcomes[0].receipt?.version == 2)
     }
+
+    @Test("a client has half of the keys, and leaves room for another; keys that expire or do not land make room")
+    func shares() throws {
+        var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 6, idempotencyLifetime: .seconds(1)))
+        func transaction(_ key: String, _ client: String?) -> Transaction {
+            var transaction = Transaction.of(Sample.Add(amount: 1), key: key)
+            transaction.client = client
+            return transaction
+        }
+
+        let first = core.run(["a", "b", "c", "d"].map { transaction($0, "one") } + [transaction("e", "two")], at: 0)
+        let second = core.run([transaction("d", "one"), transaction("f", "two"), transaction("a", "one")], at: 500)
+        guard case .full(.idempotencyKeysOfClient) = first.outcomes[3] else { Issue.record("\(first)"); return }
+        guard case .full(.idempotencyKeysOfClient) = second.outcomes[0] else { Issue.record("\(second)"); return }
+        #expect(first.outcomes[4].receipt?.version == 4)
+        #expect(second.outcomes[2].receipt?.isReplay == true)
+
+        core.goBack(to: first.latest, without: second.commits)
+        #expect(core.ledger.count == 4)
+        let third = core.run([transaction("d", "one"), transaction("g", "one")], at: 1000)
+        #expect(third.outcomes.allSatisfy { $0.receipt != nil })
+        #expect(core.ledger.count(of: "one") == 2 && core.ledger.count(of: "two") == 0)
+
+        // A start gives the shares back.
+        let restarted = IdempotencyLedger(third.commits.compactMap(\.idempotency))
+        #expect(restarted.count(of: "one") == 2)
+    }
 }
