@@ -24,7 +24,7 @@ final class LogWriter: Sendable {
     private let bytesMax: Int
 
     /// - Parameter bytesMax: how many bytes of lines may wait.
-    init(descriptor: Int32, bytesMax: Int = 1 << 20) {
+    init(descriptor: Int32, bytesMax: Int = 256 << 10) {
         self.descriptor = descriptor
         self.bytesMax = bytesMax
     }

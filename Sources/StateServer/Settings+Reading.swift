@@ -77,6 +77,11 @@ public struct SettingsReading: Sendable {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             throw SettingsFault(description: "log_level must be one of \(levels)")
         }
+        guard settings.integer("memory_bytes_max") / 16 >= settings.integer("body_bytes_max") else {
+            throw SettingsFault(
+                description:
+                    "memory_bytes_max must be at least 16 times body_bytes_max: a body needs so much while it is read")
+        }
         let connections = settings.integer("connections_max")
         if connections > 0, origins["waiters_max"] != "default", settings.integer("waiters_max") >= connections {
             throw SettingsFault(

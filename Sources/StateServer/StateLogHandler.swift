@@ -6,7 +6,7 @@ internal import StateJSON
 /// Writes each message as one line of standard error: as JSON, or as text where standard error is a terminal.
 ///
 /// The message is a fixed phrase; the metadata are further members of the object, or pairs behind the phrase. A thread of
-/// its own writes the lines. Where standard error does not take them, up to 1 MiB of lines wait; further ones are dropped
+/// its own writes the lines. Where standard error does not take them, up to 256 KiB of lines wait; further ones are dropped
 /// and counted.
 public struct StateLogHandler: LogHandler {
     /// The form of the lines.

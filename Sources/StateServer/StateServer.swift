@@ -78,7 +78,8 @@ public struct StateServer: Service, Sendable {
         let schedule = Schedule.live()
         let store = Store(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
-            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now, queues: Schedule.hubQueues(),
+            watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
+            processorTime: Schedule.processorTime, queues: Schedule.hubQueues(),
             report: { logger.log($0) })
         let (host, port) = try settings.listenAddress()
         let loops = settings.integer("loops")
@@ -156,11 +157,14 @@ public struct StateServer: Service, Sendable {
 
     private func stop() async {
         limitStop()
+        let begun = ContinuousClock.now
         logger.info("stopping", metadata: ["waiters": .stringConvertible(handler.hub.watchesCount)])
         handler.beginDraining()
         server.stopAccepting()
         await handler.drain(over: .milliseconds(500))
-        await server.stop(grace: settings.seconds("grace_seconds"))
+        // The waits have used a part of the grace time.
+        let left = settings.seconds("grace_seconds") - begun.duration(to: .now)
+        await server.stop(grace: max(.zero, left))
         do {
             try handler.journal?.close(handler.hub.latest)
         } catch {

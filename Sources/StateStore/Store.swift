@@ -56,7 +56,8 @@ public final class Store<State: StateType>: Sendable {
     /// holds the core.
     private let installedMiddleware: Mutex<(list: [Middleware<State>], isNew: Bool)>
     private let now: @Sendable () -> Timestamp
-    private let clock: @Sendable () -> Instant
+    /// The time for which the current thread has had a processor.
+    private let processorTime: @Sendable () -> Instant
     let report: @Sendable (StoreEvent) -> Void
 
     package init(
@@ -65,6 +66,7 @@ public final class Store<State: StateType>: Sendable {
         origin: Origin? = nil, automaticallySkipsRepeats: Bool = true, now: @escaping @Sendable () -> Timestamp,
         journal: (any Journal)? = nil, watchLimits: WatchLimits = WatchLimits(), journalOldest: Version? = nil,
         clock: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
+        processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         queues: WatchHub.Queues = .dispatch(),
         landingQueue: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = Store.dispatchLandingQueue(),
         report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
@@ -88,7 +90,7 @@ public final class Store<State: StateType>: Sendable {
         self.landingQueue = landingQueue
         self.report = report
         self.now = now
-        self.clock = clock
+        self.processorTime = processorTime
         journal?.follow { [weak self] in self?.adoptForeignCommitsLater() }
     }
 
@@ -224,7 +226,8 @@ public final class Store<State: StateType>: Sendable {
         return core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
-            return ComputedTurn(pending: pending, before: before, result: core.turn(pending, at: time, clock: clock))
+            return ComputedTurn(
+                pending: pending, before: before, result: core.turn(pending, at: time, clock: processorTime))
         }
     }
 

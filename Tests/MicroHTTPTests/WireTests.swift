@@ -32,7 +32,10 @@ struct WireTests {
 
     @Test("a cookie of nearly 20 KiB passes, however it is cut, and so do 99 fields and a target of 8000 bytes")
     func everydayHeads() async throws {
-        try await withServer { _, port in
+        var configuration = ServerConfiguration.small()
+        // Many small pieces take long on a busy machine.
+        configuration.headTime = .seconds(60)
+        try await withServer(configuration: configuration) { _, port in
             let client = try RawClient(port: port)
             for fields in [
                 "Cookie: \(String(repeating: "x", count: 20_000))\r\n", String(repeating: "X: 1\r\n", count: 98),
@@ -86,6 +89,29 @@ struct WireTests {
                 #expect(client.response()?.body == "GET /a ")
             }
             #expect(server.statistics.connections == 1)
+        }
+    }
+
+    @Test("a long head is answered behind short requests in its segment, whole or in parts")
+    func pipelinedLongHeads() async throws {
+        try await withServer { _, port in
+            let short = "GET /s HTTP/1.1\r\nHost: a\r\n\r\n"
+            for size in [2500, 3400, 3900, 6000, 16_000] {
+                let long = "GET /l HTTP/1.1\r\nHost: a\r\nCookie: \(String(repeating: "x", count: size))\r\n\r\n"
+                for count in 1...4 {
+                    for cut in [0, 20, 1000, 2400] {
+                        let client = try RawClient(port: port)
+                        let all = String(repeating: short, count: count) + long
+                        client.send(String(all.dropLast(cut)))
+                        if cut > 0 {
+                            try await Task.sleep(for: .milliseconds(5))
+                            client.send(String(all.suffix(cut)))
+                        }
+                        for _ in 0..<count { #expect(client.response()?.body == "GET /s ") }
+                        #expect(client.response()?.body == "GET /l ", "\(size) \(count) \(cut)")
+                    }
+                }
+            }
         }
     }
 

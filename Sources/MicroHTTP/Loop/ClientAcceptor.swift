@@ -10,6 +10,8 @@ final class ClientAcceptor {
     private var listener: ListeningSocket?
     /// Whether the poller watches the listening socket.
     private var isListening = false
+    /// Answers a connection over capacity and ends it.
+    private let refuse: (ClientConnection) -> Void
     /// Whether the system has refused a client, and the time to try again has not come.
     private var awaitsRetry = false
     /// The connections over capacity, by number.
@@ -19,8 +21,9 @@ final class ClientAcceptor {
     /// When the loop tries again after the system refused a client.
     private static let retryTime = Duration.milliseconds(100)
 
-    init(_ context: LoopContext, listener: ListeningSocket) {
+    init(_ context: LoopContext, listener: ListeningSocket, refuse: @escaping (ClientConnection) -> Void) {
         self.context = context
+        self.refuse = refuse
         self.listener = listener
     }
 
@@ -36,6 +39,8 @@ final class ClientAcceptor {
     /// Accepts the clients in the backlog, up to the limit of connections.
     func acceptClients() {
         guard let listener, isListening else { return }
+        // A place becomes free in the next run of libmicrohttpd, and the poller reports the backlog again.
+        if !hasRoom, endOldestOverCapacity() { return }
         while hasRoom {
             guard context.daemons.small.accept(from: listener.descriptor) < 0 else { continue }
             switch errno {
@@ -49,7 +54,15 @@ final class ClientAcceptor {
                 return
             }
         }
-        pause()
+        if overCapacity.isEmpty { pause() }
+    }
+
+    /// Refuses the connection over capacity that has waited longest; returns false where there is none.
+    private func endOldestOverCapacity() -> Bool {
+        let oldest = overCapacity.filter { !$0.value.isRefused }.min { $0.key < $1.key }
+        guard let connection = oldest?.value else { return false }
+        refuse(connection)
+        return true
     }
 
     /// Listens again if there is room for connections.

@@ -37,10 +37,11 @@ final class EventLoop {
         self.gauges = gauges
         log = LoopLog(handlers.debugLog)
         context = try LoopContext(configuration: configuration, handlers: handlers, memory: memory)
-        acceptor = ClientAcceptor(context, listener: listener)
+        let wire = WireObserver(context)
+        self.wire = wire
+        acceptor = ClientAcceptor(context, listener: listener) { wire.refuse($0, .connectionsExhausted) }
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)
-        wire = WireObserver(context)
         receiver = RequestReceiver(
             context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, wire: wire)
     }

@@ -9,6 +9,8 @@ final class LoopContext {
     let poller: Poller
     let memory: MemoryBudget
     var clients = ClientCounts()
+    /// How many connections the large daemon has.
+    var longHeadsCount = 0
     var statistics = Statistics()
     var stage = Stage.serving
     private var alarms = Alarms()
@@ -76,6 +78,9 @@ final class LoopContext {
 
     // MARK: Responses
 
+    /// Whether the large daemon has so many connections that they do not stay; each occupies 64 KiB.
+    var isCrowdedWithLongHeads: Bool { longHeadsCount > 256 }
+
     /// Returns the response in libmicrohttpd's form, or nil, with a line in the debug log, if libmicrohttpd refuses it.
     func prepare(_ response: Response) -> PreparedResponse? {
         if response.body.count > MemoryBudget.smallBytesMax, memory.isExceeded {
@@ -88,6 +93,11 @@ final class LoopContext {
 
     /// Returns the response in libmicrohttpd's form for a connection whose request it answers.
     func prepare(_ response: Response, for connection: ClientConnection) -> PreparedResponse? {
+        guard !(connection.hasLongHeads && isCrowdedWithLongHeads) else {
+            var response = response
+            response.connection = .close
+            return prepare(response)
+        }
         guard response.filled != nil, response.connection == .keep, !stage.isStopping else { return prepare(response) }
         if let renewable = connection.renewable, renewable.renew(with: response) { return renewable.prepared }
         connection.renewable = RenewableResponse(response)

@@ -32,6 +32,18 @@ public final class MemoryBudget: Sendable {
     /// Whether the clients occupy more than they may.
     var isExceeded: Bool { bytes > bytesMax }
 
+    /// Counts bytes that the server needs for a while; returns false, and counts nothing, where they are too many.
+    public func reserve(_ bytes: Int) -> Bool {
+        state.withLock { state in
+            guard state.bytes + bytes <= bytesMax else { return false }
+            state.bytes += bytes
+            return true
+        }
+    }
+
+    /// Gives back what ``reserve(_:)`` has counted.
+    public func release(_ bytes: Int) { state.withLock { $0.bytes -= bytes } }
+
     /// Counts bytes that a client sends; returns the fault, and counts nothing, where they are too many.
     func reserve(_ bytes: Int, for client: String) -> TransportFault? {
         state.withLock { state in

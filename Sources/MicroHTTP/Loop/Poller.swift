@@ -82,28 +82,25 @@ struct Poller: ~Copyable {
         precondition(result == 0, "a watched socket is closed only after it has been unwatched")
     }
 
-    /// Waits for at most this many milliseconds, without limit if negative, and calls the closures with all events.
+    /// Waits for at most this many milliseconds, without limit if negative, and calls the closures with up to 512 events.
+    ///
+    /// Where more are due, the next call returns at once: thousands of clients may leave together, and the loop serves the
+    /// others in between. A wait that a signal interrupts reports no events.
     func wait(milliseconds: Int32, newClients: () -> Void, event: (Event) -> Void) {
-        var milliseconds = milliseconds
-        while true {
-            // A wait that a signal interrupts reports no events; the next iteration waits again.
-            let count = Int(epoll_wait(descriptor, buffer.baseAddress, Int32(buffer.count), milliseconds))
-            for index in 0..<max(0, count) {
-                let (bits, tag) = (buffer[index].events, buffer[index].data.u64)
-                switch tag {
-                case Self.iteration: break
-                case Self.listener: newClients()
-                default:
-                    event(
-                        Event(
-                            number: tag, isReadable: bits & EPOLLIN.rawValue != 0,
-                            isWritable: bits & EPOLLOUT.rawValue != 0,
-                            isHungUp: bits & (EPOLLRDHUP.rawValue | EPOLLHUP.rawValue) != 0,
-                            isBroken: bits & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0))
-                }
+        let count = Int(epoll_wait(descriptor, buffer.baseAddress, Int32(buffer.count), milliseconds))
+        for index in 0..<max(0, count) {
+            let (bits, tag) = (buffer[index].events, buffer[index].data.u64)
+            switch tag {
+            case Self.iteration: break
+            case Self.listener: newClients()
+            default:
+                event(
+                    Event(
+                        number: tag, isReadable: bits & EPOLLIN.rawValue != 0,
+                        isWritable: bits & EPOLLOUT.rawValue != 0,
+                        isHungUp: bits & (EPOLLRDHUP.rawValue | EPOLLHUP.rawValue) != 0,
+                        isBroken: bits & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0))
             }
-            guard count == buffer.count else { return }
-            milliseconds = 0
         }
     }
 

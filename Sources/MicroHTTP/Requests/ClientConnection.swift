@@ -76,7 +76,7 @@ final class ClientConnection {
     /// Whether the large daemon has the connection.
     let hasLongHeads: Bool
     /// What has come of a head that has not ended, while the small daemon has the connection.
-    @exclusivity(unchecked) var partialHead: [UInt8] = []
+    @exclusivity(unchecked) var partialHead: ArraySlice<UInt8> = []
     /// The end of the bytes that were received last, in libmicrohttpd's memory.
     @exclusivity(unchecked) var receivedEnd: UnsafeRawPointer?
     /// Whether the current request has a body.
@@ -140,7 +140,12 @@ extension ClientConnection {
     /// It is called at the end of the request, before libmicrohttpd moves or changes them.
     func keepNextHead() {
         guard !hasLongHeads, overCapacity == nil, unansweredCount > 0, let receivedEnd else { return }
-        partialHead = Array(UnsafeRawBufferPointer(start: receivedEnd - unansweredCount, count: unansweredCount))
+        guard partialHead.count < unansweredCount else {
+            // They were kept behind an earlier request, and libmicrohttpd has moved its copy since.
+            partialHead = partialHead.suffix(unansweredCount)
+            return
+        }
+        partialHead = Array(UnsafeRawBufferPointer(start: receivedEnd - unansweredCount, count: unansweredCount))[...]
     }
 
     /// How many bytes libmicrohttpd has received behind the last head, or behind the last request where that is complete.

@@ -50,6 +50,7 @@ final class RequestReceiver {
         context.clients.add(client)
         let isOver = context.statistics.connections > context.configuration.connectionsMax
         let hasLongHeads = wire.isMoving || parked.returning?.hasLongHeads == true
+        if hasLongHeads { context.longHeadsCount += 1 }
         guard isOver, parked.returning == nil, !wire.isMoving, !wire.makeRoom(for: client) else {
             return begin(
                 ClientConnection(handle: handle, client: client, overCapacity: nil, hasLongHeads: hasLongHeads))
@@ -69,6 +70,7 @@ final class RequestReceiver {
 
     func connectionClosed(_ connection: ClientConnection) {
         connection.isClosed = true
+        if connection.hasLongHeads { context.longHeadsCount -= 1 }
         wire.remove(connection)
         // The loop still has the socket of a parked connection, which counts on.
         if case .parked = connection.phase { return }
@@ -104,6 +106,7 @@ final class RequestReceiver {
         guard !connection.isRefused else { return false }
         switch connection.phase {
         case .lineReceived:
+            if wire.moveKept(connection) { return false }
             // An answer in this call closes the connection (Libmicrohttpd page, 6) and spares a client that waits for
             // `100 Continue` the upload (22), so only refusals are answered here.
             if let fault = heads.read(connection, method: method, version: version) {
@@ -185,8 +188,8 @@ final class RequestReceiver {
         let exchange = Exchange(id: nextNumber(), client: connection.client, sink: mailbox)
         switch context.handlers.receive(request, exchange) {
         case .reusable(let response):
-            guard exchange.fire(), let prepared = context.prepare(response) else { return false }
-            if response.connection == .keep, !context.stage.isStopping {
+            guard exchange.fire(), let prepared = context.prepare(response, for: connection) else { return false }
+            if response.connection == .keep, !context.stage.isStopping, !connection.hasLongHeads {
                 heads.store(prepared, response.body.count, of: generation, for: connection)
             }
             return queue(prepared, on: connection)
@@ -271,7 +274,7 @@ final class RequestReceiver {
     }
 
     private func send(_ response: Response, on connection: ClientConnection) -> Bool {
-        queue(context.prepare(response), on: connection)
+        queue(context.prepare(response, for: connection), on: connection)
     }
 
     /// Gives the answer to libmicrohttpd, inside the access handler.

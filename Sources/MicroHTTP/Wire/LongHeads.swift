@@ -32,7 +32,7 @@ struct LongHeads {
             // Nearly all heads end here: a GET is all of what has come, and short.
             if bytes.count <= Self.uncountedBytesMax, Self.endsHead(bytes) { return true }
             guard let fits = Self.fits(bytes) else {
-                connection.partialHead = Array(bytes)
+                connection.partialHead = Array(bytes)[...]
                 return true
             }
             return fits || !move(connection, Array(bytes))
@@ -42,7 +42,18 @@ struct LongHeads {
         guard let fits else { return true }
         let head = connection.partialHead
         connection.partialHead = []
-        return fits || !move(connection, head)
+        return fits || !move(connection, Array(head))
+    }
+
+    /// Moves a connection whose head has been received whole, behind an earlier request, and does not fit.
+    ///
+    /// - Returns: whether it moves.
+    mutating func moveKept(_ connection: ClientConnection) -> Bool {
+        guard !connection.partialHead.isEmpty, !connection.isRefused else { return false }
+        let head = connection.partialHead
+        guard head.withUnsafeBytes({ Self.fits($0) }) == false else { return false }
+        connection.partialHead = []
+        return move(connection, Array(head))
     }
 
     private mutating func move(_ connection: ClientConnection, _ bytes: [UInt8]) -> Bool {

@@ -74,6 +74,10 @@ final class WireObserver {
     func remove(_ connection: ClientConnection) {
         let index = Int(connection.descriptor)
         guard connections.indices.contains(index), connections[index] === connection else { return }
+        if moveKept(connection) {
+            connections[index] = nil
+            return
+        }
         if case .idle = connection.phase, connection.answersCount == 0, connection.unansweredCount > 0,
             !connection.isRefused
         {
@@ -82,6 +86,9 @@ final class WireObserver {
         connections[index] = nil
         longHeads.forget(connection.descriptor)
     }
+
+    /// Moves a connection with a long head that came behind a request, if it has one; returns whether it does.
+    func moveKept(_ connection: ClientConnection) -> Bool { longHeads.moveKept(connection) }
 
     /// Hands the connections with long heads to the large daemon, after the small one has forgotten them.
     func moveConnections() {
@@ -171,6 +178,7 @@ final class WireObserver {
         // "HTTP/1.1 100 Continue" asks for the body.
         let status = bytes.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1) - 0x30 }
         guard status != 100 else { return false }
+        if moveKept(connection) { return true }
         refuse(connection, fault(of: status))
         return true
     }

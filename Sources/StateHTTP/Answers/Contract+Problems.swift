@@ -76,6 +76,14 @@ extension Problem {
             fields: [.retryAfter: "1"])
     }
 
+    /// The clients occupy as much memory as they may.
+    package static var memoryExhausted: Problem {
+        Problem(
+            .serviceUnavailable, "memory-exhausted",
+            "requests and unread answers occupy as much memory as this server allows; come back in a moment",
+            fields: [.retryAfter: "1"])
+    }
+
     /// Too many slow reads are under way, in all or for one client.
     package static func tooManyReads(_ share: WatchRefusal) -> Problem {
         switch share {

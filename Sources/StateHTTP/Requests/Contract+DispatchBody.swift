@@ -5,6 +5,9 @@ internal import StateStore
 
 /// The body of a POST of actions: the transactions that it holds.
 extension Contract {
+    /// How many lines of a bulk load may be faulty; with more the whole body is refused.
+    static let faultyLinesMax = 1000
+
     /// Reads the body of a POST of actions into the transactions to dispatch.
     ///
     /// A fault of a single body is a problem of the request; a fault of an NDJSON line belongs to its line.
@@ -17,6 +20,7 @@ extension Contract {
             return .dispatch(DispatchRequest(options: options, content: .one(transaction)))
         case .lines:
             var found: [DispatchRequest.Line] = []
+            var faultsCount = 0
             // The search for similar names costs more than the rest of a faulty line: only the first line gets it.
             var hint = Hint.nearestNames
             guard body.count(where: { $0 == UInt8(ascii: "\n") }) < limits.bulkLinesMax else {
@@ -35,6 +39,14 @@ extension Contract {
                     content = .success(transaction)
                 } catch {
                     content = .failure(error)
+                    faultsCount += 1
+                    // Each fault has an answer of its own, which is longer than the line.
+                    guard faultsCount <= Self.faultyLinesMax else {
+                        throw Problem(
+                            .unprocessableContent, "too-many-faults",
+                            "more than \(Self.faultyLinesMax) lines have a fault, the last one: \(error.detail); nothing was committed",
+                            members: [.init("line", Array(String(index + 1).utf8))])
+                    }
                 }
                 found.append(.init(index + 1, content))
             }

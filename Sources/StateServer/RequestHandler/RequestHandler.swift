@@ -62,6 +62,9 @@ final class RequestHandler: Sendable {
         return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
     }
 
+    /// How many times the size of a body its parsed form may have: a body of small numbers or of many short lines.
+    static let parsingFactor = 12
+
     /// Reads a request with a long body as slow work, because the loop thread serves other clients.
     private func receiveLong(_ request: Request, _ exchange: Exchange, _ circumstances: Circumstances) -> Reply {
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
@@ -69,6 +72,11 @@ final class RequestHandler: Sendable {
         }
         schedule.slow(.parse, exchange.client) { [self] in
             defer { slowReads.end(exchange) }
+            let bytes = Self.parsingFactor * request.body.count
+            guard gauges.memory.reserve(bytes) else {
+                return exchange.answer(respond(.memoryExhausted, circumstances.name.text))
+            }
+            defer { gauges.memory.release(bytes) }
             let plan = contract.plan(for: request, in: circumstances)
             switch carryOut(plan, of: request, exchange, circumstances.name) {
             case .now(let response), .reusable(let response): exchange.answer(response)
@@ -148,11 +156,7 @@ final class RequestHandler: Sendable {
                 Problem(
                     .notImplemented, "transfer-coding", "a body can be chunked or have a Content-Length, nothing else")
             case .bodyTooLarge(let limit): Problem.tooLarge(limit: limit)
-            case .memoryExhausted:
-                Problem(
-                    .serviceUnavailable, "memory-exhausted",
-                    "requests and unread answers occupy as much memory as this server allows; come back in a moment",
-                    fields: [.retryAfter: "1"])
+            case .memoryExhausted: Problem.memoryExhausted
             case .shareExhausted:
                 Problem(
                     .tooManyRequests, "too-many-bytes",

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import FoundationEssentials
+internal import Glibc
 internal import StateStore
 
 /// The clock, the queues and the random numbers of a request handler, as values that a test replaces.
@@ -33,6 +34,14 @@ struct Schedule: Sendable {
                     fanOut.asyncAfter(deadline: end + .nanoseconds(rest)) { encoding.resume() }
                 }
             })
+    }
+
+    /// The time for which the current thread has had a processor.
+    @Sendable
+    static func processorTime() -> Instant {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
     /// The monotonic clock, new queues, and the system's random numbers.

@@ -202,7 +202,9 @@ package final class CompiledDomain<State: StateType>: Sendable {
         _ viewVersions: inout ViewVersions, changedPointers: [JSONPointer], by entries: [ActionEntry],
         at version: Version
     ) {
-        for entry in entries {
+        // A batch has many actions of few types.
+        var seen: Set<Int> = []
+        for entry in entries where entries.count == 1 || seen.insert(entry.number).inserted {
             for reads in entry.reads where changedPointers.contains(where: reads.overlap) {
                 viewVersions[reads.view] = version
             }

@@ -108,7 +108,9 @@ package struct KeyRecord: Sendable, Equatable {
     package let isChange: Bool
     /// The time from which the key no longer counts.
     package let expiry: Timestamp
-    /// The client to whose share of the ledger the key counts; nil where it is unknown. The key itself counts for all.
+    /// The client to whose share of the ledger the key counts; nil where it is unknown.
+    ///
+    /// The key itself counts for all clients.
     package let client: String?
 
     package init(

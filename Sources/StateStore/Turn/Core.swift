@@ -75,7 +75,7 @@ struct Core<State: StateType>: Sendable {
     /// The ledger first drops the expired keys, which no going back brings back: a ledger full of expired keys would refuse
     /// every new key.
     ///
-    /// - Parameter clock: measures long transactions.
+    /// - Parameter clock: the processor time of the thread, which measures long transactions.
     mutating func turn(
         _ pending: [PendingTransaction], at time: Timestamp, clock: () -> Instant = { Instant(nanoseconds: 0) }
     ) -> Turn {
@@ -180,7 +180,7 @@ struct Core<State: StateType>: Sendable {
     private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
         Rejection(
             "transaction-too-long",
-            "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime), and others wait; nothing was committed, send fewer at once"
+            "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime) of processor time, while others wait; nothing was committed, send fewer at once"
         )
     }
 

@@ -14,10 +14,10 @@ public struct StoreLimits: Sendable {
     public var cascadeDepthMax = 100_000
     /// How many actions a cascade may dispatch in all; the store refuses more.
     public var cascadeActionsMax = 1_000_000
-    /// How long the actions of one transaction may take; the store rejects a transaction that takes longer.
+    /// How much processor time the actions of one transaction may take; the store rejects a transaction that takes more.
     ///
-    /// The store looks at the clock behind each 16 actions, so a transaction of up to 16 has no limit.
-    public var transactionTime = Duration.seconds(1)
+    /// The store looks behind each 16 actions, so a transaction of up to 16 has no limit.
+    public var transactionTime = Duration.milliseconds(250)
     /// How many effects may run at once; the store does not start more, and reports each.
     public var effectsMax = 10_000
 

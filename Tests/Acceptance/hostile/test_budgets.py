@@ -46,8 +46,8 @@ def answers_of(crowd, seconds=3):
 
 
 def test_bodies_over_the_share_of_an_address_are_refused_with_429_or_503_and_retry_after(workspace):
-    """32 bodies of 8 MB that lack their last bytes, at a budget of 64 MiB; another address commits 4 MB meanwhile."""
-    server = workspace.server(data="none", **workspace.known(memory_bytes_max=64 * MEBIBYTE))
+    """32 bodies of 8 MB that lack their last bytes, at a budget of 128 MiB; another address commits 4 MB meanwhile."""
+    server = workspace.server(data="none", **workspace.known(memory_bytes_max=128 * MEBIBYTE))
     large = encode_request("POST", "/v1/actions", add(1, meta={"a": "x" * 4_000_000}))
 
     crowd = Crowd(server.port)
@@ -76,7 +76,7 @@ def test_bodies_over_the_share_of_an_address_are_refused_with_429_or_503_and_ret
 
 
 def test_waits_for_large_values_over_the_budget_are_refused_with_429_or_503(workspace):
-    server = workspace.server(data="none", **workspace.known(memory_bytes_max=16 * MEBIBYTE))
+    server = workspace.server(data="none", **workspace.known(memory_bytes_max=16 * MEBIBYTE, body_bytes_max=MEBIBYTE))
     crowd = Crowd(server.port)
     crowd.open(1500, encode_request("GET", "/v1/state/tasks?wait=20&until=[" + ",".join(["1"] * 1650) + "]"))
     answers = answers_of(crowd, 3)
@@ -147,7 +147,7 @@ def test_the_oldest_key_of_an_address_is_not_forgotten_early_for_its_newest(work
 def test_streams_that_are_not_read_do_not_hold_their_values(workspace):
     """100 streams of a state of 2 MB that changes, at a budget of 16 MiB."""
     server = workspace.server(
-        data="none", history_bytes_max=MEBIBYTE, **workspace.known(memory_bytes_max=16 * MEBIBYTE)
+        data="none", history_bytes_max=MEBIBYTE, **workspace.known(memory_bytes_max=16 * MEBIBYTE, body_bytes_max=MEBIBYTE)
     )
     with server.client() as client:
         load_tasks(client, 2000, 1000)

@@ -119,7 +119,8 @@ def test_dropped_lines_are_counted_and_the_count_is_told_when_the_log_is_read_ag
     server = start(workspace, prepare, log_level="debug")
     try:
         with server.client(timeout=3) as client:
-            for _ in range(1000):
+            # 256 KiB of lines wait, and each commit has one.
+            for _ in range(5000):
                 client.commit(add(1))
             end = time.monotonic() + 3
             text = b""

@@ -361,7 +361,7 @@ def test_a_quiet_client_does_not_notice_a_hostile_one_of(workspace, figures, req
 
 
 def besiege(workspace, kind, is_long):
-    memory_bytes_max = (256 if is_long else 64) * MEBIBYTE
+    memory_bytes_max = (256 if is_long else 128) * MEBIBYTE
     budget = workspace.known(memory_bytes_max=memory_bytes_max)
     server = workspace.server(data="none", **kind.settings, **budget)
     if kind.load:
