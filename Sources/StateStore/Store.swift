@@ -37,6 +37,7 @@ public final class Store<State: StateType>: Sendable {
     let queue = DispatchQueue(label: "storekeeper.store")
     /// How many functions run on the queue or wait for it.
     private let queuedCount = Atomic(0)
+    private let transactionNanoseconds = Atomic(0)
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
@@ -223,13 +224,25 @@ public final class Store<State: StateType>: Sendable {
             defer { installed.isNew = false }
             return installed.isNew ? installed.list : nil
         }
-        return core.withLock { core in
+        let begun = pending.count > Self.unmeasuredMax ? processorTime() : nil
+        let turn = core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
             return ComputedTurn(
                 pending: pending, before: before, result: core.turn(pending, at: time, clock: processorTime))
         }
+        if let begun {
+            let cost = (processorTime() - begun) / pending.count
+            transactionNanoseconds.store(Int(cost / .nanoseconds(1)), ordering: .relaxed)
+        }
+        return turn
     }
+
+    /// A turn of up to so many transactions is not measured: to ask for the processor time costs as much as one.
+    private static var unmeasuredMax: Int { 8 }
+
+    /// How much processor time a transaction has taken in the last turn that was measured.
+    package var transactionCost: Duration { .nanoseconds(transactionNanoseconds.load(ordering: .relaxed)) }
 
     /// Makes a published snapshot the newest computed state again.
     ///

@@ -3,25 +3,23 @@ internal import Synchronization
 
 /// The transactions of a bulk load, which reach the store in portions.
 ///
-/// A portion is as large as the store can take in about ten milliseconds, at most 1024: the actions of other clients wait
-/// no longer for their turn, and the mailbox keeps room for them.
+/// A portion is as large as the store can take in about two milliseconds of processor time, at most 1024: the actions of
+/// other clients wait no longer for their turn, and the mailbox keeps room for them.
 final class BulkLoad: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
         var outcomes: [Outcome] = []
-        var portion = 128
+        var portion = 32
     }
 
     private let progress: Mutex<Progress>
     private let store: any AnyStore
-    private let now: @Sendable () -> Instant
-    private static let portionTime = Duration.milliseconds(10)
+    private static let portionTime = Duration.milliseconds(2)
     private static let portionMax = 1024
 
-    init(_ transactions: [Transaction], store: any AnyStore, now: @escaping @Sendable () -> Instant) {
+    init(_ transactions: [Transaction], store: any AnyStore) {
         progress = Mutex(Progress(rest: transactions[...]))
         self.store = store
-        self.now = now
     }
 
     /// Enqueues the first portion, and each further one after the turn of the one before.
@@ -34,11 +32,10 @@ final class BulkLoad: Sendable {
             return portion
         }
         guard !portion.isEmpty else { return done(progress.withLock { $0.outcomes }) }
-        let begun = now()
         let collector = OutcomeCollector(count: portion.count) { [self] outcomes in
             progress.withLock { progress in
                 progress.outcomes += outcomes
-                progress.portion = Self.next(after: portion.count, in: now() - begun)
+                progress.portion = Self.next(after: portion.count, costing: store.transactionCost)
             }
             run(done)
             store.flush()
@@ -48,11 +45,11 @@ final class BulkLoad: Sendable {
         }
     }
 
-    /// The size of the portion behind one that has taken a time.
-    private static func next(after count: Int, in time: Duration) -> Int {
-        let fitting = time > .zero ? Double(count) * (portionTime / time) : Double(portionMax)
-        // It grows slowly, because a short portion cannot be measured well.
-        return max(16, min(portionMax, 4 * count, Int(fitting)))
+    /// The size of the portion behind one whose transactions have cost so much each.
+    private static func next(after count: Int, costing cost: Duration) -> Int {
+        let fitting = cost > .zero ? portionTime / cost : Double(portionMax)
+        // It grows slowly, because the cost of a few transactions says little.
+        return max(9, min(portionMax, 4 * count, Int(min(fitting, Double(portionMax)))))
     }
 }
 

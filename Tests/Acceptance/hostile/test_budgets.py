@@ -14,7 +14,7 @@ from harness.siege import MEBIBYTE
 
 @pytest.mark.parametrize("setting", ["memory_bytes_max"])
 def test_a_budget_is_a_setting_and_stands_in_get_v1(workspace, setting):
-    known = workspace.known(**{setting: 64 * MEBIBYTE})
+    known = workspace.known(**{setting: 64 * MEBIBYTE}, body_bytes_max=4 * MEBIBYTE)
     expect(known, f"the server has no setting {setting}")
     server = workspace.server(data="none", **known)
     with server.client() as client:
@@ -145,10 +145,9 @@ def test_the_oldest_key_of_an_address_is_not_forgotten_early_for_its_newest(work
 
 
 def test_streams_that_are_not_read_do_not_hold_their_values(workspace):
-    """100 streams of a state of 2 MB that changes, at a budget of 16 MiB."""
-    server = workspace.server(
-        data="none", history_bytes_max=MEBIBYTE, **workspace.known(memory_bytes_max=16 * MEBIBYTE, body_bytes_max=MEBIBYTE)
-    )
+    """100 streams of a state of 2 MB that changes, at a budget of 48 MiB."""
+    budget = workspace.known(memory_bytes_max=48 * MEBIBYTE, body_bytes_max=3 * MEBIBYTE)
+    server = workspace.server(data="none", history_bytes_max=MEBIBYTE, **budget)
     with server.client() as client:
         load_tasks(client, 2000, 1000)
         before = server.memory_bytes()
