@@ -31,13 +31,13 @@ public struct ServerConfiguration: Sendable {
     ///
     /// It does not apply to an exchange that waits: only the deadline of the exchange ends it.
     public var idleTimeout: Duration
-    /// The longest request head in bytes; the server refuses a longer one with ``TransportFault/headTooLarge``.
+    /// The longest request head in bytes; the server refuses a longer one with ``TransportFault/headTooLarge(bytesMax:fieldsMax:)``.
     public var headBytesMax = 20 << 10
-    /// The most fields in a head; the server refuses more with ``TransportFault/headTooLarge``.
+    /// The most fields in a head; the server refuses more with ``TransportFault/headTooLarge(bytesMax:fieldsMax:)``.
     public var fieldsMax = 100
-    /// The longest request target in bytes; the server refuses a longer one with ``TransportFault/targetTooLong``.
+    /// The longest request target in bytes; the server refuses a longer one with ``TransportFault/targetTooLong(bytesMax:parametersMax:)``.
     public var targetBytesMax = 8000
-    /// The most parameters in a target; the server refuses more with ``TransportFault/targetTooLong``.
+    /// The most parameters in a target; the server refuses more with ``TransportFault/targetTooLong(bytesMax:parametersMax:)``.
     public var parametersMax = 100
     /// How long a request head may take to arrive, from its first byte; a slower one gets ``TransportFault/tooSlow``.
     ///
@@ -72,6 +72,12 @@ public struct ServerConfiguration: Sendable {
         self.parkingDelay = parkingDelay
         self.loops = loops
     }
+
+    /// The fault of a head that is too large.
+    var headFault: TransportFault { .headTooLarge(bytesMax: headBytesMax, fieldsMax: fieldsMax) }
+
+    /// The fault of a target that is too long.
+    var targetFault: TransportFault { .targetTooLong(bytesMax: targetBytesMax, parametersMax: parametersMax) }
 
     /// The memory for the heads of a connection in the small daemon; each connection that does not wait occupies it.
     static let connectionMemoryBytes = 8 << 10

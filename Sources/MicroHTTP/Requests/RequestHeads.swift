@@ -37,7 +37,7 @@ final class RequestHeads {
                 throw .connectionsExhausted
             }
             guard headCount <= configuration.headBytesMax, request.fields.count <= configuration.fieldsMax else {
-                throw .headTooLarge
+                throw configuration.headFault
             }
             let framing = try RequestScreening.framing(
                 of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)

@@ -91,7 +91,7 @@ final class RequestReceiver {
         if bytes.count > context.configuration.targetBytesMax
             || bytes.count(where: { $0 == UInt8(ascii: "&") }) >= context.configuration.parametersMax
         {
-            wire.refuse(connection, .targetTooLong)
+            wire.refuse(connection, context.configuration.targetFault)
         }
     }
 

@@ -5,9 +5,9 @@ public enum TransportFault: Error, Sendable, Equatable {
     /// The head breaks a rule of RFC 9112; the sentence says which, without quoting the client.
     case malformed(String)
     /// The head is longer than the configured maximum, or has more fields.
-    case headTooLarge
+    case headTooLarge(bytesMax: Int, fieldsMax: Int)
     /// The target is longer than the configured maximum, or has more parameters.
-    case targetTooLong
+    case targetTooLong(bytesMax: Int, parametersMax: Int)
     /// The version of HTTP is neither 1.0 nor 1.1.
     case versionNotSupported
     /// The request has taken longer to arrive than the configuration allows.

@@ -156,7 +156,7 @@ final class WireObserver {
         switch connection.phase {
         case .idle, .lineReceived:
             // libmicrohttpd asks for more although it has as many bytes as a head may have.
-            if !Self.hasEndOfHead(bytes, earlierCount) { refuse(connection, .headTooLarge) }
+            if !Self.hasEndOfHead(bytes, earlierCount) { refuse(connection, context.configuration.headFault) }
         case .reading, .draining, .held, .suspended, .answered, .queued, .parked: break
         }
         return !connection.isRefused
@@ -186,8 +186,8 @@ final class WireObserver {
     private func fault(of status: Int) -> TransportFault {
         switch status {
         case 413: .bodyTooLarge(bytesMax: context.configuration.bodyBytesMax)
-        case 431: .headTooLarge
-        case 414: .targetTooLong
+        case 431: context.configuration.headFault
+        case 414: context.configuration.targetFault
         case 505: .versionNotSupported
         default: .malformed("the request breaks a rule of RFC 9112")
         }

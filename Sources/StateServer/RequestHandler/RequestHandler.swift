@@ -136,14 +136,14 @@ final class RequestHandler: Sendable {
         let problem =
             switch fault {
             case .malformed(let detail): Problem(.badRequest, "malformed-request", detail)
-            case .headTooLarge:
+            case .headTooLarge(let bytes, let fields):
                 Problem(
                     HTTPResponse.Status(code: 431, reasonPhrase: "Request Header Fields Too Large"), "head-too-large",
-                    "a request's head has at most 20480 bytes and 100 fields here")
-            case .targetTooLong:
+                    "a request's head has at most \(bytes) bytes and \(fields) fields here")
+            case .targetTooLong(let bytes, let parameters):
                 Problem(
                     HTTPResponse.Status(code: 414, reasonPhrase: "URI Too Long"), "target-too-long",
-                    "a request's target has at most 8000 bytes and 100 parameters here")
+                    "a request's target has at most \(bytes) bytes and \(parameters) parameters here")
             case .versionNotSupported:
                 Problem(
                     HTTPResponse.Status(code: 505, reasonPhrase: "HTTP Version Not Supported"), "http-version",

@@ -1,0 +1,94 @@
+internal import GRDB
+internal import StateStore
+
+/// The steps in which a journal is opened for writing.
+extension SQLiteJournal {
+    /// Opens the database with the settings on which durability depends.
+    static func open(_ path: String) throws -> DatabasePool {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(5)
+        configuration.maximumReaderCount = 4
+        configuration.label = "storekeeper.journal"
+        let database = try DatabasePool(path: path, configuration: configuration)
+        // GRDB sets NORMAL when it switches to WAL, with which a power failure can lose acknowledged commits.
+        let synchronous = try database.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA synchronous = FULL")
+            return try Int.fetchOne(db, sql: "PRAGMA synchronous")
+        }
+        guard synchronous == 2 else { throw JournalError("SQLite does not take synchronous=FULL") }
+        return database
+    }
+
+    /// Writes the fence of a history that is about to begin: a journal without a fence is refused.
+    static func announce(_ epoch: Epoch, _ directory: DataDirectory, term: UInt64) throws {
+        let link = ChainLink(beginning: epoch, version: 0)
+        _ = try Fence(directory, FenceRecord(epoch: epoch, term: term, link: link, stage: .beginning))
+        try directory.touch(directory.journal)
+    }
+
+    /// Begins or upgrades the history in a file, and returns its epoch.
+    ///
+    /// - Parameter new: the epoch of a history that begins; nil for a journal that is there.
+    static func prepare(
+        _ database: DatabasePool, _ path: String, _ new: Epoch?, _ report: (JournalEvent) -> Void,
+        initial: () throws -> [UInt8]
+    ) throws -> Epoch {
+        try database.write { db in
+            if let new {
+                try begin(db, path, new, version: 0, state: initial())
+            } else if try Int.fetchOne(db, sql: "PRAGMA user_version") == 1 {
+                try upgrade(db, path, report)
+            }
+            return try SegmentRows.epoch(db, path)
+        }
+    }
+
+    /// Takes the next term, after which no other writer can append, and returns it with the newest segment.
+    ///
+    /// What a failed sync of an earlier process has left is in the page cache only. The checkpoint writes it to the disk
+    /// before anything is published, if there is room.
+    static func takeOver(
+        _ database: DatabasePool, _ rows: SegmentRows, _ directory: DataDirectory, after known: UInt64
+    ) throws -> (term: UInt64, tip: ChainLink) {
+        if try database.read({ try JournalSchema.term($0) }) == nil {
+            // A journal of an earlier program: its mark says that it has a fence, so the fence comes first.
+            let tip = try database.read { try rows.tip($0) }
+            _ = try Fence(directory, FenceRecord(epoch: rows.epoch, term: known, link: tip, stage: .open))
+        }
+        return try database.writeWithoutTransaction { db in
+            do {
+                _ = try db.checkpoint(.truncate)
+            } catch let error as DatabaseError {
+                // An export is reading, or there is no room in the file. A server that can be read is worth more.
+                guard [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode) else { throw error }
+            }
+            try directory.sync(directory.path)
+            var term = known
+            try db.inTransaction(.immediate) {
+                term = max(term, try JournalSchema.term(db) ?? 0) + 1
+                try JournalSchema.setTerm(db, term)
+                try JournalSchema.addSizes(db)
+                return .commit
+            }
+            return (term, try rows.tip(db))
+        }
+    }
+
+    /// Upgrades the file, and reports the progress each second.
+    private static func upgrade(_ db: Database, _ path: String, _ report: (JournalEvent) -> Void) throws {
+        var reported = ContinuousClock.now
+        try FormatUpgrade.run(db, path) { done, total in
+            guard reported.duration(to: .now) >= .seconds(1) else { return }
+            reported = .now
+            report(.upgrading(commits: done, of: total))
+        }
+    }
+
+    /// Begins a history in an empty file.
+    static func begin(_ db: Database, _ path: String, _ epoch: Epoch, version: Version, state: [UInt8]) throws {
+        try JournalSchema.create(db)
+        try JournalSchema.begin(db, epoch, version: version)
+        try JournalSchema.setTerm(db, 0)
+        try SegmentRows(path: path, epoch: epoch).insertSnapshot(db, version: version, state: state)
+    }
+}
