@@ -35,8 +35,8 @@ public final class Store<State: StateType>: Sendable {
     /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     package let journal: (any Journal)?
     let queue = DispatchQueue(label: "storekeeper.store")
-    /// How many functions run on the queue or wait for it.
-    private let queuedCount = Atomic(0)
+    /// How many turns of many actions run on the queue or wait for it.
+    private let longTurnsCount = Atomic(0)
     private let transactionNanoseconds = Atomic(0)
     let cascades: Mutex<Cascades>
     let effects: Effects
@@ -127,22 +127,12 @@ public final class Store<State: StateType>: Sendable {
 
     /// Runs a function on the queue as part of a turn, and returns after it.
     func onQueue(_ body: () -> Void) {
-        queuedCount.add(1, ordering: .acquiringAndReleasing)
-        runOnQueue(body)
+        queue.sync { TurnMark.with(ObjectIdentifier(self), body) }
     }
 
     /// Runs a function on the queue as part of a turn, after this call.
     func onQueueLater(_ body: @escaping @Sendable () -> Void) {
-        queuedCount.add(1, ordering: .acquiringAndReleasing)
-        queue.async { [self] in
-            TurnMark.with(ObjectIdentifier(self), body)
-            queuedCount.subtract(1, ordering: .acquiringAndReleasing)
-        }
-    }
-
-    private func runOnQueue(_ body: () -> Void) {
-        queue.sync { TurnMark.with(ObjectIdentifier(self), body) }
-        queuedCount.subtract(1, ordering: .acquiringAndReleasing)
+        queue.async { TurnMark.with(ObjectIdentifier(self), body) }
     }
 
     /// How many transactions wait for a turn, or for its landing.
@@ -161,21 +151,28 @@ public final class Store<State: StateType>: Sendable {
 
     /// Schedules a turn for the enqueued transactions, if there are any.
     package func flush() {
-        guard mailbox.withLock({ $0.claimTurn() }) else { return }
-        onQueueLater { self.turn() }
+        guard let isShort = mailbox.withLock({ $0.claimTurn() ? $0.isShort : nil }) else { return }
+        schedule(isShort: isShort)
+    }
+
+    private func schedule(isShort: Bool) {
+        guard !isShort else { return onQueueLater { self.turn() } }
+        longTurnsCount.add(1, ordering: .acquiringAndReleasing)
+        onQueueLater {
+            self.turn()
+            self.longTurnsCount.subtract(1, ordering: .acquiringAndReleasing)
+        }
     }
 
     /// Runs a turn for the enqueued transactions, if there are any, and returns after it; the turn may land later.
     ///
-    /// Where the queue is at work, or the turn may be long, it is scheduled instead, because the caller serves other
+    /// Where the turn may be long, or waits for one that may be, it is scheduled instead, because the caller serves other
     /// clients. A caller must not be on the store's queue.
     package func flushNow() {
         dispatchPrecondition(condition: .notOnQueue(queue))
         guard let isShort = mailbox.withLock({ $0.claimTurn() ? $0.isShort : nil }) else { return }
-        guard isShort,
-            queuedCount.compareExchange(expected: 0, desired: 1, ordering: .acquiringAndReleasing).exchanged
-        else { return onQueueLater { self.turn() } }
-        runOnQueue { turn() }
+        guard isShort, longTurnsCount.load(ordering: .acquiring) == 0 else { return schedule(isShort: isShort) }
+        onQueue { turn() }
     }
 
     /// Enqueues a transaction, runs a turn and returns the transaction's outcome when the turn has landed.
