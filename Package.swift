@@ -5,6 +5,9 @@ import PackageDescription
 // One authoritative state for many processes, over plain HTTP.
 // The targets are in the order of their dependencies: each imports only targets above it. PackageTests checks this.
 
+// The sanitizers have an allocator of their own, whose place jemalloc would take; .ci/sanitize sets this variable.
+let allocator: [Target.Dependency] = Context.environment["STOREKEEPER_WITHOUT_JEMALLOC"] == nil ? ["CJemalloc"] : []
+
 let package = Package(
     name: "storekeeper",
     platforms: [.macOS(.v15)],
@@ -103,8 +106,8 @@ let package = Package(
         // The command line.
         .executableTarget(
             name: "storekeeper",
-            dependencies: [
-                "CCurl", "CJemalloc", "Showcase", "StateServer", "StateStore",
+            dependencies: allocator + [
+                "CCurl", "Showcase", "StateServer", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]),

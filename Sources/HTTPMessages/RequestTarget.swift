@@ -27,7 +27,7 @@ public struct RequestTarget: Sendable, Equatable {
     ///
     /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
     public init(_ target: String) throws(Fault) {
-        let parts = Array(Self.originForm(target).utf8).split(
+        let parts = Self.originForm(target).split(
             separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         guard let path = parts.first, path.first == UInt8(ascii: "/") else {
             throw Fault(detail: "the request target must be a path that begins with /")
@@ -51,17 +51,30 @@ public struct RequestTarget: Sendable, Equatable {
 
     /// The authority in a target of absolute form, which counts in place of `Host` (RFC 9112, section 3.2.2).
     public static func authority(of target: String) -> Substring? {
-        guard target.hasPrefix("http://") || target.hasPrefix("https://") else { return nil }
-        let rest = target[target.index(target.firstIndex(of: ":") ?? target.startIndex, offsetBy: 3)...]
-        return rest.prefix { $0 != "/" && $0 != "?" }
+        absoluteForm(target).map { Substring($0.authority) }
     }
 
-    /// Returns a target without the scheme and authority that a client sends to a proxy (RFC 9112, section 3.2.2).
-    private static func originForm(_ target: String) -> Substring {
-        if target.utf8.first == UInt8(ascii: "/") { return target[...] }
-        guard target.hasPrefix("http://") || target.hasPrefix("https://") else { return target[...] }
-        let rest = target[target.index(target.firstIndex(of: ":") ?? target.startIndex, offsetBy: 3)...]
-        return rest.firstIndex(of: "/").map { rest[$0...] } ?? "/"
+    /// Splits a target that has the scheme and authority of a client of a proxy; nil where it has none.
+    ///
+    /// Bytes are compared: to Swift, a slash with a combining accent behind it is another character.
+    private static func absoluteForm(
+        _ target: String
+    ) -> (authority: Substring.UTF8View, rest: Substring.UTF8View)? {
+        for scheme in ["http://", "https://"] where target.utf8.starts(with: scheme.utf8) {
+            let rest = target.utf8.dropFirst(scheme.utf8.count)
+            let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+            return (authority, rest[authority.endIndex...])
+        }
+        return nil
+    }
+
+    /// Returns the bytes of a target without the scheme and authority that a client sends to a proxy (RFC 9112, section
+    /// 3.2.2); an empty path is `/`.
+    private static func originForm(_ target: String) -> [UInt8] {
+        guard target.utf8.first != UInt8(ascii: "/"), let (_, rest) = absoluteForm(target) else {
+            return Array(target.utf8)
+        }
+        return rest.first == UInt8(ascii: "/") ? Array(rest) : [UInt8(ascii: "/")] + rest
     }
 
     private static func decoded(_ encoded: ArraySlice<UInt8>, plusIsSpace: Bool) throws(Fault) -> String {

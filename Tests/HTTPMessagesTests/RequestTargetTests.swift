@@ -7,9 +7,20 @@ struct RequestTargetTests {
         "a target in the form for proxies is its path",
         arguments: [
             ("http://host/v1/state?pretty", "/v1/state?pretty"), ("https://host:80/", "/"), ("http://host", "/"),
+            ("http://host?x=/v1/state", "/?x=/v1/state"), ("http://host/\u{301}/v1", "/\u{301}/v1"),
         ])
     func absolute(target: String, path: String) throws {
         #expect(try RequestTarget(target) == RequestTarget(path))
+    }
+
+    @Test(
+        "the authority of a target in the form for proxies ends with the first slash or question mark",
+        arguments: [
+            ("http://host:80/v1", "host:80"), ("https://host?x=/v1", "host"), ("http://host", "host"),
+            ("http://host/\u{301}/v1", "host"),
+        ])
+    func authority(target: String, authority: String) {
+        #expect(RequestTarget.authority(of: target).map(String.init) == authority)
     }
 
     @Test(

@@ -248,6 +248,29 @@ struct SegmentTests {
         }
     }
 
+    @Test("a model that has a model itself is refused, however long the chain is")
+    func chains() throws {
+        let count = 200_000
+        // Members, time, and nothing else; then members, the commit before as the model, time, and all as the model has it.
+        var records: [[UInt8]] = [[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
+        for index in 1..<count {
+            var record = ByteWriter()
+            record.byte(1)
+            record.number(index - 1)
+            records.append(record.bytes + [0, 0, 0, 0, 0, 0, 0, 0])
+        }
+        var head = ByteWriter()
+        for number in [1, 1, 0, 1, count, 0] + records.map(\.count) { head.number(number) }
+        let body = head.bytes + Array(records.joined())
+
+        try body.withUnsafeBytes { bytes in
+            var decoder = try SegmentDecoder(bytes, first: 1, epoch: epoch)
+            #expect(throws: SegmentFault.malformed) { try decoder.commit(at: count - 1) }
+            #expect(throws: SegmentFault.malformed) { try decoder.patch(at: count - 1) }
+            #expect(try decoder.commit(at: 1).patch == decoder.patch(at: 0))
+        }
+    }
+
     @Test(
         "a body of a newer form, of another algorithm or with unknown members is refused with a sentence",
         arguments: [0, 1, 3])

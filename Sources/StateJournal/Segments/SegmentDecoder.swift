@@ -88,9 +88,13 @@ struct SegmentDecoder {
 
     private mutating func model(at index: Int) throws(SegmentFault) -> Commit {
         if let model = models[index] { return model }
-        let commit = try commit(at: index)
-        guard models[index] != nil else { throw .malformed }
-        return commit
+        try checkIsModel(index)
+        return try commit(at: index)
+    }
+
+    /// A model of a model would make the depth of the calls a matter of the bytes.
+    private func checkIsModel(_ index: Int) throws(SegmentFault) {
+        guard try !record(at: index).members.contains(.model) else { throw .malformed }
     }
 
     private func commit(
@@ -216,8 +220,7 @@ extension SegmentDecoder {
 
     private mutating func modelPatch(at index: Int) throws(SegmentFault) -> [UInt8] {
         if let patch = modelPatches[index] { return patch }
-        let patch = try patch(at: index)
-        guard modelPatches[index] != nil else { throw .malformed }
-        return patch
+        try checkIsModel(index)
+        return try patch(at: index)
     }
 }

@@ -1,0 +1,38 @@
+import CLibFuzzer
+import Glibc
+
+/// The targets by name: each takes an input and checks what holds for every input.
+let targets: [String: @Sendable ([UInt8]) -> Void] = [
+    "chunks": checkChunks,
+    "conditions": checkConditions,
+    "cursor": checkCursor,
+    "events": checkEvents,
+    "hosts": checkHosts,
+    "json": checkJSON,
+    "patch": checkPatch,
+    "pointer": checkPointer,
+    "preferences": checkPreferences,
+    "recording": checkRecording,
+    "requests": checkRequests,
+    "segment": checkSegment,
+    "target": checkTarget,
+]
+
+guard CommandLine.argc > 1, let check = targets[CommandLine.arguments[1]] else {
+    print("usage: fuzz TARGET [arguments of libFuzzer]\ntargets: \(targets.keys.sorted().joined(separator: " "))")
+    exit(64)
+}
+/// The target of this process; it is set before libFuzzer starts.
+nonisolated(unsafe) private var target = check
+
+var arguments = (CommandLine.arguments.prefix(1) + CommandLine.arguments.dropFirst(2)).map { strdup($0) }
+var count = Int32(arguments.count)
+arguments.append(nil)
+arguments.withUnsafeMutableBufferPointer { buffer in
+    var base = buffer.baseAddress
+    exit(
+        LLVMFuzzerRunDriver(&count, &base) { bytes, count in
+            target(Array(UnsafeBufferPointer(start: bytes, count: count)))
+            return 0
+        })
+}
