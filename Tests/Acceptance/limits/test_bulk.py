@@ -47,10 +47,11 @@ def test_2000_lines_that_each_expect_a_whole_state_are_answered_in_little_time_m
     figures(f"{seconds:.2f} s, {seconds_between:.2f} s with 500 commits between, {grown >> 20} MB")
 
 
-def test_8_mb_of_actions_of_unknown_types_do_not_keep_other_requests_waiting(workspace, figures):
-    """Each line has an unknown type of its own; at most the first is compared with the names of the catalogue."""
+def test_8_mb_of_lines_with_1000_unknown_types_do_not_keep_other_requests_waiting(workspace, figures):
+    """Each of them has an unknown type of its own; at most the first is compared with the names of the catalogue."""
     server = workspace.server(data="none")
-    lines = b"".join(action(f"{'tasks/ad' * 7}{number}") + b"\n" for number in range(110_000))
+    unknown = [action(f"{'tasks/ad' * 7}{number}") for number in range(1000)]
+    lines = b"\n".join(unknown + [add(0, meta={"note": "x" * 30})] * 80_000)
     with server.client() as client, server.client() as other:
         client.send(encode_request("POST", "/v1/actions", lines, LINES))
         longest = asked = 0
@@ -61,9 +62,21 @@ def test_8_mb_of_actions_of_unknown_types_do_not_keep_other_requests_waiting(wor
             asked += 1
         documents = [json.loads(text) for text in client.receive().body.splitlines()]
     expect(asked > 0, "NOT CHECKED: the answer came before /livez was asked")
-    expect_equal(len(documents), 110_000, "the number of answers")
-    expect_equal({document["code"] for document in documents}, {"unknown-action"}, "the codes")
-    hints = [number for number, document in enumerate(documents) if "did you mean" in document["detail"]]
+    expect_equal(len(documents), 81_000, "the number of answers")
+    expect_equal({document["code"] for document in documents[:1000]}, {"unknown-action"}, "the codes")
+    expect_equal(documents[-1]["version"], 80_000, "the version of the last line")
+    hints = [number for number, document in enumerate(documents[:1000]) if "did you mean" in document["detail"]]
     expect(hints in ([], [0]), "lines with a hint beside the first:", hints[:5])
-    expect(longest < 1.5, "/livez took so many seconds:", longest)
+    expect(longest < 0.5, "/livez took so many seconds:", longest)
     figures(f"{len(lines) / 1e6:.1f} MB, /livez {longest:.2f} s at most")
+
+
+def test_a_bulk_load_with_more_than_1000_faulty_lines_is_refused_whole(workspace):
+    server = workspace.server(data="none")
+    lines = [add(1)] + [action(f"tasks/ad{number}") for number in range(1001)] + [add(1)]
+    with server.client() as client:
+        before = client.get("/v1").version
+        answer = client.request("POST", "/v1/actions", b"\n".join(lines), LINES)
+        expect_equal((answer.status, answer.json["code"]), (422, "too-many-faults"), "status and code")
+        expect_equal(answer.json["line"], 1002, "the line of the first fault too many")
+        expect_equal(client.get("/v1").version, before, "the version afterwards")
