@@ -19,7 +19,7 @@ let package = Package(
     targets: [
         // libFuzzer without its main function, which is part of the compiler.
         .systemLibrary(name: "CLibFuzzer"),
-        // One program for all targets: its first argument names the target, the others are those of libFuzzer.
+        // One program for all targets: FUZZ_TARGET names the target, so that the processes that libFuzzer starts have it, too.
         .executableTarget(
             name: "fuzz",
             dependencies: [

@@ -18,14 +18,14 @@ let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "target": checkTarget,
 ]
 
-guard CommandLine.argc > 1, let check = targets[CommandLine.arguments[1]] else {
-    print("usage: fuzz TARGET [arguments of libFuzzer]\ntargets: \(targets.keys.sorted().joined(separator: " "))")
+guard let name = getenv("FUZZ_TARGET").map({ String(cString: $0) }), let check = targets[name] else {
+    print("FUZZ_TARGET must be one of \(targets.keys.sorted().joined(separator: " "))")
     exit(64)
 }
 /// The target of this process; it is set before libFuzzer starts.
 nonisolated(unsafe) private var target = check
 
-var arguments = (CommandLine.arguments.prefix(1) + CommandLine.arguments.dropFirst(2)).map { strdup($0) }
+var arguments = CommandLine.arguments.map { strdup($0) }
 var count = Int32(arguments.count)
 arguments.append(nil)
 arguments.withUnsafeMutableBufferPointer { buffer in
