@@ -15,7 +15,7 @@ final class ClientConnection {
         case lineReceived
         /// The head has been accepted, and libmicrohttpd receives the body.
         case reading
-        /// The body has a fault; the server discards up to this many more bytes of it and then answers.
+        /// The server has refused the body and answered; it discards up to this many more bytes of it and then closes.
         case draining(bytesLeft: Int)
         /// A handler works on the request. libmicrohttpd has the connection in its ready list and calls the access
         /// handler in each iteration; after ``ClientConnection/heldUntil`` the loop suspends the connection.

@@ -144,7 +144,7 @@ final class WireObserver {
         }
         let earlierCount = connection.unansweredCount - bytes.count
         if !connection.hasLongHeads, connection.overCapacity == nil {
-            // The bytes behind a head, or behind a request, belong to no new head that libmicrohttpd has begun.
+            // Bytes behind an earlier request belong to a head that is followed only where its beginning was kept.
             switch connection.phase {
             case .idle where earlierCount == 0: return longHeads.take(bytes, of: connection)
             case .idle, .lineReceived:
