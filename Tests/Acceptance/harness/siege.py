@@ -9,7 +9,10 @@ from harness.expectations import expect
 from harness.quiet import percentile, usual_lines
 
 MEBIBYTE = 1 << 20
+# What 99 of 100 requests of a quiet client may take, in seconds. The short form runs where other programs may run beside
+# it, on two processors that the hostile client shares: what it has to find takes seconds.
 SECONDS_BOUND = 0.1
+SECONDS_BOUND_SHORT = 0.5
 QUIET_FACTOR = 5
 RECOVERY_SECONDS = 1.0
 
@@ -17,7 +20,11 @@ RECOVERY_SECONDS = 1.0
 class Outcome:
     """What a siege has shown: times before, during and after it, memory, and what the hostile client was answered."""
 
-    def __init__(self, samples, begun, ended, memory_before, memory_peak, memory_bytes_max, attack, wanted):
+    def __init__(
+        self, samples, begun, ended, memory_before, memory_peak, memory_bytes_max, attack, wanted,
+        seconds_bound=SECONDS_BOUND,
+    ):
+        self.seconds_bound = seconds_bound
         self.samples, self.begun, self.ended = samples, begun, ended
         self.memory_before, self.memory_peak, self.memory_bytes_max = memory_before, memory_peak, memory_bytes_max
         self.attack, self.wanted = attack, wanted
@@ -32,7 +39,7 @@ class Outcome:
     def bound(self, kind):
         """What 99 of 100 of the quiet client's requests of this kind may take."""
         before = [sample.seconds for sample in self.of(kind, 0, self.begun)]
-        return max(SECONDS_BOUND, QUIET_FACTOR * percentile(before))
+        return max(self.seconds_bound, QUIET_FACTOR * percentile(before))
 
     def during(self, kind):
         return percentile([sample.seconds for sample in self.of(kind, self.begun, self.ended)])
@@ -83,7 +90,16 @@ class Outcome:
         )
 
 
-def siege(workspace, server, attack, seconds, lines=None, seconds_before=0.35, memory_bytes_max=64 * MEBIBYTE):
+def siege(
+    workspace,
+    server,
+    attack,
+    seconds,
+    lines=None,
+    seconds_before=0.35,
+    memory_bytes_max=64 * MEBIBYTE,
+    seconds_bound=SECONDS_BOUND,
+):
     """Runs `attack(port, ends)` for so many seconds in a process of lower priority, beside a quiet client.
 
     `attack` returns a short text; `ends()` tells it when to stop. Whatever it holds open ends with its process.
@@ -94,7 +110,7 @@ def siege(workspace, server, attack, seconds, lines=None, seconds_before=0.35, m
     stop, last_slow = fork.Event(), fork.Value("d", 0.0)
 
     def note(sample):
-        if sample.seconds > SECONDS_BOUND:
+        if sample.seconds > seconds_bound:
             last_slow.value = time.monotonic()
 
     watcher = workspace.worker(quiet.watch, server.port, lines, stop.is_set, note)
@@ -113,7 +129,10 @@ def siege(workspace, server, attack, seconds, lines=None, seconds_before=0.35, m
     stop.set()
     samples = watcher.result(60)
     expect(server.process.poll() is None, f"the server ended with {server.process.poll()}:", server.log_text())
-    return Outcome(samples, begun, ended, memory_before, server.memory_peak_bytes(), memory_bytes_max, text, wanted)
+    memory_peak = server.memory_peak_bytes()
+    return Outcome(
+        samples, begun, ended, memory_before, memory_peak, memory_bytes_max, text, wanted, seconds_bound
+    )
 
 
 def run_attack(attack, port, end):

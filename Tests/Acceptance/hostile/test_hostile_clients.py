@@ -34,7 +34,7 @@ from harness.hostile.attacks import (
 )
 from harness.messages import encode_request
 from harness.quiet import Line, get, usual_lines
-from harness.siege import MEBIBYTE, judge_siege, siege
+from harness.siege import MEBIBYTE, SECONDS_BOUND, SECONDS_BOUND_SHORT, judge_siege, siege
 from harness.streams import EVENTS, LINES
 
 
@@ -398,6 +398,7 @@ def besiege(workspace, kind, is_long):
         seconds=10 if is_long else 0.8,
         lines=usual_lines() + kind.lines,
         memory_bytes_max=memory_bytes_max,
+        seconds_bound=SECONDS_BOUND if is_long else SECONDS_BOUND_SHORT,
     )
     server.kill()
     return outcome
