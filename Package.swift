@@ -34,6 +34,8 @@ let package = Package(
         .target(name: "CSocketCalls"),
         // simdjson (Debian: libsimdjson-dev) behind a C interface. Only StateJSON sees it.
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
+        // SHA-256 of OpenSSL (Debian: libssl-dev), the hash of tokens. Only StateServer sees it.
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         // XXH3, the hash of entity tags and of request heads (Debian: libxxhash-dev, header only).
         .systemLibrary(name: "CXXHash", providers: [.apt(["libxxhash-dev"])]),
         // JSON: typed decoding, encoding in a stable order, JSON Pointer, comparison, JSON Patch.
@@ -79,7 +81,7 @@ let package = Package(
         .target(
             name: "StateServer",
             dependencies: [
-                "HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal", "StateStore",
+                "CCrypto", "HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal", "StateStore",
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),

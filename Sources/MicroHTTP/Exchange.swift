@@ -9,8 +9,12 @@ import Synchronization
 public final class Exchange: Sendable {
     /// The number of this exchange, unique in its server and, in each loop, rising in order of arrival.
     public let id: UInt64
-    /// The client's address without its port.
-    public let client: String
+    /// The client to whose shares the request counts: its address without the port, or what
+    /// ``count(toShareOf:)`` has set.
+    public var client: String { share ?? address }
+    private let address: String
+    /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
+    nonisolated(unsafe) private var share: String?
 
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 
@@ -27,9 +31,14 @@ public final class Exchange: Sendable {
     /// Makes an exchange that gives its answer to `sink`.
     package init(id: UInt64, client: String, sink: any AnswerSink) {
         self.id = id
-        self.client = client
+        address = client
         self.sink = sink
     }
+
+    /// Makes the request count to another share than that of its address.
+    ///
+    /// A handler calls this while it receives the request, before another thread knows the exchange.
+    public func count(toShareOf client: String) { share = client }
 
     /// Sends the answer, unless this exchange has already been answered or has ended.
     ///

@@ -27,10 +27,15 @@ package struct AllowedHosts: Sendable {
         var names = Set(further.map { $0.lowercased() })
         if !isWildcard { names.insert(host.contains(":") ? "[\(host.lowercased())]" : host.lowercased()) }
         // A page of another site cannot be reached by a name of loopback.
-        if isWildcard || host.hasPrefix("127.") || host == "::1" || host.lowercased() == "localhost" {
+        if isWildcard || Self.isLoopback(host) {
             names.formUnion(["localhost", "127.0.0.1", "[::1]"])
         }
         self.init(names: names)
+    }
+
+    /// Whether a listened address, without brackets, is one that only this machine reaches.
+    package static func isLoopback(_ host: String) -> Bool {
+        host.hasPrefix("127.") || host == "::1" || host.lowercased() == "localhost"
     }
 
     /// Whether a client may reach the server by the value of its `Host`.

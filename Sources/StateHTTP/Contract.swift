@@ -35,8 +35,10 @@ package struct Contract: Sendable {
     private let stores: [String: Scope]
     /// The plain forms of the action types that have one, by type.
     let plainForms: [String: PlainForm]
-    /// The catalogue and the OpenAPI description of each store, by the store's name; both are constant.
-    private let documents: [String: (catalogue: [UInt8], openAPI: [UInt8])]
+    /// The JSON Schema of the payload of each action type.
+    private let schemas: [String: JSONValue]
+    /// The descriptions of each store for a client that may see everything, by the store's name.
+    private let documents: [String: StoreDocuments]
 
     /// Prepares the interface for a domain's actions and views.
     package init(catalogue: Catalogue, limits: ContractLimits = ContractLimits(), hosts: AllowedHosts = .any) {
@@ -45,55 +47,89 @@ package struct Contract: Sendable {
         self.limits = limits
         plainForms = catalogue.whole.actions.compactMapValues { PlainForm($0) }
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
+        let schemas = catalogue.whole.actions.mapValues(SchemaProbe.schema)
+        self.schemas = schemas
+        let everything = Access()
         documents = Dictionary(
             uniqueKeysWithValues: ([catalogue.whole] + catalogue.stores).map { scope in
-                let schemas = ActionSchemas(scope)
-                return (scope.name, (schemas.catalogue, schemas.openAPI))
+                let store = VisibleStore(scope: scope, access: everything)
+                return (scope.name, ActionSchemas(store, schemas).documents)
             })
     }
 
     /// Reads a request into a plan; a request with a fault gives a plan that responds with a problem.
     package func plan(for request: Request, in circumstances: Circumstances) -> Plan {
         do throws(Problem) {
-            if let options = request.memo?.value(DispatchOptions.self) { return try dispatch(request.body, options) }
+            if case .granted(let access) = circumstances.authentication,
+                let options = request.memo?.value(RememberedHead.self)?.options, options.store.access === access
+            {
+                return try dispatch(request.body, options)
+            }
             let plan = try route(request, circumstances)
             guard case .respond(var response) = plan else { return plan }
             response.fields[.stateCursor] = circumstances.latest.description
             return .respond(response)
         } catch {
-            return .respond(response(to: error, latest: circumstances.latest, requestID: circumstances.requestID))
+            // A client that the server does not know learns nothing of the history.
+            let isKnown = if case .granted = circumstances.authentication { true } else { false }
+            return .respond(
+                response(
+                    to: error, latest: isKnown ? circumstances.latest : nil, requestID: circumstances.requestID))
         }
     }
 
     private func route(_ request: Request, _ circumstances: Circumstances) throws(Problem) -> Plan {
-        let target: RequestTarget
+        var target: RequestTarget
         do throws(RequestTarget.Fault) {
             target = try RequestTarget(request.target)
         } catch {
             throw Problem(.badRequest, "bad-target", error.detail)
         }
+        target.takeToken(of: request)
         let path = target.segments
         // Probes come by whatever address an orchestrator knows, and say nothing about the state.
         if path != ["livez"], path != ["readyz"] { try checkHost(request) }
+        switch path {
+        case ["livez"]: return try operations(.live, request, target)
+        case ["readyz"]: return try operations(.ready, request, target)
+        default: break
+        }
+        let access: Access
+        switch circumstances.authentication {
+        case .granted(let granted): access = granted
+        case .refused(let problem): throw problem
+        }
         var routed = RoutedRequest(
-            request: request, target: target, scope: catalogue.whole, circumstances: circumstances)
+            request: request, target: target, store: VisibleStore(scope: catalogue.whole, access: access),
+            circumstances: circumstances)
         switch (path.first, path.dropFirst().first) {
-        case ("livez", nil): return try operations(.live, routed)
-        case ("readyz", nil): return try operations(.ready, routed)
-        case ("metrics", nil): return try operations(.metrics, routed)
+        case ("metrics", nil) where access.operates: return try operations(.metrics, request, target)
         case ("v1", "stores") where path.count > 2:
             guard !path[2].isEmpty else { throw Self.noSuchRoute }
-            guard let scope = stores[path[2]] else {
+            let names = names(ofStores: access)
+            guard names.contains(path[2]), let scope = stores[path[2]] else {
                 throw Problem(
                     .notFound, "no-such-store",
-                    "there is no derived store of this name; there are \(stores.keys.sorted().joined(separator: ", "))")
+                    names.isEmpty
+                        ? "there are no derived stores"
+                        : "there is no derived store of this name; there are \(names.joined(separator: ", "))")
             }
-            routed.scope = scope
+            routed.store = VisibleStore(scope: scope, access: access)
             return try route(routed, path.dropFirst(3))
-        case ("v1", "stores"): return try fixed(routed) { list(stores.keys.sorted(), of: "stores", in: "/v1") }
+        case ("v1", "stores"): return try fixed(routed) { list(names(ofStores: access), of: "stores", in: "/v1") }
         case ("v1", _): return try route(routed, path.dropFirst())
         default: throw Self.noSuchRoute
         }
+    }
+
+    /// The names of the derived stores that a client may see, sorted.
+    private func names(ofStores access: Access) -> [String] {
+        stores.values.filter { access.sees($0.pointer) }.map(\.name).sorted()
+    }
+
+    private func documents(of store: VisibleStore) -> StoreDocuments {
+        if store.access.isUnlimited, let known = documents[store.name] { return known }
+        return store.access.documents(of: store) { ActionSchemas($0, schemas).documents }
     }
 
     private func checkHost(_ request: Request) throws(Problem) {
@@ -110,16 +146,17 @@ package struct Contract: Sendable {
     /// - Parameter path: the segments behind the path of the store.
     private func route(_ routed: RoutedRequest, _ path: ArraySlice<String>) throws(Problem) -> Plan {
         switch path.first {
-        case nil: return try fixed(routed) { identity(routed.circumstances.bounds, routed.scope) }
+        case nil: return try fixed(routed) { identity(routed.circumstances.bounds, routed.store) }
         case "" where path.count == 1:
-            return try fixed(routed) { identity(routed.circumstances.bounds, routed.scope) }
+            return try fixed(routed) { identity(routed.circumstances.bounds, routed.store) }
         case "state":
-            return try read(.pointer(routed.scope.outer(JSONPointer(try tokens(path.dropFirst())))), routed)
+            let pointer = routed.store.outer(JSONPointer(try tokens(path.dropFirst())))
+            return try read(routed.store.selection(pointer), routed)
         case "views": return try views(routed, Array(path.dropFirst()))
         case "actions": return try actions(routed, Array(path.dropFirst()))
         case "changes" where path.count == 1: return try changes(routed)
         case "openapi.json" where path.count == 1:
-            return try fixed(routed) { documents[routed.scope.name]?.openAPI ?? [] }
+            return try fixed(routed) { documents(of: routed.store).openAPI }
         default: throw Self.noSuchRoute
         }
     }
@@ -162,9 +199,9 @@ package struct Contract: Sendable {
         return tokens
     }
 
-    private func operations(_ plan: Plan, _ routed: RoutedRequest) throws(Problem) -> Plan {
-        if let options = try onlyReads(routed.request) { return .respond(options) }
-        _ = try Parameters(routed.target, known: [])
+    private func operations(_ plan: Plan, _ request: Request, _ target: RequestTarget) throws(Problem) -> Plan {
+        if let options = try onlyReads(request) { return .respond(options) }
+        _ = try Parameters(target, known: [])
         return plan
     }
 
@@ -176,9 +213,9 @@ package struct Contract: Sendable {
     }
 
     private func views(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
-        let names = routed.scope.views.keys.sorted()
-        if path.isEmpty { return try fixed(routed) { list(names, of: "views", in: routed.scope.path) } }
-        guard path.count == 1, let name = routed.scope.views[path[0]] else {
+        let names = routed.store.views.keys.sorted()
+        if path.isEmpty { return try fixed(routed) { list(names, of: "views", in: routed.store.path) } }
+        guard path.count == 1, let name = routed.store.views[path[0]] else {
             throw Problem(
                 .notFound, "no-such-view",
                 names.isEmpty
@@ -193,16 +230,16 @@ package struct Contract: Sendable {
             switch routed.request.method {
             case .post:
                 let options = try dispatchOptions(routed)
-                routed.request.memo?.store(options)
+                routed.request.memo?.store(RememberedHead(routed.store.access, options))
                 return try dispatch(routed.request.body, options)
-            case .get, .head: return try fixed(routed) { documents[routed.scope.name]?.catalogue ?? [] }
+            case .get, .head: return try fixed(routed) { documents(of: routed.store).catalogue }
             default: return .respond(try Self.refuseMethod(routed.request, allowed: "GET, HEAD, POST, OPTIONS"))
             }
         }
         if let options = try onlyReads(routed.request) { return .respond(options) }
         let parameters = try Parameters(routed.target, known: ["pretty"])
         // An ID that a client gave may hold a slash.
-        return .outcome(id: path.joined(separator: "/"), routed.scope, try parameters.style())
+        return .outcome(id: path.joined(separator: "/"), routed.store, try parameters.style())
     }
 
     // MARK: Shared by several routes
@@ -245,11 +282,14 @@ package struct Circumstances: Sendable {
     package var bounds: HistoryBounds
     /// The request's name in problems and logs.
     package var name: RequestName
+    /// Who the client is, and what it may do.
+    package var authentication: Authentication
 
-    /// Joins the bounds of the history and the name of the request.
-    package init(bounds: HistoryBounds, name: RequestName) {
+    /// Joins the bounds of the history, the name of the request and the client's access.
+    package init(bounds: HistoryBounds, name: RequestName, authentication: Authentication) {
         self.bounds = bounds
         self.name = name
+        self.authentication = authentication
     }
 
     /// The text of the request's name.
@@ -286,6 +326,6 @@ struct RoutedRequest {
     let request: Request
     let target: RequestTarget
     /// The store that the path names.
-    var scope: Scope
+    var store: VisibleStore
     let circumstances: Circumstances
 }

@@ -15,7 +15,7 @@ package enum Plan: Sendable {
     /// Begin a stream; then ``Contract/chunk(of:_:isFirst:)`` and its siblings.
     case stream(StreamRequest)
     /// Find the commit of an action; then ``Contract/response(toOutcomeOf:_:_:latest:style:requestID:)``.
-    case outcome(id: String, Scope, Style)
+    case outcome(id: String, VisibleStore, Style)
     /// Answer the probe `/livez`.
     case live
     /// Answer the probe `/readyz`.
@@ -69,7 +69,7 @@ package final class DispatchRequest: Sendable {
     }
 
     /// The store that the path names.
-    var scope: Scope { options.scope }
+    package var store: VisibleStore { options.store }
     package var style: Style { options.style }
     /// How long the client waits for the cascade to be complete; nil where it does not wait.
     package var wait: Wait? { options.wait }
@@ -81,7 +81,7 @@ package final class DispatchRequest: Sendable {
 final class DispatchOptions: Sendable {
     let form: DispatchRequest.Form
     /// The store that the path names.
-    let scope: Scope
+    let store: VisibleStore
     let style: Style
     let returning: Preferences.Return?
     let wait: Wait?
@@ -90,11 +90,11 @@ final class DispatchOptions: Sendable {
     let purpose: Transaction.Purpose
 
     init(
-        form: DispatchRequest.Form, scope: Scope, style: Style, returning: Preferences.Return?, wait: Wait?,
+        form: DispatchRequest.Form, store: VisibleStore, style: Style, returning: Preferences.Return?, wait: Wait?,
         tagGuard: Transaction.TagGuard?, key: String?, purpose: Transaction.Purpose
     ) {
         self.form = form
-        self.scope = scope
+        self.store = store
         self.style = style
         self.returning = returning
         self.wait = wait
@@ -109,7 +109,7 @@ package struct ReadRequest: Sendable {
     /// The selection, as the whole store names it.
     package var selection: Selection
     /// The store that the path names.
-    package var scope: Scope
+    package var store: VisibleStore
     /// `If-None-Match`: the tags of the content that the client has.
     package var known: TagSet?
     /// The value that the client waits for.
@@ -157,7 +157,7 @@ package struct ChangesRequest: Sendable {
     package var limit: Int
     package var filter: ChangesFilter
     /// The store that the path names.
-    package var scope: Scope
+    package var store: VisibleStore
     package var form: Form
     package var wait: Wait?
     /// How long the server debounces the answer to a wait.
@@ -207,6 +207,14 @@ package final class StreamRequest: Sendable {
         self.lastEpoch = lastEpoch
         self.isLost = isLost
         self.debounce = debounce
+    }
+
+    /// The store that the path names.
+    package var store: VisibleStore {
+        switch source {
+        case .value(let read): read.store
+        case .changes(let follow): follow.store
+        }
     }
 
     /// The name of the request in problems and logs.

@@ -46,6 +46,14 @@ extension Settings {
         return AllowedHosts(listening: host, further: names)
     }
 
+    /// The file of the tokens; nil where there is no data directory for it.
+    var tokenFile: TokenFile? {
+        let path = text("tokens")
+        guard path == "data" else { return TokenFile(path: path) }
+        let data = text("data")
+        return data == "none" ? nil : TokenFile(path: data + "/tokens.json")
+    }
+
     var retention: SQLiteJournal.Retention {
         SQLiteJournal.Retention(
             commitsMax: integer("journal_commits_max"), snapshotsMax: integer("journal_snapshots_max"),

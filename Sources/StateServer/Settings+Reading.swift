@@ -77,6 +77,9 @@ public struct SettingsReading: Sendable {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             throw SettingsFault(description: "log_level must be one of \(levels)")
         }
+        guard ["auto", "open", "tokens"].contains(settings.text("access")) else {
+            throw SettingsFault(description: "access must be auto, open or tokens")
+        }
         guard settings.integer("memory_bytes_max") / 16 >= settings.integer("body_bytes_max") else {
             throw SettingsFault(
                 description:

@@ -86,6 +86,12 @@ public struct Setting: Sendable {
             "allowed_hosts", "listened",
             "names by which clients reach the server, with commas between; listened: only those of the listened address"
         ),
+        Setting(
+            "access", "auto",
+            "open: no client needs a token; tokens: each does; auto: each does on any address but loopback, or once there is a token file"
+        ),
+        Setting(
+            "tokens", "data", "file of the tokens and their grants; data: tokens.json in the directory of the journal"),
         Setting("data", "./data", "directory of the journal; none keeps the state in memory"),
         Setting("domain", "showcase", "the domain to serve"),
         Setting("log_level", "info", "trace, debug, info, notice, warning, error or critical"),

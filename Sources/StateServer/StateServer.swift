@@ -37,6 +37,7 @@ public struct StateServer: Service, Sendable {
     private let settings: Settings
     private let logger: Logger
     private let handler: RequestHandler
+    private let authenticator: Authenticator
     private let server: HTTPServer
     private let onReady: @Sendable (Address) throws -> Void
     /// How long a stop may take before it ends the process; nil where the process has other things to do.
@@ -84,7 +85,10 @@ public struct StateServer: Service, Sendable {
         let (host, port) = try settings.listenAddress()
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.integer("memory_bytes_max"))
+        authenticator = try Authenticator(
+            settings, host: host, compiled.catalogue, now: schedule.now, logger: logger)
         handler = RequestHandler(
+            authenticator: authenticator,
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
                 hosts: settings.allowedHosts(listening: host)), store: store,
@@ -113,10 +117,28 @@ public struct StateServer: Service, Sendable {
                 "host": .string(address.host), "port": .stringConvertible(address.port),
                 "cursor": .string(handler.latest.description), "data": .string(settings.text("data")),
             ])
+        watchTokens()
         try onReady(Address(host: address.host, port: address.port))
         // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()
+    }
+
+    /// Reads the token file again after each change, which it looks for twice a second.
+    private func watchTokens() {
+        guard !handler.isDraining.load(ordering: .relaxed) else { return }
+        readTokens()
+        handler.schedule.after(.milliseconds(500)) { self.watchTokens() }
+    }
+
+    private func readTokens() {
+        if authenticator.reload() { endWatches() }
+    }
+
+    /// Ends what clients without access wait for, also what they were beginning to wait for as their access ended.
+    private func endWatches() {
+        handler.endWatches()
+        handler.schedule.after(.milliseconds(300)) { handler.endWatches() }
     }
 
     /// A new in-process transport to this server, which need not run.
@@ -131,12 +153,18 @@ public struct StateServer: Service, Sendable {
 
     /// Serves until SIGTERM or SIGINT; then drains and closes the journal.
     ///
+    /// SIGHUP makes it read the token file at once.
+    ///
     /// A program with further services runs this one in their `ServiceGroup` with ``run()``.
     ///
     /// - Throws: `ServerError` when the address cannot be listened on.
     public func runUntilSignal() async throws {
         var server = self
         server.exitDelay = settings.seconds("grace_seconds") + .seconds(2)
+        let hangUps = Task { [server] in
+            for await _ in await UnixSignalsSequence(trapping: .sighup) { server.readTokens() }
+        }
+        defer { hangUps.cancel() }
         try await ServiceGroup(
             configuration: .init(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         ).run()

@@ -19,9 +19,15 @@ struct SettingsOptions: ParsableArguments {
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
     var logLevel: String?
 
+    @Flag(help: "Let every client do everything, on any address, without a token.")
+    var open = false
+
     /// Reads the settings from the file, the environment and these flags; a later source overrides an earlier one.
     func read() async throws -> SettingsReading {
-        let flags: [String: String?] = ["listen": listen, "data": data, "domain": domain, "log_level": logLevel]
+        let flags: [String: String?] = [
+            "listen": listen, "data": data, "domain": domain, "log_level": logLevel,
+            "access": open ? "open" : nil,
+        ]
         return try await SettingsReading(
             file: config, environment: ProcessInfo.processInfo.environment, flags: flags.compactMapValues(\.self))
     }

@@ -6,6 +6,6 @@ struct Storekeeper: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "storekeeper",
         abstract: "One authoritative state for many processes, over plain HTTP.", version: "0.1.0",
-        subcommands: [Serve.self, Check.self, Health.self, JournalCommand.self],
+        subcommands: [Serve.self, Check.self, Health.self, JournalCommand.self, TokenCommand.self],
         defaultSubcommand: Serve.self)
 }

@@ -89,7 +89,7 @@ struct ImportTests {
 
         #expect(
             Set(folders).subtracting([
-                "CCurl", "CEpoll", "CJemalloc", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash",
+                "CCrypto", "CCurl", "CEpoll", "CJemalloc", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash",
                 "microhttpd-limit",
             ]) == Set(Self.table.map(\.target)))
     }
@@ -132,7 +132,8 @@ struct TreeTests {
 struct ContainerTests {
     /// Debian's package for each shared library that the binary may need beyond the C library.
     static let packages = [
-        "libcurl.so.4": "libcurl4", "libjemalloc.so.2": "libjemalloc2", "libmicrohttpd.so.12": "libmicrohttpd12",
+        "libcrypto.so.3": "libssl3", "libcurl.so.4": "libcurl4", "libjemalloc.so.2": "libjemalloc2",
+        "libmicrohttpd.so.12": "libmicrohttpd12",
         "libsimdjson.so.14": "libsimdjson14",
         "libsqlite3.so.0": "libsqlite3-0",
         "libstdc++.so.6": "libstdc++6",

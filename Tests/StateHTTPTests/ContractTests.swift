@@ -20,7 +20,8 @@ struct ContractTests {
         try contract().plan(
             for: request,
             in: Circumstances(
-                bounds: HistoryBounds(latest: Self.latest, oldest: 0), name: RequestName(request.head, number: 1)))
+                bounds: HistoryBounds(latest: Self.latest, oldest: 0), name: RequestName(request.head, number: 1),
+                authentication: .granted(Access())))
     }
 
     private func json(_ response: Response) throws -> JSONValue { try JSONValue(parsing: response.body) }
@@ -90,7 +91,7 @@ struct ContractTests {
             ("/v1/views/tasks.open", "/v1/views/tasks.open", ofAnyRead),
             (
                 "/v1/changes", "/v1/changes",
-                ["as", "debounce", "limit", "on-lost", "path", "pretty", "since", "types", "wait"]
+                ["as", "by", "debounce", "limit", "on-lost", "path", "pretty", "since", "types", "wait"]
             ),
         ] {
             let list = described[pointer: JSONPointer(["paths", path, "get", "parameters"])]
@@ -149,7 +150,8 @@ struct ContractTests {
     func outcomes(outcome: Outcome, status: Int, code: String) throws {
         let contract = try contract()
         let options = DispatchOptions(
-            form: .one, scope: contract.catalogue.whole, style: .compact, returning: nil, wait: nil, tagGuard: nil,
+            form: .one, store: VisibleStore(scope: contract.catalogue.whole, access: Access()), style: .compact,
+            returning: nil, wait: nil, tagGuard: nil,
             key: nil, purpose: .commit)
         let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
 
@@ -185,7 +187,9 @@ struct ContractTests {
 
         let contract = try contract()
         let response = contract.response(
-            toOutcomeOf: "a", commit, contract.catalogue.whole, latest: Self.latest, style: .compact, requestID: "r1")
+            toOutcomeOf: "a", commit, VisibleStore(scope: contract.catalogue.whole, access: Access()),
+            latest: Self.latest,
+            style: .compact, requestID: "r1")
 
         #expect(try json(response)[pointer: "/time"] == .string(text))
     }

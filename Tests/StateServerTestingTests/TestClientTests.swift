@@ -76,7 +76,7 @@ struct TestClientTests {
     func settling(line: Line) async throws {
         try await talk(line) { client in
             let answer = try await client.dispatch(
-                #"{"type":"start","payload":{"seconds":0}}"#, fields: ["Prefer": "wait=20"])
+                #"{"type":"start","payload":{"seconds":0}}"#, fields: ["Prefer": "wait=55"])
 
             let report = try answer.json()
             guard case .object(let members) = report, case .array(let caused)? = members["caused"] else {

@@ -14,7 +14,7 @@ extension Contract {
         var isFirst = true
         for commit in page.commits {
             writer.separator(&isFirst)
-            write(commit, of: request.scope, as: request.form, epoch: epoch, to: &writer)
+            write(commit, of: request.store, as: request.form, epoch: epoch, to: &writer)
         }
         writer.raw("],\"next\":")
         writer.string(Cursor(epoch, page.next).description)
@@ -36,7 +36,7 @@ extension Contract {
         // A state that cannot be encoded leaves the problem, which tells the client to read the state.
         guard request.onLost == .snapshot, let state = try? state() else {
             return response(
-                to: lost(code.rawValue, bounds, request.scope), latest: bounds.latest, requestID: request.requestID,
+                to: lost(code.rawValue, bounds, request.store), latest: bounds.latest, requestID: request.requestID,
                 style: request.style)
         }
         var writer = JSONWriter(capacity: state.count + 128)
@@ -52,16 +52,17 @@ extension Contract {
 
     /// The answer to a GET of the outcome of an action: the commit, or 404.
     package func response(
-        toOutcomeOf id: String, _ commit: Commit?, _ scope: Scope, latest: Cursor, style: Style, requestID: String
+        toOutcomeOf id: String, _ commit: Commit?, _ store: VisibleStore, latest: Cursor, style: Style,
+        requestID: String
     ) -> Response {
-        guard let commit, scope.filter?.holds(commit) ?? true else {
+        guard let commit, store.seesAction(of: commit) else {
             let problem = Problem(
                 .notFound, "no-such-action",
                 "no commit with this ID is kept: it was never committed, or it is older than the history that is kept")
             return response(to: problem, latest: latest, requestID: requestID, style: style)
         }
         var writer = JSONWriter()
-        write(commit, of: scope, as: .patches, epoch: latest.epoch, to: &writer)
+        write(commit, of: store, as: .patches, epoch: latest.epoch, to: &writer)
         writer.bytes.removeLast()
         writer.raw(",\"changed\":")
         writer.bool(commit.isChange)
@@ -83,7 +84,7 @@ extension Contract {
         for commit in page.commits { try? difference.add(patch: commit.patch) }
         var writer = JSONWriter()
         writer.raw("{\"collections\":")
-        difference.write(at: pointer, of: request.scope, to: &writer)
+        difference.write(at: pointer, of: request.store.scope, to: &writer)
         return differed(request, writer, next: Cursor(page.latest.epoch, page.next), isMore: page.isMore, page.latest)
     }
 
@@ -95,16 +96,17 @@ extension Contract {
         guard case .difference(let pointer) = request.form else {
             return response(to: .ourFault, latest: snapshot.cursor, requestID: request.requestID)
         }
-        guard try snapshot.encoded(.pointer(pointer)) != nil || request.since != .never else {
+        guard try snapshot.encoded(request.store.selection(pointer)) != nil || request.since != .never else {
             return response(
-                to: Self.nothing(at: .pointer(pointer), request.scope), latest: snapshot.cursor,
+                to: Self.nothing(at: request.store.selection(pointer), request.store), latest: snapshot.cursor,
                 requestID: request.requestID, style: request.style)
         }
         var writer = JSONWriter()
         writer.raw("{\"collections\":{")
         var isFirst = true
-        for collection in catalogue.collections where collection.entities.overlaps(pointer) {
-            guard let inner = request.scope.inner(collection.entities),
+        for collection in catalogue.collections
+        where collection.entities.overlaps(pointer) && request.store.access.sees(pointer) {
+            guard let inner = request.store.inner(collection.entities),
                 var ids = try snapshot.encoded(.pointer(collection.ids))?.bytes
             else { continue }
             if let token = pointer.tokens.dropFirst(collection.entities.tokens.count).first {
@@ -133,28 +135,31 @@ extension Contract {
     }
 
     func write(
-        _ commit: Commit, of scope: Scope, as form: ChangesRequest.Form, epoch: Epoch, to writer: inout JSONWriter
+        _ commit: Commit, of store: VisibleStore, as form: ChangesRequest.Form, epoch: Epoch,
+        to writer: inout JSONWriter
     ) {
+        let visible = store.visible(commit, epoch: epoch)
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
         writer.key("version", &isFirst)
         writer.integer(commit.version)
         writer.member("cursor", Cursor(epoch, commit.version).description, &isFirst)
         writer.member("time", Self.text(commit.time), &isFirst)
-        writer.member("id", commit.id, &isFirst)
-        writer.member("cause", commit.cause, &isFirst)
-        writer.member("root", commit.root, &isFirst)
+        writer.member("id", visible.id, &isFirst)
+        writer.member("cause", visible.cause, &isFirst)
+        writer.member("root", visible.root, &isFirst)
+        writer.member("by", visible.by, &isFirst)
         writer.key("action", &isFirst)
-        writer.raw(scope.isWhole ? commit.action : scope.action(of: commit))
+        writer.raw(visible.action)
         if form == .patches {
             writer.key("patch", &isFirst)
-            writer.raw(scope.isWhole ? commit.patch : scope.patch(commit.patch))
+            writer.raw(visible.patch)
         } else {
             var difference = KeyedDifference(catalogue.collections)
-            // The store has encoded every recorded patch, so the patch parses.
-            try? difference.add(patch: commit.patch)
+            // The store has encoded every recorded patch, so the patch parses. A derived store that is visible is so as a whole.
+            try? difference.add(patch: store.isWhole ? visible.patch : commit.patch)
             writer.key("keyed", &isFirst)
-            difference.write(at: scope.pointer, of: scope, to: &writer)
+            difference.write(at: store.pointer, of: store.scope, to: &writer)
         }
         writer.byte(UInt8(ascii: "}"))
     }

@@ -14,7 +14,7 @@ extension Contract {
         var rest = outcomes[...]
         for line in lines {
             let answer = line.content.flatMap { transaction in
-                result(of: rest.popFirst() ?? .draining, transaction.form, request.scope, epoch: latest.epoch)
+                result(of: rest.popFirst() ?? .draining, transaction.form, request.store, epoch: latest.epoch)
             }
             switch answer {
             case .success(let receipt): body += receipt
@@ -39,7 +39,7 @@ extension Contract {
         let form: Transaction.Form =
             if case .one(let transaction) = request.content { transaction.form } else { .single }
         let body: [UInt8]
-        switch result(of: outcome, form, request.scope, cascade, epoch: latest.epoch) {
+        switch result(of: outcome, form, request.store, cascade, epoch: latest.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
             return response(to: problem, latest: latest, requestID: name.text, style: request.style)
@@ -74,17 +74,18 @@ extension Contract {
     }
 
     private func result(
-        of outcome: Outcome, _ form: Transaction.Form, _ scope: Scope, _ cascade: CascadeReport? = nil, epoch: Epoch
+        of outcome: Outcome, _ form: Transaction.Form, _ store: VisibleStore, _ cascade: CascadeReport? = nil,
+        epoch: Epoch
     ) -> Result<[UInt8], Problem> {
         switch outcome {
-        case .committed(let receipt): .success(Self.json(receipt, scope, cascade, epoch: epoch))
+        case .committed(let receipt): .success(Self.json(receipt, store, cascade, epoch: epoch))
         case .wouldCommit(let isChange, let patch):
             .success(
                 Array(#"{"dryRun":true,"changed":\#(isChange),"patch":"#.utf8)
-                    + (scope.isWhole ? patch : scope.patch(patch)) + [UInt8(ascii: "}")])
+                    + store.patch(patch) + [UInt8(ascii: "}")])
         case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))
         case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: form == .batch ? index : nil))
-        case .preconditionFailed(let failure): .failure(Self.problem(failure, scope))
+        case .preconditionFailed(let failure): .failure(Self.problem(failure, store))
         case .keyReused:
             .failure(
                 Problem(
@@ -117,7 +118,7 @@ extension Contract {
     }
 
     private static func json(
-        _ receipt: Receipt, _ scope: Scope, _ cascade: CascadeReport?, epoch: Epoch
+        _ receipt: Receipt, _ store: VisibleStore, _ cascade: CascadeReport?, epoch: Epoch
     ) -> [UInt8] {
         var writer = JSONWriter(capacity: 160)
         var isFirst = true
@@ -133,27 +134,30 @@ extension Contract {
             writer.byte(UInt8(ascii: "{"))
             var isFirstPart = true
             for (pointer, value) in representation {
-                guard let inner = scope.inner(pointer) else { continue }
-                writer.separator(&isFirstPart)
-                writer.string(inner.description)
-                writer.byte(UInt8(ascii: ":"))
-                writer.raw(value ?? Array("null".utf8))
+                for (pointer, value) in store.visible(value, at: pointer) {
+                    guard let inner = store.inner(pointer) else { continue }
+                    writer.separator(&isFirstPart)
+                    writer.string(inner.description)
+                    writer.byte(UInt8(ascii: ":"))
+                    writer.raw(value ?? Array("null".utf8))
+                }
             }
             writer.byte(UInt8(ascii: "}"))
         }
-        if let cascade { write(cascade, scope, epoch: epoch, to: &writer, &isFirst) }
+        if let cascade { write(cascade, store, epoch: epoch, to: &writer, &isFirst) }
         writer.byte(UInt8(ascii: "}"))
         return writer.bytes
     }
 
     /// Appends the members of a receipt that describe the cascade.
     private static func write(
-        _ cascade: CascadeReport, _ scope: Scope, epoch: Epoch, to writer: inout JSONWriter, _ isFirst: inout Bool
+        _ cascade: CascadeReport, _ store: VisibleStore, epoch: Epoch, to writer: inout JSONWriter,
+        _ isFirst: inout Bool
     ) {
         writer.key("settled", &isFirst)
         writer.bool(cascade.isComplete)
         writer.key("caused", &isFirst)
-        let isOwn = { (type: String) in scope.isWhole || scope.actions[type] != nil }
+        let isOwn = { (type: String) in store.isWhole && store.access.isUnlimited || store.sees(type: type) }
         writer.array(cascade.caused.filter { $0.types.allSatisfy(isOwn) }) { commit, writer in
             var isFirst = true
             writer.byte(UInt8(ascii: "{"))
@@ -168,7 +172,7 @@ extension Contract {
             writer.bool(commit.isChange)
             writer.byte(UInt8(ascii: "}"))
         }
-        if cascade.causedCount > cascade.caused.count {
+        if cascade.causedCount > cascade.caused.count, store.access.seesEveryAction {
             writer.key("causedCount", &isFirst)
             writer.integer(cascade.causedCount)
         }
@@ -195,8 +199,8 @@ extension Contract {
             members: index.map { [.init("index", Array(String($0).utf8))] } ?? [])
     }
 
-    private static func problem(_ failure: PreconditionFailure, _ scope: Scope) -> Problem {
-        let pointer = scope.inner(failure.pointer) ?? failure.pointer
+    private static func problem(_ failure: PreconditionFailure, _ store: VisibleStore) -> Problem {
+        let pointer = store.inner(failure.pointer) ?? failure.pointer
         var members: [Problem.Member] = [
             .string("pointer", pointer.description), .init("expected", failure.expected),
         ]

@@ -3,7 +3,7 @@ internal import StateStore
 
 extension Contract {
     /// The document of `GET {base}`: epoch, version, cursors, limits and links.
-    func identity(_ bounds: HistoryBounds, _ scope: Scope) -> [UInt8] {
+    func identity(_ bounds: HistoryBounds, _ store: VisibleStore) -> [UInt8] {
         var writer = JSONWriter()
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
@@ -32,19 +32,14 @@ extension Contract {
         writer.raw("},\"links\":{")
         var isFirstLink = true
         var links = ["state", "views", "actions", "changes?since=\(bounds.latest)", "openapi.json"]
-        if scope.isWhole { links.insert("stores", at: 3) }
+        if store.isWhole { links.insert("stores", at: 3) }
         for link in links {
             writer.separator(&isFirstLink)
             writer.string(String(link.prefix { $0.isLetter }))
             writer.byte(UInt8(ascii: ":"))
-            writer.string("\(scope.path)/\(link)")
+            writer.string("\(store.path)/\(link)")
         }
         writer.raw("}}")
         return writer.bytes
     }
-}
-
-extension Scope {
-    /// The path of the store, without a slash at the end.
-    var path: String { isWhole ? "/v1" : "/v1/stores/\(name)" }
 }

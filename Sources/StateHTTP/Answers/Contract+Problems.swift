@@ -15,18 +15,18 @@ extension Contract {
     /// The problem for a lost or an expired cursor.
     ///
     /// - Parameter code: `cursor-lost` or `cursor-expired`.
-    func lost(_ code: String, _ bounds: HistoryBounds, _ scope: Scope) -> Problem {
+    func lost(_ code: String, _ bounds: HistoryBounds, _ store: VisibleStore) -> Problem {
         let reason =
             code == "cursor-lost"
             ? "the cursor is not of this store's history: it has another epoch or is above the latest version"
             : "the changes after the cursor are no longer kept"
         return Problem(
-            .gone, code, "\(reason); read \(scope.path)/state and go on from its State-Cursor",
+            .gone, code, "\(reason); read \(store.path)/state and go on from its State-Cursor",
             members: [
                 .string("epoch", bounds.latest.epoch.text),
                 .string("oldest", Cursor(bounds.latest.epoch, bounds.oldest).description),
                 .string("head", bounds.latest.description),
-            ], fields: [.link: "<\(scope.path)/state>; rel=\"resync\""])
+            ], fields: [.link: "<\(store.path)/state>; rel=\"resync\""])
     }
 
     static func aheadOfLatest(_ latest: Cursor, hint: String = "") -> Problem {
@@ -36,17 +36,17 @@ extension Contract {
             members: [.string("head", latest.description)])
     }
 
-    static func nothing(at selection: Selection, _ scope: Scope) -> Problem {
+    static func nothing(at selection: Selection, _ store: VisibleStore) -> Problem {
         switch selection {
-        case .pointer(let pointer):
+        case .pointer(let pointer), .hidden(let pointer):
             Problem(
                 .notFound, "no-such-path",
-                "there is nothing in the state at \((scope.inner(pointer) ?? pointer).description)",
-                members: [.string("pointer", (scope.inner(pointer) ?? pointer).description)])
+                "there is nothing in the state at \((store.inner(pointer) ?? pointer).description)",
+                members: [.string("pointer", (store.inner(pointer) ?? pointer).description)])
         case .view(let name):
             Problem(
                 .notFound, "no-such-view",
-                "the view \(name.dropFirst(scope.isWhole ? 0 : scope.name.count + 1)) has no value")
+                "the view \(name.dropFirst(store.isWhole ? 0 : store.name.count + 1)) has no value")
         }
     }
 }

@@ -8,7 +8,7 @@ extension Contract {
     package func response(to request: ReadRequest, _ reading: Reading) -> Response {
         guard let encoded = reading.encoded else {
             return response(
-                to: Self.nothing(at: request.selection, request.scope), latest: reading.cursor,
+                to: Self.nothing(at: request.selection, request.store), latest: reading.cursor,
                 requestID: request.requestID,
                 style: request.style)
         }

@@ -108,14 +108,14 @@ extension Contract {
                 begin("change", Cursor(epoch, commit.version), to: &writer)
                 if commit.weight > EventData.lineBytesMax {
                     var data = JSONWriter(capacity: commit.weight)
-                    write(commit, of: follow.scope, as: follow.form, epoch: epoch, to: &data)
+                    write(commit, of: follow.store, as: follow.form, epoch: epoch, to: &data)
                     writer.raw(EventData.lines(of: data.bytes[...]))
                 } else {
-                    write(commit, of: follow.scope, as: follow.form, epoch: epoch, to: &writer)
+                    write(commit, of: follow.store, as: follow.form, epoch: epoch, to: &writer)
                 }
                 writer.raw("\n\n")
             case .lines:
-                write(commit, of: follow.scope, as: follow.form, epoch: epoch, to: &writer)
+                write(commit, of: follow.store, as: follow.form, epoch: epoch, to: &writer)
                 writer.byte(UInt8(ascii: "\n"))
             }
         }

@@ -9,13 +9,14 @@ struct ActionSchemas {
     /// The path of the store.
     private let root: String
 
-    init(_ scope: Scope) {
-        actions = scope.types.compactMap { type in
-            scope.actions[type].map { (type, SchemaProbe.schema(of: $0)) }
-        }
-        views = scope.views.keys.sorted()
-        root = scope.path
+    /// - Parameter schemas: the JSON Schema of the payload of each action type.
+    init(_ store: VisibleStore, _ schemas: [String: JSONValue]) {
+        actions = store.types.compactMap { type in schemas[type].map { (type, $0) } }
+        views = store.views.keys.sorted()
+        root = store.path
     }
+
+    var documents: StoreDocuments { StoreDocuments(catalogue: catalogue, openAPI: openAPI) }
 
     /// `{"actions":[{"type","payload":<JSON Schema>}]}`, UTF-8, sorted by type.
     var catalogue: [UInt8] {
@@ -28,7 +29,17 @@ struct ActionSchemas {
             ("openapi", .string("3.1.0")),
             ("info", .of(("title", .string("Storekeeper")), ("version", .string("1")))),
             ("paths", paths),
-            ("components", .of(("schemas", schemas)))
+            (
+                "components",
+                .of(
+                    ("schemas", schemas),
+                    (
+                        "securitySchemes",
+                        .of(("token", .of(("type", .string("http")), ("scheme", .string("bearer")))))
+                    ))
+            ),
+            // A server that asks for no token takes requests without one.
+            ("security", .array([.object(JSONObject()), .of(("token", .array([])))]))
         ).text
     }
 
@@ -110,6 +121,7 @@ struct ActionSchemas {
                     isRequired: false),
                 Self.query("path", "Only commits that touch this JSON Pointer", "string"),
                 Self.query("types", "Only commits with these action types, comma-separated", "string"),
+                Self.query("by", "Only commits that this subject has dispatched", "string"),
                 Self.query("on-lost", "snapshot: answer a lost cursor with the state", "string"), keyed, pretty,
                 Self.parameter(
                     "Last-Event-ID", "header", "The ID of the last event received; beats since", "string",

@@ -7,9 +7,9 @@ internal import StateStore
 extension Contract {
     /// Reads a GET of commits, or of a stream of commits.
     func changes(_ routed: RoutedRequest) throws(Problem) -> Plan {
-        let (request, scope) = (routed.request, routed.scope)
+        let (request, store) = (routed.request, routed.store)
         if let options = try onlyReads(request) { return .respond(options) }
-        let known: Set = ["since", "wait", "debounce", "limit", "path", "types", "on-lost", "as", "pretty"]
+        let known: Set = ["since", "wait", "debounce", "limit", "path", "types", "by", "on-lost", "as", "pretty"]
         let parameters = try Parameters(routed.target, known: known)
         let format = streamFormat(request, offered: [.events, .lines])
         // An EventSource that comes back repeats its URL with the first `since`; `Last-Event-ID` is newer.
@@ -22,7 +22,7 @@ extension Contract {
         var follow = ChangesRequest(
             since: lastID != nil
                 ? .now : since == "oldest" ? .oldest : since == "now" ? .now : .cursor(try cursor(since, "since")),
-            limit: limits.changesLimitDefault, filter: ChangesFilter(), scope: scope,
+            limit: limits.changesLimitDefault, filter: ChangesFilter(), store: store,
             form: try isKeyed(parameters) ? .keyed : .patches, wait: try wait(parameters, request),
             debounce: try debounce(parameters), onLost: .problem, style: try parameters.style(),
             requestID: routed.circumstances.requestID)
@@ -35,26 +35,27 @@ extension Contract {
             }
             follow.limit = min(limit, limits.changesLimitMax)
         }
+        var path: JSONPointer?
         if let text = try parameters.text("path") {
             guard let pointer = JSONPointer(text: text) else {
                 throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
             }
             guard pointer.tokens.count <= Self.tokensMax else { throw Self.tooManyTokens }
-            follow.filter.path = scope.outer(pointer)
+            path = store.outer(pointer)
         }
+        var types: [String] = []
         if let text = try parameters.text("types") {
-            let types = text.split(separator: ",").map(String.init)
-            guard !types.isEmpty else {
+            let named = text.split(separator: ",").map(String.init)
+            guard !named.isEmpty else {
                 throw Problem(.badRequest, "bad-parameter", "types must name at least one action type")
             }
             // Sorted and once each: clients that name the same types wait together.
-            for type in Set(types).sorted() {
-                let isOwn = scope.isWhole && Commit.isOfTheStore(type)
-                guard scope.actions[type] != nil || isOwn else { throw unknownType(type, at: nil, scope) }
-                follow.filter.types.append(type)
+            for type in Set(named).sorted() {
+                guard store.sees(type: type) else { throw unknownType(type, at: nil, store) }
+                types.append(type)
             }
         }
-        follow.filter.within = scope.filter
+        follow.filter = store.filter(path: path, types: types, by: try parameters.text("by"))
         if let format { return .stream(stream(follow, format, lastID)) }
         switch try parameters.text("on-lost") {
         case "snapshot"?: follow.onLost = .snapshot

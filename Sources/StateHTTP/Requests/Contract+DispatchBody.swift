@@ -15,7 +15,7 @@ extension Contract {
         switch options.form {
         case .one:
             var hint = Hint.nearestNames
-            var transaction = try transaction(body, options.scope, &hint)
+            var transaction = try transaction(body, options.store, &hint)
             options.apply(to: &transaction, body: body, line: nil)
             return .dispatch(DispatchRequest(options: options, content: .one(transaction)))
         case .lines:
@@ -34,7 +34,7 @@ extension Contract {
                 let content: Result<Transaction, Problem>
                 do throws(Problem) {
                     let line = Array(line)
-                    var transaction = try transaction(line, options.scope, &hint)
+                    var transaction = try transaction(line, options.store, &hint)
                     options.apply(to: &transaction, body: line, line: index)
                     content = .success(transaction)
                 } catch {
@@ -58,7 +58,8 @@ extension Contract {
     }
 
     /// Reads one action, or an array of actions, as one transaction.
-    private func transaction(_ body: [UInt8], _ scope: Scope, _ hint: inout Hint) throws(Problem) -> Transaction {
+    private func transaction(_ body: [UInt8], _ store: VisibleStore, _ hint: inout Hint) throws(Problem) -> Transaction
+    {
         let document: JSONDocument
         do throws(JSONFault) {
             document = try JSONDocument(body, depthMax: limits.depthMax)
@@ -77,7 +78,7 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Transaction.Expectation] = []
-            var item = try item(node, &expectations, scope, &hint)
+            var item = try item(node, &expectations, store, &hint)
             if let type = item.type, plainForms[type]?.matches(body) == true { item.recorded = body }
             var transaction = Transaction([item])
             transaction.expectations = expectations
@@ -92,14 +93,14 @@ extension Contract {
         }
         var expectations: [Transaction.Expectation] = []
         var items: [Transaction.Item] = []
-        for element in elements { items.append(try item(element, &expectations, scope, &hint)) }
+        for element in elements { items.append(try item(element, &expectations, store, &hint)) }
         var transaction = Transaction(items, form: .batch)
         transaction.expectations = expectations
         return transaction
     }
 
     private func item(
-        _ node: JSONNode, _ expectations: inout [Transaction.Expectation], _ scope: Scope, _ hint: inout Hint
+        _ node: JSONNode, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore, _ hint: inout Hint
     ) throws(Problem) -> Transaction.Item {
         guard let members = node.members else {
             throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
@@ -127,15 +128,15 @@ extension Contract {
             case "meta":
                 guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
                 meta = value.text
-            case "expect": try expect(value, &expectations, scope)
+            case "expect": try expect(value, &expectations, store)
             default:
                 throw invalid(value.pointer, "there is no such field; known are type, payload, id, meta, expect")
             }
         }
         guard let type else { throw invalid(node.pointer.appending("type"), "is missing; expected a string") }
-        guard let actionType = scope.actions[type] else {
+        guard let actionType = store.action(ofType: type) else {
             defer { hint = .list }
-            throw unknownType(type, at: node.pointer.appending("type"), scope, hint)
+            throw unknownType(type, at: node.pointer.appending("type"), store, hint)
         }
         return .init(try decode(actionType, payload, in: node), id: id, meta: meta)
     }
@@ -155,7 +156,7 @@ extension Contract {
     }
 
     private func expect(
-        _ node: JSONNode, _ expectations: inout [Transaction.Expectation], _ scope: Scope
+        _ node: JSONNode, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore
     ) throws(Problem) {
         guard let elements = node.elements else {
             throw invalid(node.pointer, "expected an array of objects with \"path\" and \"value\"")
@@ -171,7 +172,8 @@ extension Contract {
             guard let pointer = path.string.flatMap(JSONPointer.init(text:)) else {
                 throw invalid(path.pointer, "expected a JSON Pointer, empty or beginning with /")
             }
-            expectations.append(.init(scope.outer(pointer), value.value))
+            let outer = store.outer(pointer)
+            expectations.append(.init(outer, value.value, isHidden: !store.access.sees(outer)))
         }
     }
 
@@ -190,11 +192,11 @@ extension Contract {
     }
 
     func unknownType(
-        _ type: String, at pointer: JSONPointer?, _ scope: Scope, _ hint: Hint = .nearestNames
+        _ type: String, at pointer: JSONPointer?, _ store: VisibleStore, _ hint: Hint = .nearestNames
     ) -> Problem {
-        let near = hint == .nearestNames ? NearestNames.of(type, among: scope.types) : []
+        let near = hint == .nearestNames ? NearestNames.of(type, among: store.types) : []
         let hint =
-            near.isEmpty ? "GET \(scope.path)/actions lists them" : "did you mean \(near.joined(separator: " or "))?"
+            near.isEmpty ? "GET \(store.path)/actions lists them" : "did you mean \(near.joined(separator: " or "))?"
         let detail = "there is no action of this type; \(hint)"
         return Problem(
             pointer == nil ? .badRequest : .unprocessableContent, "unknown-action", detail,
@@ -208,7 +210,10 @@ extension DispatchOptions {
         transaction.tagGuard = tagGuard
         transaction.purpose = purpose
         transaction.wantsRepresentation = returning == .representation
-        if let key {
+        transaction.subject = store.access.subject
+        if var key {
+            // A key counts for the subject that has sent it. Neither of them can hold a NUL.
+            if let subject = store.access.subject { key = "\(subject)\0\(key)" }
             // Each line of a bulk load is a commit of its own, so each line needs a key of its own. A client's key cannot
             // hold a line feed.
             transaction.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)

@@ -7,15 +7,15 @@ internal import StateStore
 extension Contract {
     /// Reads the head of a POST of actions, once for all requests with the same head.
     func dispatchOptions(_ routed: RoutedRequest) throws(Problem) -> DispatchOptions {
-        let (request, scope) = (routed.request, routed.scope)
+        let (request, store) = (routed.request, routed.store)
         let parameters = try Parameters(routed.target, known: ["dry-run", "path", "pretty"])
         let purpose: Transaction.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
         let style = try parameters.style()
-        let tagGuard = try tagGuard(request, parameters, scope)
+        let tagGuard = try tagGuard(request, parameters, store)
         let key = try idempotencyKey(request)
         let form = try form(request)
         return DispatchOptions(
-            form: form, scope: scope, style: style, returning: Preferences(request.fields[values: .prefer]).returning,
+            form: form, store: store, style: style, returning: Preferences(request.fields[values: .prefer]).returning,
             wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: tagGuard, key: key,
             purpose: purpose)
     }
@@ -52,7 +52,7 @@ extension Contract {
     }
 
     private func tagGuard(
-        _ request: Request, _ parameters: Parameters, _ scope: Scope
+        _ request: Request, _ parameters: Parameters, _ store: VisibleStore
     ) throws(Problem) -> Transaction.TagGuard? {
         let path = try parameters.text("path")
         guard let value = request.fields[.ifMatch] else {
@@ -64,8 +64,9 @@ extension Contract {
         guard let pointer = JSONPointer(text: path ?? "") else {
             throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
         }
+        let isHidden = !store.access.sees(store.outer(pointer))
         switch EntityTagCondition(value) {
-        case .any?: return .init(scope.outer(pointer), .any)
+        case .any?: return .init(store.outer(pointer), .any, isHidden: isHidden)
         case .tags(let tags)?:
             // If-Match compares strongly: a weak tag matches nothing.
             let strong = tags.filter { !$0.isWeak }.map(\.opaque)
@@ -75,7 +76,7 @@ extension Contract {
                     "If-Match needs a strong tag: one that begins with W/, as answers to ?pretty have, matches nothing",
                     members: [.string("pointer", pointer.description)])
             }
-            return .init(scope.outer(pointer), .tags(strong))
+            return .init(store.outer(pointer), .tags(strong), isHidden: isHidden)
         case nil: throw Problem(.badRequest, "bad-entity-tag", "If-Match must be * or a list of tags in double quotes")
         }
     }

@@ -10,22 +10,24 @@ extension Contract {
 
     /// Reads a GET of a selection: a read, a stream, or a keyed difference.
     func read(_ selection: Selection, _ routed: RoutedRequest) throws(Problem) -> Plan {
-        let (request, target, scope) = (routed.request, routed.target, routed.scope)
+        let (request, target, store) = (routed.request, routed.target, routed.store)
         if let options = try onlyReads(request) { return .respond(options) }
         let parameters: Parameters
         switch selection {
-        case .pointer: parameters = try Parameters(target, known: Self.parametersOfState)
+        case .pointer, .hidden: parameters = try Parameters(target, known: Self.parametersOfState)
         case .view: parameters = try Parameters(target, known: Self.parametersOfViews)
         }
-        if case .pointer(let pointer) = selection, try isKeyed(parameters) {
-            return .changes(try difference(at: pointer, routed, parameters))
+        switch selection {
+        case .pointer(let pointer), .hidden(let pointer):
+            if try isKeyed(parameters) { return .changes(try difference(at: pointer, routed, parameters)) }
+        case .view: break
         }
         guard !parameters.has("since") else {
             throw Problem(
                 .badRequest, "bad-parameter", "since goes with as=keyed; without it, If-None-Match says what is known")
         }
         var read = ReadRequest(
-            selection: selection, scope: scope, wait: try wait(parameters, request), style: try parameters.style(),
+            selection: selection, store: store, wait: try wait(parameters, request), style: try parameters.style(),
             requestID: routed.circumstances.requestID)
         if let format = streamFormat(request, offered: [.events]) {
             return .stream(try stream(read, format, request, parameters))
@@ -46,7 +48,7 @@ extension Contract {
         let latest = routed.circumstances.latest
         if let text = try parameters.text("at-least") {
             let cursor = try cursor(text, "at-least")
-            guard cursor.epoch == latest.epoch else { throw lost("cursor-lost", routed.circumstances.bounds, scope) }
+            guard cursor.epoch == latest.epoch else { throw lost("cursor-lost", routed.circumstances.bounds, store) }
             read.atLeast = cursor.version
             if cursor.version > latest.version, read.wait == nil {
                 throw Self.aheadOfLatest(latest, hint: "; add wait to wait for it")
@@ -88,7 +90,8 @@ extension Contract {
         let since = try parameters.text("since")
         return ChangesRequest(
             since: try since.map { text throws(Problem) in .cursor(try cursor(text, "since")) } ?? .never,
-            limit: .max, filter: ChangesFilter(path: pointer), scope: routed.scope, form: .difference(pointer),
+            limit: .max, filter: routed.store.filter(path: pointer, types: [], by: nil), store: routed.store,
+            form: .difference(pointer),
             wait: since == nil ? nil : try wait(parameters, routed.request), debounce: try debounce(parameters),
             onLost: .problem, style: try parameters.style(), requestID: routed.circumstances.requestID)
     }

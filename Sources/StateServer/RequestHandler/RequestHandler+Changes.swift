@@ -80,7 +80,7 @@ extension RequestHandler {
         let (oldest, latest) = (hub.bounds.oldest, hub.latest)
         return contract.response(
             to: request, lost: code, bounds: HistoryBounds(latest: latest.cursor, oldest: oldest)
-        ) { try latest.encoded(.pointer(request.scope.pointer))?.bytes ?? [] }
+        ) { try request.store.state(in: latest) }
     }
 }
 

@@ -113,12 +113,14 @@ extension RequestHandler {
         }
     }
 
-    func outcome(_ id: String, _ scope: Scope, _ style: Style, _ exchange: Exchange, _ requestID: String) -> Reply {
+    func outcome(_ id: String, _ visible: VisibleStore, _ style: Style, _ exchange: Exchange, _ requestID: String)
+        -> Reply
+    {
         let latest = latest
         let version = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
         let known = version.map { hub.commit(version: $0) } ?? hub.commit(id: id)
         let response = { @Sendable [contract] (commit: Commit?) in
-            contract.response(toOutcomeOf: id, commit, scope, latest: latest, style: style, requestID: requestID)
+            contract.response(toOutcomeOf: id, commit, visible, latest: latest, style: style, requestID: requestID)
         }
         if let known, known.weight > Self.quickBytesMax { return reading(exchange, requestID) { response(known) } }
         guard known == nil, let journal else { return .now(response(known)) }

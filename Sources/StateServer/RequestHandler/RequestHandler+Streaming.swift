@@ -117,7 +117,9 @@ extension RequestHandler {
                 reason = .damaged
             }
         }
-        let reading = try hub.read(.pointer(changes.scope.pointer))
+        let snapshot = hub.latest
+        let state = try changes.store.state(in: snapshot)
+        let reading = Reading(cursor: snapshot.cursor, encoded: Encoded(state))
         guard hub.prepared(id, .reset(reason), reading.cursor.version, hasMore: false) else { return }
         Exchange.send(contract.chunk(of: request, reset: reason, reading), to: [exchange])
     }

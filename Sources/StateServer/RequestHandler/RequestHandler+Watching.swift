@@ -72,6 +72,25 @@ extension RequestHandler: WatchReceiver {
         return response.map(closing)
     }
 
+    /// Ends the streams and waits of clients whose access has ended.
+    ///
+    /// O(n) in the number of watches.
+    func endWatches() {
+        // The answers that the transport keeps were made for a client that may no longer see them.
+        hub.endGeneration()
+        for case let watched as WatchedRequest in hub.watchedRequests where watched.access.hasEnded {
+            let exchange = watched.exchange
+            switch watched.kind {
+            case .dispatch:
+                // The action was taken while the client had access, so it gets the outcome.
+                if let response = expire(exchange, .deadline) { exchange.answer(response) }
+            case .read, .changes:
+                if hub.end(exchange.id) != nil { exchange.answer(respond(.unauthorized, "r\(exchange.id)")) }
+            case .stream: if hub.end(exchange.id) != nil { end([watched]) }
+            }
+        }
+    }
+
     /// The response that ends an exchange; nil where another thread is about to answer the exchange.
     func expire(_ exchange: Exchange, _ expiry: Expiry) -> Response? {
         if case .deadline = expiry, isComplete(exchange) { return nil }

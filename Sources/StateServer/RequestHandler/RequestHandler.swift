@@ -11,6 +11,7 @@ internal import Synchronization
 /// Threads: the loop thread calls it with requests and expiries, the store's queue with outcomes, the hub's fan-out queue
 /// with deliveries. It reads the journal and encodes large values on the schedule's read queues.
 final class RequestHandler: Sendable {
+    let authenticator: Authenticator
     let contract: Contract
     let store: any AnyStore
     let journal: (any Journal)?
@@ -25,9 +26,11 @@ final class RequestHandler: Sendable {
     let slowReads = SlowReads()
 
     init(
-        contract: Contract, store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
+        authenticator: Authenticator, contract: Contract, store: any AnyStore, journal: (any Journal)?,
+        schedule: Schedule, heartbeat: Duration,
         streamLifetime: Duration, gauges: ServerGauges, logger: Logger
     ) {
+        self.authenticator = authenticator
         self.contract = contract
         self.store = store
         self.journal = journal
@@ -57,7 +60,12 @@ final class RequestHandler: Sendable {
 
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id)
-        let circumstances = Circumstances(bounds: hub.bounds, name: name)
+        let authentication = authenticator.authenticate(request)
+        if case .granted(let access) = authentication, let share = access.share { exchange.count(toShareOf: share) }
+        let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: authentication)
+        if case .refused = authentication {
+            return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
+        }
         guard request.body.count <= Self.quickBytesMax else { return receiveLong(request, exchange, circumstances) }
         return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
     }
@@ -103,7 +111,7 @@ final class RequestHandler: Sendable {
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)
         case .stream(let stream): return self.stream(stream, exchange)
-        case .outcome(let id, let scope, let style): return outcome(id, scope, style, exchange, name.text)
+        case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange, name.text)
         case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
         case .ready: return .now(readiness(name.text))
         case .metrics: return .now(metrics())
@@ -169,6 +177,7 @@ final class RequestHandler: Sendable {
                     fields: [.retryAfter: "1"])
             }
         return contract.response(
-            to: problem, latest: latest, requestID: request?.fields[.requestID].map { String($0.prefix(128)) } ?? "-")
+            to: problem, latest: authenticator.isProtected ? nil : latest,
+            requestID: request?.fields[.requestID].map { String($0.prefix(128)) } ?? "-")
     }
 }

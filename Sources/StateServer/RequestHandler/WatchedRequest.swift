@@ -21,7 +21,9 @@ final class WatchedRequest: Sendable {
     struct Options: Hashable {
         var style = Style.compact
         var applied: Int?
-        var scope = ""
+        var store = ""
+        /// What the client may see of commits; values are the same for all who may see them.
+        var access: ObjectIdentifier?
         var form = ChangesRequest.Form.patches
         var stream: StreamRequest.Format?
         var until: [UInt8]?
@@ -35,6 +37,16 @@ final class WatchedRequest: Sendable {
         self.exchange = exchange
         self.kind = kind
         options = Options(kind)
+    }
+
+    /// What the client may see and do.
+    var access: Access {
+        switch kind {
+        case .read(let request): request.store.access
+        case .changes(let request): request.store.access
+        case .stream(let request): request.store.access
+        case .dispatch(let request, _): request.store.access
+        }
     }
 }
 
@@ -64,7 +76,7 @@ extension WatchedRequest.Options {
         switch kind {
         case .read(let request):
             self.init(
-                style: request.style, applied: request.wait?.applied, scope: request.scope.name,
+                style: request.style, applied: request.wait?.applied, store: request.store.name,
                 until: request.until?.text)
         case .changes(let request): self.init(request)
         case .stream(let request):
@@ -78,7 +90,7 @@ extension WatchedRequest.Options {
 
     private init(_ request: ChangesRequest, stream: StreamRequest.Format? = nil) {
         self.init(
-            style: request.style, applied: request.wait?.applied, scope: request.scope.name, form: request.form,
-            stream: stream)
+            style: request.style, applied: request.wait?.applied, store: request.store.name,
+            access: ObjectIdentifier(request.store.access), form: request.form, stream: stream)
     }
 }

@@ -178,6 +178,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
             // A view may read the whole state, so the size of the state counts.
             guard countMax == .max || layout.count(state) <= countMax else { return .overBudget }
             return .encoded(try view.bytes(in: state, viewVersion: viewVersions?[view.number]))
+        case .hidden: return .nothing
         }
     }
 
@@ -229,4 +230,6 @@ package enum Selection: Hashable, Sendable {
     case pointer(JSONPointer)
     /// A named view.
     case view(String)
+    /// A part that the client may not see: it is never there, whatever the state holds.
+    case hidden(JSONPointer)
 }

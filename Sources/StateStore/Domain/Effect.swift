@@ -56,6 +56,8 @@ public struct CancelEffect<State: Sendable, Handled: Action>: Reducer {
 
 /// Dispatches the actions of an effect.
 public struct Dispatcher: Sendable {
+    /// The subject of the commit that started the effect, which is also that of its follow-ups; nil where it has none.
+    public let subject: String?
     let send: @Sendable (any Action) async throws(DispatchError) -> Dispatched
 
     /// Dispatches an action as a follow-up of the commit that started the effect, and returns after its turn.

@@ -56,6 +56,10 @@ public final class MiddlewareContext<State: StateType> {
     public let version: Version
     /// Whether this is a dry run, of which the store keeps nothing.
     public let isDryRun: Bool
+    /// The subject that dispatches the action; nil where the server knows no subjects, and for an action of the process.
+    ///
+    /// A follow-up has the subject of the commit that caused it.
+    public let subject: String?
     private let before: Snapshot<State>
     /// The state that the actions have made so far; nil before the first, so that a transaction copies the state once.
     private var draft: State?
@@ -67,8 +71,9 @@ public final class MiddlewareContext<State: StateType> {
     /// How many commands, one from the other, have made the action that is on its way.
     var creationDepth = 0
 
-    init(_ before: Snapshot<State>, isDryRun: Bool) {
+    init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil) {
         self.before = before
+        self.subject = subject
         version = before.version + 1
         self.isDryRun = isDryRun
     }

@@ -50,6 +50,7 @@ struct HubStorage: Sendable {
 
     var watchesCount: Int { watches.count }
     var streamsCount: Int { watches.values.count(where: \.isStream) }
+    var watchedRequests: [any AnyObject & Sendable] { watches.values.map(\.request) }
     var watchIDs: [Watch.ID] { watches.keys.sorted() }
 
     // MARK: The published snapshot

@@ -102,10 +102,11 @@ struct SelectionIndex: Sendable {
     /// Adds an entry for a selection that has none.
     private mutating func add(_ selection: Selection) -> IndexedSelection {
         if let added = known[selection] { return added }
-        let pointers =
+        let pointers: [JSONPointer] =
             switch selection {
             case .pointer(let pointer): [pointer]
             case .view(let name): viewReads[name] ?? [.root]
+            case .hidden: []
             }
         let added = IndexedSelection(selection, pointers: pointers)
         known[selection] = added

@@ -125,6 +125,9 @@ extension WatchHub {
     /// The cost is O(n log n) in the number of watches.
     package var watchIDs: [Watch.ID] { storage.withLock { $0.watchIDs } }
 
+    /// The requests of all watches, in no order.
+    package var watchedRequests: [any AnyObject & Sendable] { storage.withLock { $0.watchedRequests } }
+
     private func deliver(_ change: Delivery.Change, to id: Watch.ID, _ event: (inout Watch) -> Watch.Action) {
         deliver(change, [storage.withLock { $0.update(id, event) }])
     }

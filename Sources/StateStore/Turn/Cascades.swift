@@ -8,12 +8,16 @@ package struct Causation: Sendable, Equatable {
     let rootVersion: Version
     /// How many commits lie between the root and this one, this one included.
     let depth: Int
+    /// The subject that dispatched the commit that began the cascade.
+    var subject: String?
 }
 
 extension Causation {
     /// Makes the causation of the follow-ups that another writer's commit has in this store.
     init(foreign commit: Commit) {
-        self.init(cause: commit.id, root: commit.root ?? commit.id, rootVersion: commit.version, depth: 1)
+        self.init(
+            cause: commit.id, root: commit.root ?? commit.id, rootVersion: commit.version, depth: 1,
+            subject: commit.by)
     }
 }
 

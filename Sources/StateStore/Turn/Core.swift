@@ -140,7 +140,8 @@ struct Core<State: StateType>: Sendable {
                 return .preconditionFailed(failure)
             }
             let before = turn.latest
-            let context = MiddlewareContext(before, isDryRun: transaction.purpose == .dryRun)
+            let context = MiddlewareContext(
+                before, isDryRun: transaction.purpose == .dryRun, subject: transaction.subject)
             let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
             for (index, item) in transaction.items.enumerated() {
                 if let end, index.isMultiple(of: 16), clock() > end {
@@ -229,8 +230,7 @@ struct Core<State: StateType>: Sendable {
         let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
         let commit = Commit(
             version: version, time: time, id: id, cause: transaction.causation?.cause,
-            root: transaction.causation?.root,
-            types: types,
+            root: transaction.causation?.root, by: transaction.subject, types: types,
             action: try recordedBytes(of: context.applied, transaction), patch: patch.text,
             changedPointers: patch.changedPointers,
             clientIDs: transaction.items.compactMap(\.id), idempotency: record)

@@ -38,7 +38,7 @@ struct Preconditions<State: StateType>: Sendable {
             self.version = version
         }
         if let tagGuard = transaction.tagGuard {
-            let actual = try find(tagGuard.pointer, in: state).encoded
+            let actual = tagGuard.isHidden ? nil : try find(tagGuard.pointer, in: state).encoded
             guard tagGuard.tags.contains(actual?.tag) else {
                 let expected: [String] =
                     switch tagGuard.tags {
@@ -50,8 +50,11 @@ struct Preconditions<State: StateType>: Sendable {
             }
         }
         for expectation in transaction.expectations {
-            var actual = try find(expectation.pointer, in: state)
             let bytes = expectation.value.text
+            guard !expectation.isHidden else {
+                return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: nil)
+            }
+            var actual = try find(expectation.pointer, in: state)
             let holds = try actual.equals(expectation.value, bytes)
             found[expectation.pointer] = actual
             guard holds else {

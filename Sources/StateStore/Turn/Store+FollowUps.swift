@@ -15,6 +15,7 @@ extension Store {
     ) {
         var transaction = Transaction(items, form: form)
         transaction.causation = causation
+        transaction.subject = causation.subject
         if let refusal = cascades.withLock({ $0.register(causation, actions: items.count) }) {
             refused(transaction, .rejected(refusal, index: 0), causation)
             return complete(.rejected(refusal, index: 0))
@@ -41,7 +42,7 @@ extension Store {
             return
         }
         guard let work = start(action, state) else { return }
-        let dispatcher = Dispatcher { [weak self] action async throws(DispatchError) in
+        let dispatcher = Dispatcher(subject: causation.subject) { [weak self] action async throws(DispatchError) in
             guard !Task.isCancelled else { throw .cancelled }
             guard let self else { throw .draining }
             let outcome = await withCheckedContinuation { continuation in

@@ -89,7 +89,7 @@ extension Store {
             let origin = causations[commit.version]
             let causation = Causation(
                 cause: commit.id, root: origin?.root ?? commit.id, rootVersion: origin?.rootVersion ?? commit.version,
-                depth: (origin?.depth ?? 0) + 1)
+                depth: (origin?.depth ?? 0) + 1, subject: commit.by)
             for action in consequence.followUps { dispatchFollowUp([.init(action)], .single, causation) }
             let snapshot = unsafeDowncast(consequence.snapshot, to: Snapshot<State>.self)
             notify(commit, from: before, to: snapshot, causation)
@@ -101,7 +101,12 @@ extension Store {
             before = snapshot
         }
         for (index, actions) in result.uncommittedFollowUps {
-            for action in actions { dispatchLater(Transaction([.init(action)]), pending[index].transaction.causation) }
+            let cause = pending[index].transaction
+            for action in actions {
+                var transaction = Transaction([.init(action)])
+                transaction.subject = cause.subject
+                dispatchLater(transaction, cause.causation)
+            }
         }
     }
 

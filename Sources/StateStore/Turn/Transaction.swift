@@ -44,10 +44,13 @@ package struct Transaction: Sendable {
     package struct Expectation: Sendable {
         package var pointer: JSONPointer
         package var value: JSONValue
+        /// Whether the client may not see what is there: then there is nothing.
+        package var isHidden: Bool
 
-        package init(_ pointer: JSONPointer, _ value: JSONValue) {
+        package init(_ pointer: JSONPointer, _ value: JSONValue, isHidden: Bool = false) {
             self.pointer = pointer
             self.value = value
+            self.isHidden = isHidden
         }
     }
 
@@ -55,10 +58,13 @@ package struct Transaction: Sendable {
     package struct TagGuard: Sendable {
         package var pointer: JSONPointer
         package var tags: TagSet
+        /// Whether the client may not see what is there: then there is nothing.
+        package var isHidden: Bool
 
-        package init(_ pointer: JSONPointer, _ tags: TagSet) {
+        package init(_ pointer: JSONPointer, _ tags: TagSet, isHidden: Bool = false) {
             self.pointer = pointer
             self.tags = tags
+            self.isHidden = isHidden
         }
     }
 
@@ -73,8 +79,10 @@ package struct Transaction: Sendable {
     package var expectations: [Expectation] = []
     package var tagGuard: TagGuard?
     package var idempotency: (key: String, fingerprint: String)?
-    /// The address of the client that sent the transaction, where it has an idempotency key; nil for one of the process.
+    /// To whose share of the keys an idempotency key counts: a subject, or else an address; nil for one of the process.
     package var client: String?
+    /// Who dispatches the transaction; nil where that is unknown.
+    package var subject: String?
     /// Whether the receipt has the changed parts of the new state.
     package var wantsRepresentation = false
     /// The causation of a follow-up; nil for a transaction that no commit caused.

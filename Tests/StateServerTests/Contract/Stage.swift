@@ -18,6 +18,8 @@ final class Stage {
         var limits = StoreLimits()
         var contract = ContractLimits()
         var watches = WatchLimits(watchesMax: 100, watchesPerClientMax: 100)
+        /// The tokens; nil where no client needs one.
+        var tokens: [TokenFile.Entry]?
     }
 
     /// The events that a client has received so far.
@@ -65,6 +67,9 @@ final class Stage {
             now: { schedule.timestamp }, watchLimits: setting.watches, clock: { schedule.now },
             queues: WatchHub.Queues(fanOut: { schedule.enqueue($0) }, encoding: { schedule.enqueue($0) }))
         let handler = RequestHandler(
+            authenticator: Authenticator(
+                model.catalogue, tokens: setting.tokens, now: { schedule.now },
+                logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() }),
             contract: Contract(catalogue: model.catalogue, limits: setting.contract), store: store, journal: nil,
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
             gauges: ServerGauges(loops: 1), logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })

@@ -129,6 +129,13 @@ extension Stage.Setting {
             watches = WatchLimits(
                 watchesMax: try #require(numbers.first), watchesPerClientMax: try #require(numbers.last))
         case let start where start.hasPrefix("from"): break
+        case let start where start.hasPrefix("token"):
+            // The token of a subject is `token-of-` and its name.
+            let grant = try JSONDecoder().decode(Grant.self, from: Data(line.drop { $0 != "{" }.utf8))
+            let digest = Token.digest("token-of-\(words[1])").map(TokenFile.hexadecimal).joined()
+            let entry = TokenFile.Entry(
+                id: words[1], subject: words[1], hash: "sha256:\(digest)", created: "", grant: grant)
+            tokens = (tokens ?? []) + [entry]
         default: throw Problem(.badRequest, "stage-direction", "\(line) is not understood")
         }
     }
@@ -137,7 +144,8 @@ extension Stage.Setting {
 extension Transcript {
     static let names = [
         "at-least", "batches", "bulk-loads", "changes", "conditional-reads", "conditions", "descriptions", "dispatch",
-        "derived-stores", "dry-runs", "following", "idempotency", "idempotency-limit", "keyed", "lost-cursors",
+        "derived-stores", "dry-runs", "following", "grants", "idempotency", "idempotency-limit", "keyed",
+        "lost-cursors",
         "methods", "past-versions",
         "preferences", "reading",
         "refused-bodies", "stopping", "streams", "views", "waiter-caps", "waiting",

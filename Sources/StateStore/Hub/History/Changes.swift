@@ -2,10 +2,12 @@ package import StateJSON
 
 /// Which commits a follower asks for.
 package struct ChangesFilter: Hashable, Sendable {
-    /// Passes only commits that change this part of the state; nil for all.
-    package var path: JSONPointer?
+    /// Passes only commits that change one of these parts of the state; nil for all.
+    package var paths: [JSONPointer]?
     /// Passes only commits with an action of one of these types; empty for all.
     package var types: [String]
+    /// Passes only commits that this subject has dispatched; nil for all.
+    package var by: String?
     /// Passes only commits that belong to a derived store; nil for all.
     package var within: Within?
 
@@ -13,16 +15,25 @@ package struct ChangesFilter: Hashable, Sendable {
     package struct Within: Hashable, Sendable {
         package var pointer: JSONPointer
         package var types: Set<String>
+        /// The only subject whose actions count; nil for all.
+        package var by: String?
+
+        package init(pointer: JSONPointer, types: Set<String>, by: String? = nil) {
+            self.pointer = pointer
+            self.types = types
+            self.by = by
+        }
 
         /// Whether a commit belongs to the derived store.
         package func holds(_ commit: Commit) -> Bool {
-            commit.types.contains(where: types.contains) || commit.changedPointers.contains { $0.overlaps(pointer) }
+            (by == nil || by == commit.by) && commit.types.contains(where: types.contains)
+                || commit.changedPointers.contains { $0.overlaps(pointer) }
         }
     }
 
     /// Makes a filter; by default it passes every commit.
     package init(path: JSONPointer? = nil, types: [String] = []) {
-        self.path = path
+        paths = path.map { [$0] }
         self.types = types
     }
 
@@ -30,8 +41,9 @@ package struct ChangesFilter: Hashable, Sendable {
     package func passes(_ commit: Commit) -> Bool {
         if let within, !within.holds(commit) { return false }
         if !types.isEmpty, !commit.types.contains(where: types.contains) { return false }
-        guard let path else { return true }
-        return commit.changedPointers.contains { $0.overlaps(path) }
+        if let by, by != commit.by { return false }
+        guard let paths else { return true }
+        return commit.changedPointers.contains { changed in paths.contains(where: changed.overlaps) }
     }
 }
 

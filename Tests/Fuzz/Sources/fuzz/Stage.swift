@@ -86,14 +86,16 @@ final class Stage {
             now: { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: schedule.elapsed) },
             watchLimits: WatchLimits(watchesMax: 8, watchesPerClientMax: 4), clock: { schedule.now },
             queues: WatchHub.Queues(fanOut: { schedule.add($0) }, encoding: { schedule.add($0) }))
+        let logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
         let handler = RequestHandler(
+            authenticator: Authenticator(Self.model.catalogue, tokens: nil, now: { schedule.now }, logger: logger),
             contract: Self.contract, store: store, journal: nil,
             schedule: Schedule(
                 now: { schedule.now }, after: { schedule.add($1, after: $0) },
                 slow: { _, _, work in schedule.add(work) },
                 random: { $0.lowerBound }),
             heartbeat: .seconds(15), streamLifetime: .seconds(900), gauges: ServerGauges(loops: 1),
-            logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
+            logger: logger)
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: { schedule.add($1, after: $0) })
     }
 

@@ -1,0 +1,135 @@
+internal import StateJSON
+package import StateStore
+internal import Synchronization
+
+/// What the client of a request may see and do: a grant, read against the catalogue of a domain.
+///
+/// It is an object, because requests with one credential share it, and because a revocation ends it for all of them.
+package final class Access: Sendable {
+    /// Who the client is; nil where the server does not ask.
+    package let subject: String?
+    /// Whether the client may see and do everything.
+    let isUnlimited: Bool
+    /// Whether the client may see metrics and every reason of readiness, and operate the journal.
+    package let operates: Bool
+    /// Whether the client may see the actions of other subjects.
+    let seesOthers: Bool
+    /// The parts of the state that the client may see; nil for the whole state.
+    private let parts: [JSONPointer]?
+    /// The names of the views, in the whole store, that the client may see; nil for all.
+    private let views: Set<String>?
+    /// The types of the logged actions that the client may see.
+    private let seenTypes: TypeSet
+    /// The types of the actions that the client may dispatch.
+    private let dispatchedTypes: TypeSet
+    private let ended = Atomic(false)
+    /// The documents of the stores that have been asked for, by the name of the store.
+    private let documents = Mutex<[String: StoreDocuments]>([:])
+
+    /// The access of every client of a server that does not ask who they are.
+    package init() {
+        (subject, isUnlimited, operates, seesOthers) = (nil, true, true, true)
+        (parts, views) = (nil, nil)
+        var types = TypeSet()
+        types.insert("*")
+        (seenTypes, dispatchedTypes) = (types, types)
+    }
+
+    /// Reads a grant against a catalogue.
+    ///
+    /// An entry that the grant misspells, or that names a view or a store that the domain has not, allows nothing.
+    package init(_ grant: Grant, subject: String, in catalogue: Catalogue) {
+        self.subject = subject
+        operates = grant.operate
+        seesOthers = grant.others
+        var dispatched = TypeSet()
+        for type in grant.dispatch { dispatched.insert(type) }
+        dispatchedTypes = dispatched
+        var isWhole = false
+        var pointers: [JSONPointer] = []
+        var seenViews: Set<String> = []
+        var seen = TypeSet()
+        for entry in grant.read.compactMap(ReadEntry.init) {
+            switch entry {
+            case .everything:
+                isWhole = true
+                seen.insert("*")
+            case .pointer(let pointer): pointers.append(pointer)
+            case .view(let name): seenViews.insert(name)
+            case .actions(let pattern): seen.insert(pattern)
+            case .store(let name):
+                guard let store = catalogue.stores.first(where: { $0.name == name }) else { break }
+                pointers.append(store.pointer)
+                seenViews.formUnion(store.views.values)
+                for type in store.actions.keys { seen.insert(type) }
+            }
+        }
+        parts = isWhole ? nil : Self.outermost(pointers)
+        views = isWhole ? nil : seenViews
+        seenTypes = seen
+        isUnlimited = isWhole && grant.others && grant.dispatch.contains("*")
+    }
+
+    /// The pointers that lie in no other of them, in order.
+    private static func outermost(_ pointers: [JSONPointer]) -> [JSONPointer] {
+        let sorted = pointers.sorted { $0.tokens.count < $1.tokens.count }
+        return sorted.reduce(into: []) { kept, pointer in
+            if !kept.contains(where: { $0.overlaps(pointer) }) { kept.append(pointer) }
+        }
+    }
+
+    /// To whose share of limits the requests count: the subject's, unless the server does not ask who the clients are.
+    package var share: String? { subject.map { "subject \($0)" } }
+
+    // MARK: The end
+
+    /// Whether the grant has ended: the credential was revoked, or has expired.
+    package var hasEnded: Bool { ended.load(ordering: .acquiring) }
+
+    /// Ends the access of every request that holds it.
+    package func end() { ended.store(true, ordering: .releasing) }
+
+    // MARK: What the client may see
+
+    /// Whether the client may see the whole value at a pointer into the whole state.
+    func sees(_ pointer: JSONPointer) -> Bool {
+        guard let parts else { return true }
+        return parts.contains { $0.tokens.count <= pointer.tokens.count && $0.overlaps(pointer) }
+    }
+
+    /// The parts of the state at or below a pointer, or around it, that the client may see; nil where that is the pointer
+    /// itself.
+    func parts(of pointer: JSONPointer) -> [JSONPointer]? {
+        guard let parts, !sees(pointer) else { return nil }
+        return parts.filter { $0.overlaps(pointer) }
+    }
+
+    /// Whether the client may see a view of the whole store.
+    func sees(view name: String) -> Bool { views?.contains(name) ?? true }
+
+    /// Whether the client may see actions of a type in the log.
+    func sees(type: String) -> Bool { seenTypes.contains(type) }
+
+    /// Whether the client may see the actions of a commit by a subject.
+    func sees(actionsBy subject: String?) -> Bool { seesOthers || subject == self.subject }
+
+    /// Whether the client may see every action in the log.
+    var seesEveryAction: Bool { seesOthers && seenTypes.isEverything }
+
+    /// Whether the client may dispatch actions of a type.
+    func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
+
+    /// The catalogue and the OpenAPI description of a store, as this client sees them.
+    func documents(of store: VisibleStore, make: (VisibleStore) -> StoreDocuments) -> StoreDocuments {
+        if let known = documents.withLock({ $0[store.name] }) { return known }
+        let made = make(store)
+        documents.withLock { $0[store.name] = made }
+        return made
+    }
+}
+
+/// The descriptions of a store, UTF-8 JSON.
+struct StoreDocuments: Sendable {
+    let catalogue: [UInt8]
+    let openAPI: [UInt8]
+}

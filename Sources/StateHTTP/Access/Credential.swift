@@ -1,0 +1,111 @@
+internal import FoundationEssentials
+package import HTTPMessages
+internal import HTTPTypes
+
+/// Whether the server knows the client of a request.
+package enum Authentication: Sendable {
+    /// The client may do what this access allows.
+    case granted(Access)
+    /// The request gets this problem, unless it is a probe.
+    case refused(Problem)
+}
+
+/// What a request handler remembers of a head, for later requests with the same head.
+package final class RememberedHead: Sendable {
+    /// The access of the credential in the head.
+    package let access: Access
+    /// What the head of a POST asks for; nil for another request.
+    let options: DispatchOptions?
+
+    /// Remembers the access only.
+    package convenience init(_ access: Access) { self.init(access, nil) }
+
+    init(_ access: Access, _ options: DispatchOptions?) {
+        self.access = access
+        self.options = options
+    }
+}
+
+/// The credential in a request.
+package enum Credential: Sendable, Equatable {
+    /// A bearer token, or the password of HTTP Basic.
+    case token(String)
+    /// There is none.
+    case none
+    /// There is something that is no credential, or more than one.
+    case malformed
+
+    /// Reads `Authorization` (RFC 6750 and RFC 7617), or the parameter `access_token` of a request for server-sent events:
+    /// an EventSource cannot set fields.
+    ///
+    /// O(n) in the length of the credential.
+    package init(_ request: Request) {
+        let values = request.fields[values: .authorization]
+        guard values.count <= 1 else {
+            self = .malformed
+            return
+        }
+        guard let value = values.first else {
+            self = Self.parameter(of: request)
+            return
+        }
+        let parts = value.split(separator: " ", omittingEmptySubsequences: true)
+        guard parts.count == 2 else {
+            self = .malformed
+            return
+        }
+        switch parts[0].lowercased() {
+        case "bearer": self = .token(String(parts[1]))
+        case "basic": self = Self.basic(parts[1])
+        default: self = .malformed
+        }
+    }
+
+    private static func basic(_ encoded: Substring) -> Credential {
+        guard let bytes = Data(base64Encoded: String(encoded)), let colon = bytes.firstIndex(of: UInt8(ascii: ":")),
+            let token = String(validating: bytes[(colon + 1)...], as: UTF8.self)
+        else { return .malformed }
+        return .token(token)
+    }
+
+    private static func parameter(of request: Request) -> Credential {
+        guard request.target.utf8.contains(UInt8(ascii: "?")), isForEvents(request),
+            let target = try? RequestTarget(request.target)
+        else { return .none }
+        let given = target.parameters.filter { $0.name == parameterName }
+        guard given.count <= 1 else { return .malformed }
+        return given.first.map { $0.value.map { .token($0) } ?? .malformed } ?? .none
+    }
+
+    fileprivate static let parameterName = "access_token"
+
+    fileprivate static func isForEvents(_ request: Request) -> Bool {
+        request.fields[.accept]?.lowercased().contains("text/event-stream") ?? false
+    }
+}
+
+extension RequestTarget {
+    /// Removes the parameter that has the credential of an EventSource.
+    mutating func takeToken(of request: Request) {
+        guard !parameters.isEmpty, Credential.isForEvents(request) else { return }
+        parameters.removeAll { $0.name == Credential.parameterName }
+    }
+}
+
+extension Problem {
+    /// The credential of the request is missing, or the server does not know it; which of these, the answer does not tell.
+    package static var unauthorized: Problem {
+        Problem(
+            .unauthorized, "unauthorized",
+            "this server needs a credential that it knows: Authorization: Bearer <token>",
+            fields: [.wwwAuthenticate: "Bearer realm=\"storekeeper\""])
+    }
+
+    /// The address has sent too many credentials that the server does not know.
+    package static var tooManyFailures: Problem {
+        Problem(
+            .tooManyRequests, "too-many-failures",
+            "this address has sent too many credentials that this server does not know; come back later",
+            fields: [.retryAfter: "10"])
+    }
+}

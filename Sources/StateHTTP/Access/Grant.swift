@@ -1,0 +1,100 @@
+internal import StateJSON
+
+/// What a subject may read and dispatch, as a token file and the claims of a JWT spell it.
+///
+/// Each entry of ``read`` is one of: a JSON Pointer, for that part of the state and everything below it; `view:NAME`, for a
+/// view; `store:NAME`, for a derived store with its views, and for the actions that its reducers handle; `actions:TYPE`, for
+/// the actions of that type in the log; `*`, for everything. Each entry of ``dispatch`` is an action type. A type with `*` at
+/// its end stands for every type that begins so.
+package struct Grant: Sendable, Equatable, Codable {
+    /// The parts of the state, views, derived stores and logged actions that the subject may see.
+    package var read: [String]
+    /// The types of the actions that the subject may dispatch.
+    package var dispatch: [String]
+    /// Whether the subject may see the actions of other subjects.
+    package var others: Bool
+    /// Whether the subject may see metrics and every reason of readiness, and operate the journal.
+    package var operate: Bool
+
+    /// Makes a grant; by default it allows nothing.
+    package init(read: [String] = [], dispatch: [String] = [], others: Bool = false, operate: Bool = false) {
+        self.read = read
+        self.dispatch = dispatch
+        self.others = others
+        self.operate = operate
+    }
+
+    /// The grant that allows everything.
+    package static let everything = Grant(read: ["*"], dispatch: ["*"], others: true, operate: true)
+
+    /// Reads a grant; a member that is missing allows nothing.
+    package init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        read = try members.decodeIfPresent([String].self, forKey: .read) ?? []
+        dispatch = try members.decodeIfPresent([String].self, forKey: .dispatch) ?? []
+        others = try members.decodeIfPresent(Bool.self, forKey: .others) ?? false
+        operate = try members.decodeIfPresent(Bool.self, forKey: .operate) ?? false
+    }
+
+    /// The first entry that is spelled as none may be, with a sentence; nil where there is none.
+    package var fault: String? {
+        for entry in read where ReadEntry(entry) == nil {
+            return
+                "\"\(entry)\" cannot be read: it must be a JSON Pointer such as /tasks, view:NAME, store:NAME, actions:TYPE, or *"
+        }
+        for entry in dispatch where entry.isEmpty || entry.dropLast().contains("*") {
+            return "\"\(entry)\" is no action type: it must be one such as tasks/add, or begin one and end with *"
+        }
+        return nil
+    }
+}
+
+/// An entry of ``Grant/read``.
+enum ReadEntry {
+    case everything
+    case pointer(JSONPointer)
+    case view(String)
+    case store(String)
+    case actions(String)
+
+    init?(_ text: String) {
+        if text == "*" {
+            self = .everything
+        } else if text.hasPrefix("/"), let pointer = JSONPointer(text: text) {
+            self = .pointer(pointer)
+        } else {
+            let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
+            guard parts.count == 2 else { return nil }
+            switch parts[0] {
+            case "view": self = .view(parts[1])
+            case "store": self = .store(parts[1])
+            case "actions":
+                guard !parts[1].dropLast().contains("*") else { return nil }
+                self = .actions(parts[1])
+            default: return nil
+            }
+        }
+    }
+}
+
+/// A set of action types: all, or those that are named or begin as a pattern does.
+struct TypeSet: Sendable {
+    private(set) var isEverything = false
+    private var names: Set<String> = []
+    private var prefixes: [String] = []
+
+    /// Adds a type, or the types that begin as a pattern with `*` at its end does.
+    mutating func insert(_ pattern: String) {
+        if pattern == "*" {
+            isEverything = true
+        } else if pattern.hasSuffix("*") {
+            prefixes.append(String(pattern.dropLast()))
+        } else {
+            names.insert(pattern)
+        }
+    }
+
+    func contains(_ type: String) -> Bool {
+        isEverything || names.contains(type) || prefixes.contains { type.utf8.starts(with: $0.utf8) }
+    }
+}

@@ -1,0 +1,165 @@
+internal import StateJSON
+package import StateStore
+
+/// Commits and states of the whole store, cut to what a client may see of them.
+extension VisibleStore {
+    /// What a client sees of a commit besides its version, cursor and time.
+    struct VisibleCommit {
+        /// The commit's ID; its cursor where the client may not see the action.
+        var id: String
+        /// The causes, for a client that may see every action.
+        var cause: String?
+        var root: String?
+        /// Who has dispatched the action; nil where that is unknown, and where the client may not see the action.
+        var by: String?
+        /// UTF-8 JSON: the action, an array for a batch, or `null` where the client sees none of it.
+        var action: [UInt8]
+        /// UTF-8 JSON: the operations of the patch that concern what the client sees.
+        var patch: [UInt8]
+    }
+
+    /// Cuts a commit to this store and to what its client may see; a commit of which nothing is left has an empty patch and
+    /// no action.
+    func visible(_ commit: Commit, epoch: Epoch) -> VisibleCommit {
+        guard !isWhole || !access.isUnlimited else {
+            return VisibleCommit(
+                id: commit.id, cause: commit.cause, root: commit.root, by: commit.by, action: commit.action,
+                patch: commit.patch)
+        }
+        let action = action(of: commit)
+        let isSeen = action != nil || access.isUnlimited
+        let seesCauses = access.isUnlimited || isSeen && access.seesEveryAction
+        return VisibleCommit(
+            id: isSeen ? commit.id : Cursor(epoch, commit.version).description,
+            cause: seesCauses ? commit.cause : nil, root: seesCauses ? commit.root : nil, by: isSeen ? commit.by : nil,
+            action: action ?? Array("null".utf8), patch: patch(commit.patch))
+    }
+
+    /// Whether the client may know that an action of this commit was dispatched to this store.
+    func seesAction(of commit: Commit) -> Bool {
+        guard scope.filter?.holds(commit) ?? true else { return false }
+        return access.isUnlimited || action(of: commit) != nil
+    }
+
+    /// The actions of a commit that the client sees, as UTF-8 JSON: an action, or an array for a batch; nil for none.
+    private func action(of commit: Commit) -> [UInt8]? {
+        guard access.sees(actionsBy: commit.by) else { return nil }
+        let isSeen = { (type: String) in
+            (isWhole || scope.actions[type] != nil) && (access.isUnlimited || access.sees(type: type))
+        }
+        if commit.types.allSatisfy(isSeen) { return commit.action }
+        guard commit.types.contains(where: isSeen) else { return nil }
+        // The store has encoded every recorded action, so the action parses.
+        guard case .array(let all)? = try? JSONValue(parsing: commit.action, depthMax: 1000) else { return nil }
+        return JSONValue.array(
+            all.filter { element in
+                guard case .object(let action) = element, case .string(let type)? = action["type"] else { return false }
+                return isSeen(type)
+            }
+        ).text
+    }
+
+    /// The operations of a patch that concern what the client sees, with pointers that begin at this store.
+    func patch(_ patch: [UInt8]) -> [UInt8] {
+        if isWhole, access.isUnlimited { return patch }
+        // The store has encoded every recorded patch, so the patch parses.
+        guard case .array(let operations)? = try? JSONValue(parsing: patch, depthMax: 1000) else {
+            return Array("[]".utf8)
+        }
+        return JSONValue.array(operations.flatMap(isWhole ? seen : own)).text
+    }
+
+    /// The part of an operation that concerns a derived store.
+    private func own(_ operation: JSONValue) -> [JSONValue] {
+        guard case .object(var members) = operation, let pointer = Self.pointer(of: members),
+            pointer.overlaps(self.pointer)
+        else { return [] }
+        if let inner = inner(pointer) {
+            members["path"] = .string(inner.description)
+            return [.object(members)]
+        }
+        // The operation replaces a value around this store: only the part for this store concerns the client.
+        let rest = JSONPointer(Array(self.pointer.tokens.dropFirst(pointer.tokens.count)))
+        guard let value = members["value"]?[pointer: rest] else { return [] }
+        return [Self.operation("replace", .root, value)]
+    }
+
+    /// The parts of an operation on the whole state that the client may see.
+    private func seen(_ operation: JSONValue) -> [JSONValue] {
+        guard case .object(let members) = operation, let pointer = Self.pointer(of: members) else { return [] }
+        guard let parts = access.parts(of: pointer) else { return [operation] }
+        // The operation replaces or removes a value around these parts.
+        return parts.flatMap { part in
+            let rest = JSONPointer(Array(part.tokens.dropFirst(pointer.tokens.count)))
+            if let value = members["value"]?[pointer: rest] { return [Self.operation("add", part, value)] }
+            // Whether the part was there before is not known here; after both operations it is not there.
+            var removal = JSONObject()
+            removal["op"] = .string("remove")
+            removal["path"] = .string(part.description)
+            return [Self.operation("add", part, .null), .object(removal)]
+        }
+    }
+
+    private static func pointer(of members: JSONObject) -> JSONPointer? {
+        guard case .string(let path)? = members["path"] else { return nil }
+        return JSONPointer(text: path)
+    }
+
+    private static func operation(_ name: String, _ pointer: JSONPointer, _ value: JSONValue) -> JSONValue {
+        var members = JSONObject()
+        members["op"] = .string(name)
+        members["path"] = .string(pointer.description)
+        members["value"] = value
+        return .object(members)
+    }
+
+    /// The parts of a value at a pointer into the whole state that the client may see, each with its pointer.
+    ///
+    /// - Parameter value: UTF-8 JSON; nil for a part that is gone.
+    func visible(_ value: [UInt8]?, at pointer: JSONPointer) -> [(pointer: JSONPointer, value: [UInt8]?)] {
+        guard let parts = access.parts(of: pointer) else { return [(pointer, value)] }
+        let whole = value.flatMap { try? JSONValue(parsing: $0, depthMax: 1000) }
+        return parts.map { part in
+            (part, whole?[pointer: JSONPointer(Array(part.tokens.dropFirst(pointer.tokens.count)))]?.text)
+        }
+    }
+
+    /// The state of this store as UTF-8 JSON; for a client that may see parts of it, an object with these parts.
+    ///
+    /// The objects around the parts are there, so that the patches of later commits apply.
+    ///
+    /// - Throws: `EncodingError`, never for a committed state.
+    package func state(in snapshot: any AnySnapshot) throws -> [UInt8] {
+        guard let parts = access.parts(of: pointer) else {
+            return try snapshot.encoded(.pointer(pointer))?.bytes ?? Array("null".utf8)
+        }
+        var writer = JSONWriter()
+        try write(parts, depth: pointer.tokens.count, of: snapshot, to: &writer)
+        return writer.bytes
+    }
+
+    private func write(
+        _ parts: [JSONPointer], depth: Int, of snapshot: any AnySnapshot, to writer: inout JSONWriter
+    ) throws {
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        let members = Dictionary(grouping: parts) { $0.tokens[depth] }
+        for (name, parts) in members.sorted(by: { $0.key < $1.key }) {
+            if parts.count == 1, parts[0].tokens.count == depth + 1 {
+                guard let value = try snapshot.encoded(.pointer(parts[0])) else { continue }
+                write(name, to: &writer, &isFirst)
+                writer.raw(value.bytes)
+            } else {
+                write(name, to: &writer, &isFirst)
+                try write(parts, depth: depth + 1, of: snapshot, to: &writer)
+            }
+        }
+        writer.byte(UInt8(ascii: "}"))
+    }
+
+    private func write(_ name: String, to writer: inout JSONWriter, _ isFirst: inout Bool) {
+        writer.separator(&isFirst)
+        writer.string(name)
+        writer.byte(UInt8(ascii: ":"))
+    }
+}

@@ -1,0 +1,73 @@
+package import StateJSON
+internal import StateStore
+
+/// A store as the client of a request sees it: what the path names, cut to what the client's access allows.
+package struct VisibleStore: Sendable {
+    /// The store that the path names.
+    let scope: Scope
+    package let access: Access
+
+    /// The name of the derived store; empty for the whole store.
+    package var name: String { scope.name }
+    /// The pointer to the store's state in the whole state.
+    package var pointer: JSONPointer { scope.pointer }
+    var isWhole: Bool { scope.isWhole }
+    /// The path of the store, without a slash at the end.
+    var path: String { scope.path }
+
+    func outer(_ pointer: JSONPointer) -> JSONPointer { scope.outer(pointer) }
+    func inner(_ pointer: JSONPointer) -> JSONPointer? { scope.inner(pointer) }
+
+    /// The names of the visible views in the whole store, by their names in this one.
+    var views: [String: String] {
+        access.isUnlimited ? scope.views : scope.views.filter { access.sees(view: $0.value) }
+    }
+
+    /// The types of the actions that the client may dispatch to this store, sorted.
+    var types: [String] { scope.types.filter(access.dispatches) }
+
+    /// The Swift type of an action that the client may dispatch to this store.
+    func action(ofType type: String) -> (any Action.Type)? {
+        guard let action = scope.actions[type], access.isUnlimited || access.dispatches(type) else { return nil }
+        return action
+    }
+
+    /// Whether the client may name an action type as a filter: it may see actions of the type.
+    func sees(type: String) -> Bool {
+        (scope.actions[type] != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)
+    }
+
+    /// The part of the whole state at a pointer; a part that the client may not see is never there.
+    func selection(_ pointer: JSONPointer) -> Selection { access.sees(pointer) ? .pointer(pointer) : .hidden(pointer) }
+
+    /// The filter for the commits of this store that the client asks for.
+    ///
+    /// A filter sees what the client sees: it passes no commit because of something that is hidden from the client.
+    ///
+    /// - Parameters:
+    ///   - path: a pointer into the whole state; nil for all.
+    ///   - types: action types that the client may see; empty for all.
+    ///   - subject: the subject that has dispatched the commits; nil for all.
+    func filter(path: JSONPointer?, types: [String], by subject: String?) -> ChangesFilter {
+        var filter = ChangesFilter(path: path, types: types)
+        if let path, let parts = access.parts(of: path) { filter.paths = parts }
+        filter.by = subject
+        let own = access.seesOthers ? nil : access.subject ?? ""
+        if !types.isEmpty || subject != nil, let own {
+            // Actions of others are hidden, so that no filter finds them.
+            if let subject, subject != own { filter.paths = [] }
+            filter.by = own
+        }
+        filter.within = scope.filter.map { within in
+            access.isUnlimited
+                ? within
+                : .init(pointer: within.pointer, types: within.types.filter(access.sees(type:)), by: own)
+        }
+        return filter
+    }
+}
+
+extension Scope {
+    /// The path of the store, without a slash at the end.
+    var path: String { isWhole ? "/v1" : "/v1/stores/\(name)" }
+}

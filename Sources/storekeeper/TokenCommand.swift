@@ -1,0 +1,95 @@
+internal import ArgumentParser
+internal import StateServer
+
+/// `storekeeper token`: the tokens that a server asks its clients for.
+struct TokenCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "token", abstract: "Make, list or revoke the tokens of a server, also while it is running.",
+        subcommands: [TokenCreate.self, TokenList.self, TokenRevoke.self])
+}
+
+/// `storekeeper token create`: adds a token to the file and prints it, once.
+struct TokenCreate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "create", abstract: "Make a token and print it; only its hash is kept.",
+        discussion: "For example: storekeeper token create --subject ci --read /tasks --dispatch 'tasks/*'")
+
+    @OptionGroup var options: SettingsOptions
+
+    @Option(help: "Who will hold the token; commits name it.")
+    var subject: String
+
+    @Option(
+        help:
+            "What it may read, once for each: a JSON Pointer into the state, view:NAME, store:NAME, actions:TYPE, or * for everything."
+    )
+    var read: [String] = []
+
+    @Option(help: "An action type that it may dispatch, once for each; a * at the end stands for any ending.")
+    var dispatch: [String] = []
+
+    @Flag(help: "It may see the actions of other subjects.")
+    var others = false
+
+    @Flag(help: "It may see metrics and operate the journal.")
+    var operate = false
+
+    @Flag(help: "It may do everything.")
+    var all = false
+
+    func run() async throws {
+        do {
+            var allowance = all ? TokenTool.Allowance.everything : .init()
+            if !all {
+                (allowance.read, allowance.dispatch) = (read, dispatch)
+                (allowance.seesOthers, allowance.operates) = (others, operate)
+            }
+            let made = try await TokenTool(settings: options.read().settings).create(subject: subject, allowance)
+            print(made.token)
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+}
+
+/// `storekeeper token list`: prints a line for each token.
+struct TokenList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Print a line for each token: name, subject, time, and what it allows.")
+
+    @OptionGroup var options: SettingsOptions
+
+    func run() async throws {
+        do {
+            for token in try await TokenTool(settings: options.read().settings).list() {
+                let allowance = token.allowance
+                let words =
+                    allowance.read.map { "read=\($0)" } + allowance.dispatch.map { "dispatch=\($0)" }
+                    + (allowance.seesOthers ? ["others"] : []) + (allowance.operates ? ["operate"] : [])
+                print(token.id, token.subject, token.created, words.joined(separator: " "), separator: "  ")
+            }
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+}
+
+/// `storekeeper token revoke`: removes a token from the file.
+struct TokenRevoke: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke", abstract: "Remove a token; its streams and waits end within a second.")
+
+    @OptionGroup var options: SettingsOptions
+
+    @Argument(help: "The name of the token, as token list prints it.")
+    var id: String
+
+    func run() async throws {
+        do {
+            try await TokenTool(settings: options.read().settings).revoke(id)
+            print("revoked: \(id)")
+        } catch {
+            throw Failure("\(error)")
+        }
+    }
+}
