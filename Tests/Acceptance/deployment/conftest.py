@@ -1,16 +1,9 @@
 """One server and the proxies in front of it, for the checks of a file."""
 
-import os
-
 import pytest
 from harness.proxies import KINDS, NAME, Proxy
+from harness.tools import need
 from harness.workspace import Workspace
-
-
-def need(is_there, what):
-    """Skips the test on a machine without what it needs; CI has to install all of `packages.txt`."""
-    if not is_there:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{what} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +21,7 @@ def server(places):
 
 @pytest.fixture(scope="module", params=list(KINDS))
 def kind(request):
-    need(Proxy.is_installed(request.param), request.param)
+    need(request.param)
     return request.param
 
 

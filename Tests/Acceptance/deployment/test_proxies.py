@@ -13,6 +13,7 @@ from harness.expectations import expect, expect_equal, wait_until
 from harness.messages import HOST, encode_request
 from harness.proxies import NAME, Proxy
 from harness.streams import LINES, NothingCame
+from harness.tools import need
 from harness.waits import parked
 
 # Far below any interval at which a proxy could flush its buffer, and far above what a busy machine needs.
@@ -43,8 +44,7 @@ def test_an_event_comes_through_within_50_ms(proxy, server, target, form, figure
 
 
 def test_the_check_of_events_fails_behind_a_proxy_that_collects_them(places, server):
-    if not Proxy.is_installed("nginx"):
-        pytest.skip("nginx is not installed")
+    need("nginx")
     collects = {"proxy_buffering off;": "proxy_buffering on; proxy_ignore_headers X-Accel-Buffering;"}
     proxy = Proxy(places, "nginx", server.port, collects).start()
 

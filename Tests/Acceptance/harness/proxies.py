@@ -4,7 +4,6 @@ import collections
 import os
 import pathlib
 import pwd
-import shutil
 import socket
 import ssl
 import subprocess
@@ -15,8 +14,8 @@ from harness.client import Client, ConnectionLost
 from harness.expectations import Failure, expect, expect_equal, shorten
 from harness.messages import HOST, encode_request
 from harness.streams import EVENTS, EventReader, LineReader, StreamClient
+from harness.tools import CONFIG, find
 
-FOLDER = pathlib.Path(__file__).resolve().parents[3] / "config/proxies"
 # The name in the shipped files.
 NAME = "storekeeper.example.com"
 
@@ -88,14 +87,6 @@ class Proxy:
         self.workspace, self.kind, self.server_port = workspace, KINDS[kind], server_port
         self.name, self.changes = kind, changes or {}
 
-    @staticmethod
-    def is_installed(kind):
-        return Proxy._program(kind) is not None
-
-    @staticmethod
-    def _program(kind):
-        return shutil.which(KINDS[kind].command[0], path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
-
     def start(self):
         # Another process may take the free port before the proxy does.
         for _ in range(3):
@@ -117,7 +108,7 @@ class Proxy:
             "user": pwd.getpwuid(os.geteuid()).pw_name,
             "group": os.getegid(),
         }
-        text = (FOLDER / self.kind.file).read_text()
+        text = (CONFIG / "proxies" / self.kind.file).read_text()
         places = {before.format(**values): after.format(**values) for before, after in self.kind.places.items()}
         for before, after in (places | self.changes).items():
             expect(before in text, f"{self.kind.file} has no {before!r}")
@@ -130,7 +121,7 @@ class Proxy:
         environment["CADDY_ADMIN"] = f"unix/{self.directory}/admin"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [self._program(self.name)] + [part.format(**values) for part in self.kind.command[1:]],
+                [find(self.name)] + [part.format(**values) for part in self.kind.command[1:]],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
