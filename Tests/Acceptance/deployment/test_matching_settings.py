@@ -18,7 +18,11 @@ def numbers(file, pattern):
 
 def test_a_stop_has_more_time_than_the_server_takes():
     # The server ends itself two seconds after its grace time.
-    for file, pattern in (("systemd/storekeeper.service", r"^TimeoutStopSec=(\d+)$"),):
+    for file, pattern in (
+        ("systemd/storekeeper.service", r"^TimeoutStopSec=(\d+)$"),
+        ("compose.yaml", r"stop_grace_period: (\d+)s$"),
+        ("kubernetes/storekeeper.yaml", r"terminationGracePeriodSeconds: (\d+)$"),
+    ):
         expect(min(numbers(file, pattern)) > SETTINGS["grace_seconds"] + 2, file)
 
 
