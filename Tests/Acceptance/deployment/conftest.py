@@ -29,4 +29,4 @@ def kind(request):
 def proxy(kind, places, server):
     proxy = Proxy(places, kind, server.port).start()
     yield proxy
-    proxy.stop()
+    proxy.end()

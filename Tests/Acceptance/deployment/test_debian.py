@@ -11,12 +11,12 @@ from harness.tools import CONFIG, need, run
 PACKAGES = {"libcurl4", "libjemalloc2", "libmicrohttpd12", "libsimdjson14", "libsqlite3-0", "libstdc++6"}
 
 
-@pytest.fixture
-def package(workspace):
+@pytest.fixture(scope="module")
+def package(places):
     """The path of the package."""
     need("dpkg-shlibdeps", "dpkg-deb", "strip")
     code, said = run(
-        *("bash", CONFIG / "debian/build", workspace.binary, workspace.directory, "--ignore-missing-info"),
+        *("bash", CONFIG / "debian/build", places.binary, places.directory, "--ignore-missing-info"),
         # A compressed package takes seconds more.
         env=os.environ | {"DPKG_DEB_COMPRESSOR_TYPE": "none"},
     )

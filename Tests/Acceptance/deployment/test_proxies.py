@@ -51,7 +51,7 @@ def test_the_check_of_events_fails_behind_a_proxy_that_collects_them(places, ser
     with pytest.raises(NothingCame):
         proxy.stream("/v1/state/counter", seconds=1)
 
-    proxy.stop()
+    proxy.end()
 
 
 def test_an_event_comes_through_http_2_over_tls(proxy, server):
@@ -220,7 +220,7 @@ def recorded(kind, places):
     recorder = Recorder(places)
     proxy = Proxy(places, kind, recorder.port).start()
     yield recorder, proxy
-    proxy.stop()
+    proxy.end()
 
 
 def test_the_server_gets_the_name_and_the_address_of_the_client_and_not_what_the_client_says_of_it(recorded):
@@ -250,7 +250,7 @@ def test_each_client_behind_a_proxy_has_a_share_of_its_own(kind, places):
         second = other.request("GET", "/v1/state/counter?wait=0.1", fields=tag_field)
         with proxy.client(source="127.0.0.2") as again:
             third = again.request("GET", "/v1/state/counter?wait=0.1", fields=tag_field | forged)
-    proxy.stop()
+    proxy.end()
     server.stop()
 
     expect_equal((second.status, third.status), (304, 429), "the waits of another client, and of the first one again")

@@ -127,7 +127,7 @@ class Proxy:
                 stderr=log,
                 env=os.environ | environment,
             )
-        self.workspace.started.append(self.process)
+        self.workspace.workers.append(self)
         end = time.monotonic() + 10
         while self.process.poll() is None and time.monotonic() < end:
             try:
@@ -137,10 +137,11 @@ class Proxy:
                 time.sleep(0.01)
         return False
 
-    def stop(self):
-        """Ends the proxy, also the workers that it has started."""
-        self.process.terminate()
-        self.process.wait(10)
+    def end(self):
+        """Ends the proxy and, as a killed nginx would not, the processes that it has started."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(10)
 
     def log_text(self):
         with open(self.log, errors="replace") as file:
