@@ -6,9 +6,13 @@ from harness.expectations import expect, expect_equal
 
 
 class ChunkReader:
-    """Takes the bytes of a chunked body, and returns the content of the chunks that are complete."""
+    """Takes the bytes of a chunked body, and returns the content of the chunks that are complete.
 
-    def __init__(self):
+    `size_line` is what the line before a chunk must be: the server writes digits in lower case.
+    """
+
+    def __init__(self, size_line=rb"[0-9a-f]+"):
+        self.size_line = size_line
         self.rest = bytearray()
         self.has_ended = False
 
@@ -18,7 +22,7 @@ class ChunkReader:
         content = bytearray()
         while not self.has_ended and (end := self.rest.find(b"\r\n")) >= 0:
             line, start = bytes(self.rest[:end]), end + 2
-            expect(re.fullmatch(rb"[0-9a-f]+", line), "no chunk size:", line[:100])
+            expect(re.fullmatch(self.size_line, line), "no chunk size:", line[:100])
             size = int(line, 16)
             if len(self.rest) < start + size + 2:
                 break

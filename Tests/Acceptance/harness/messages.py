@@ -37,8 +37,8 @@ def version_of(cursor):
     return int(cursor.rpartition(".")[2])
 
 
-def encode_request(method, target, body=None, fields=None):
-    lines = [f"{method} {target} HTTP/1.1", f"Host: {HOST}"]
+def encode_request(method, target, body=None, fields=None, host=HOST):
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
     fields = dict(fields or {})
     if body is not None:
         fields.setdefault("Content-Type", "application/json")

@@ -1,0 +1,39 @@
+"""Programs of other projects that judge the files under config."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sysconfig
+
+import pytest
+
+CONFIG = pathlib.Path(__file__).resolve().parents[3] / "config"
+# Programs of Debian for an administrator, and those of Python packages.
+FOLDERS = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", sysconfig.get_path("scripts")]
+
+
+def find(program):
+    """The path of a program, or nothing where it is not installed."""
+    return shutil.which(program, path=os.pathsep.join(FOLDERS))
+
+
+def need(*programs):
+    """Skips the test on a machine without these; CI has to install packages.txt and requirements.txt."""
+    lacking = [program for program in programs if not find(program)]
+    if lacking:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"not installed: {', '.join(lacking)}")
+
+
+def run(program, *arguments, **others):
+    """Runs a program to its end, and returns its exit code and what it has printed."""
+    done = subprocess.run(
+        [find(program), *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        **others,
+    )
+    return done.returncode, done.stdout
