@@ -113,19 +113,27 @@ extension RequestHandler {
         }
     }
 
+    /// An ID that no commit has, because it is longer than an ID may be.
+    private static let idOfNothing = String(repeating: "-", count: 256)
+
     func outcome(_ id: String, _ visible: VisibleStore, _ style: Style, _ exchange: Exchange, _ requestID: String)
         -> Reply
     {
         let latest = latest
         let version = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
-        let known = version.map { hub.commit(version: $0) } ?? hub.commit(id: id)
+        var known = version.map { hub.commit(version: $0) } ?? hub.commit(id: id)
+        var sought = id
+        if version == nil, let found = known, !visible.seesAction(of: found) {
+            // The answer takes the time of an ID that no commit has, the look into the journal included.
+            (known, sought) = (nil, Self.idOfNothing)
+        }
         let response = { @Sendable [contract] (commit: Commit?) in
             contract.response(toOutcomeOf: id, commit, visible, latest: latest, style: style, requestID: requestID)
         }
         if let known, known.weight > Self.quickBytesMax { return reading(exchange, requestID) { response(known) } }
         guard known == nil, let journal else { return .now(response(known)) }
         return reading(exchange, requestID) { [self] in
-            let found = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: id)
+            let found = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: sought)
             // The journal has a commit before the hub publishes it; an unpublished commit is not visible.
             let visible = found.flatMap { $0.version <= latest.version ? $0 : nil }
             if visible == nil, journal.isOutcomeOpen {
