@@ -36,7 +36,7 @@ extension VisibleStore {
     }
 
     /// Whether the client may know that an action of this commit was dispatched to this store.
-    func seesAction(of commit: Commit) -> Bool {
+    package func seesAction(of commit: Commit) -> Bool {
         guard scope.filter?.holds(commit) ?? true else { return false }
         return access.isUnlimited || action(of: commit) != nil
     }

@@ -121,12 +121,11 @@ extension RequestHandler {
     {
         let latest = latest
         let version = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
-        var known = version.map { hub.commit(version: $0) } ?? hub.commit(id: id)
-        var sought = id
-        if version == nil, let found = known, !visible.seesAction(of: found) {
-            // The answer takes the time of an ID that no commit has, the look into the journal included.
-            (known, sought) = (nil, Self.idOfNothing)
-        }
+        let found = version.map { hub.commit(version: $0) } ?? hub.commit(id: id)
+        // A hidden commit takes the time of an ID that no commit has, the look into the journal included.
+        let isHidden = version == nil && found.map { !visible.seesAction(of: $0) } ?? false
+        let known = isHidden ? nil : found
+        let sought = isHidden ? Self.idOfNothing : id
         let response = { @Sendable [contract] (commit: Commit?) in
             contract.response(toOutcomeOf: id, commit, visible, latest: latest, style: style, requestID: requestID)
         }
