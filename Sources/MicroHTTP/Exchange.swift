@@ -1,4 +1,5 @@
 public import HTTPMessages
+public import HTTPTypes
 import Synchronization
 
 /// One request that is owed an answer, or a stream that lasts until the server or the client ends it.
@@ -28,6 +29,9 @@ public final class Exchange: Sendable {
     nonisolated(unsafe) var isHeld = false
     private let sink: any AnswerSink
 
+    /// It is unsafe by declaration only, as the share is.
+    nonisolated(unsafe) private var added: AddedFields?
+
     /// Makes an exchange that gives its answer to `sink`.
     package init(id: UInt64, client: String, sink: any AnswerSink) {
         self.id = id
@@ -40,12 +44,26 @@ public final class Exchange: Sendable {
     /// A handler calls this while it receives the request, before another thread knows the exchange.
     public func count(toShareOf client: String) { share = client }
 
+    /// Gives the exchange fields that its answer gets behind its own, whichever answer it is.
+    ///
+    /// A handler calls this while it receives the request, before another thread knows the exchange.
+    public func add(_ fields: AddedFields) { added = fields }
+
+    /// The response with the added fields.
+    package func completed(_ response: consuming Response) -> Response {
+        guard let added else { return response }
+        var fields = response.fields
+        fields.append(contentsOf: added.fields)
+        response.fields = fields
+        return response
+    }
+
     /// Sends the answer, unless this exchange has already been answered or has ended.
     ///
     /// The call returns before the answer is on the wire.
     public func answer(_ response: consuming Response) {
         guard fire() else { return }
-        given = consume response
+        given = completed(response)
         stage.store(.given, ordering: .releasing)
         sink.put(.single(self))
     }
@@ -58,7 +76,14 @@ public final class Exchange: Sendable {
     /// Exchanges that have already been answered or have ended get nothing. O(n) in the number of exchanges, with at
     /// most one wake-up of each loop that serves some of them.
     public static func answer(_ exchanges: [Exchange], with response: Response) {
-        deliver(exchanges.filter { $0.fire() }) { .answer($0, response) }
+        let exchanges = exchanges.filter { $0.fire() }
+        guard exchanges.contains(where: { $0.added != nil }) else {
+            return deliver(exchanges) { .answer($0, response) }
+        }
+        for group in Dictionary(grouping: exchanges, by: { $0.added.map(ObjectIdentifier.init) }).values {
+            let response = group[0].completed(response)
+            deliver(group) { .answer($0, response) }
+        }
     }
 
     /// Gives all of these streams the same bytes, which are shared.
@@ -92,6 +117,15 @@ public final class Exchange: Sendable {
         // one caller only get as far as a resumption.
         stage.compareExchange(expected: .armed, desired: .fired, ordering: .acquiringAndReleasing).exchanged
     }
+}
+
+/// Fields that the answers of some exchanges get beside their own; exchanges that share the object share answers.
+public final class AddedFields: Sendable {
+    /// The fields.
+    public let fields: HTTPFields
+
+    /// Makes a set of fields.
+    public init(_ fields: HTTPFields) { self.fields = fields }
 }
 
 extension Exchange: Hashable {

@@ -63,14 +63,16 @@ public struct Handlers: Sendable {
 
 extension Handlers {
     /// Ends an exchange because the server is stopping; an answer that is about to come is too late.
-    func stop(_ exchange: Exchange) -> Response { expire(exchange, .stopping) ?? Response(status: .serviceUnavailable) }
+    func stop(_ exchange: Exchange) -> Response {
+        exchange.completed(expire(exchange, .stopping) ?? Response(status: .serviceUnavailable))
+    }
 
     /// Ends an exchange and returns what to send, or nil where its answer is on its way.
     func end(_ exchange: Exchange, _ reason: Expiry) -> Response? {
         if case .stopping = reason { return exchange.fire() ? stop(exchange) : nil }
         // The handler is asked before the exchange is claimed, so that a deadline does not overtake an answer.
         guard !exchange.isOver, let response = expire(exchange, reason), exchange.fire() else { return nil }
-        return response
+        return exchange.completed(response)
     }
 }
 

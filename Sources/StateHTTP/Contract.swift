@@ -31,6 +31,7 @@ package struct Contract: Sendable {
     let catalogue: Catalogue
     let limits: ContractLimits
     private let hosts: AllowedHosts
+    private let origins: AllowedOrigins
     /// The derived stores by name.
     private let stores: [String: Scope]
     /// The plain forms of the action types that have one, by type.
@@ -41,9 +42,13 @@ package struct Contract: Sendable {
     private let documents: [String: StoreDocuments]
 
     /// Prepares the interface for a domain's actions and views.
-    package init(catalogue: Catalogue, limits: ContractLimits = ContractLimits(), hosts: AllowedHosts = .any) {
+    package init(
+        catalogue: Catalogue, limits: ContractLimits = ContractLimits(), hosts: AllowedHosts = .any,
+        origins: AllowedOrigins = AllowedOrigins([])
+    ) {
         self.catalogue = catalogue
         self.hosts = hosts
+        self.origins = origins
         self.limits = limits
         plainForms = catalogue.whole.actions.compactMapValues { PlainForm($0) }
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
@@ -66,7 +71,7 @@ package struct Contract: Sendable {
                 return try dispatch(request.body, options)
             }
             let plan = try route(request, circumstances)
-            guard case .respond(var response) = plan else { return plan }
+            guard case .respond(var response) = plan, case .granted = circumstances.authentication else { return plan }
             response.fields[.stateCursor] = circumstances.latest.description
             return .respond(response)
         } catch {
@@ -89,6 +94,7 @@ package struct Contract: Sendable {
         let path = target.segments
         // Probes come by whatever address an orchestrator knows, and say nothing about the state.
         if path != ["livez"], path != ["readyz"] { try checkHost(request) }
+        if let preflight = origins.preflight(request) { return .respond(preflight) }
         switch path {
         case ["livez"]: return try operations(.live, request, target)
         case ["readyz"]: return try operations(.ready, request, target)

@@ -72,7 +72,7 @@ package final class InProcessTransport: AnswerSink {
         case .working(let time), .waiting(let time):
             if let time { after(time) { [weak self] in self?.expire(exchange) } }
         case .streaming(let response, let heartbeat):
-            state.withLock { $0.clients[number] }?(.head(response))
+            state.withLock { $0.clients[number] }?(.head(exchange.completed(response)))
             beat(exchange, heartbeat)
         }
         handlers.iterationEnded()

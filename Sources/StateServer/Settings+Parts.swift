@@ -46,6 +46,12 @@ extension Settings {
         return AllowedHosts(listening: host, further: names)
     }
 
+    /// The origins whose pages may use the server in a browser.
+    var allowedOrigins: AllowedOrigins {
+        let text = text("allowed_origins")
+        return AllowedOrigins(text == "none" ? [] : text.split(separator: ",").map { $0.filter { $0 != " " } })
+    }
+
     /// The file of the tokens; nil where there is no data directory for it.
     var tokenFile: TokenFile? {
         let path = text("tokens")

@@ -1,6 +1,7 @@
 internal import Configuration
 internal import FoundationEssentials
 internal import Logging
+internal import StateHTTP
 internal import StateJSON
 internal import StateStore
 internal import SystemPackage
@@ -76,6 +77,9 @@ public struct SettingsReading: Sendable {
         guard Logger.Level(rawValue: settings.text("log_level")) != nil else {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             throw SettingsFault(description: "log_level must be one of \(levels)")
+        }
+        if let fault = settings.allowedOrigins.origins.lazy.compactMap(AllowedOrigins.fault).first {
+            throw SettingsFault(description: "allowed_origins: \(fault)")
         }
         guard ["auto", "open", "tokens"].contains(settings.text("access")) else {
             throw SettingsFault(description: "access must be auto, open or tokens")

@@ -87,6 +87,10 @@ public struct Setting: Sendable {
             "names by which clients reach the server, with commas between; listened: only those of the listened address"
         ),
         Setting(
+            "allowed_origins", "none",
+            "origins of the pages that may use the server in a browser, with commas between, such as https://app.example"
+        ),
+        Setting(
             "access", "auto",
             "open: no client needs a token; tokens: each does; auto: each does on any address but loopback, or once there is a token file"
         ),

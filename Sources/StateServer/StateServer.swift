@@ -88,10 +88,10 @@ public struct StateServer: Service, Sendable {
         authenticator = try Authenticator(
             settings, host: host, compiled.catalogue, now: schedule.now, logger: logger)
         handler = RequestHandler(
-            authenticator: authenticator,
+            authenticator: authenticator, origins: settings.allowedOrigins,
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
-                hosts: settings.allowedHosts(listening: host)), store: store,
+                hosts: settings.allowedHosts(listening: host), origins: settings.allowedOrigins), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }

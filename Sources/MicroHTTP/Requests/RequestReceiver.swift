@@ -188,6 +188,7 @@ final class RequestReceiver {
         let exchange = Exchange(id: nextNumber(), client: connection.client, sink: mailbox)
         switch context.handlers.receive(request, exchange) {
         case .reusable(let response):
+            let response = exchange.completed(response)
             guard exchange.fire(), let prepared = context.prepare(response, for: connection) else { return false }
             if response.connection == .keep, !context.stage.isStopping, !connection.hasLongHeads {
                 heads.store(prepared, response.body.count, of: generation, for: connection)
@@ -196,7 +197,7 @@ final class RequestReceiver {
         case .now(let response):
             // A handler that has also answered through the exchange has its answer in the mailbox.
             guard exchange.fire() else { return hold(connection, exchange, atMost: nil) }
-            return send(response, on: connection)
+            return send(exchange.completed(response), on: connection)
         case .working(let time):
             return hold(connection, exchange, atMost: time)
         case .waiting(let time):
@@ -204,7 +205,7 @@ final class RequestReceiver {
             return park(connection, exchange, options, atMost: time)
         case .streaming(let response, let heartbeat):
             let options = ResponseOptions(request, isVersion10: connection.isVersion10)
-            return beginStream(connection, exchange, options, response, heartbeat: heartbeat)
+            return beginStream(connection, exchange, options, exchange.completed(response), heartbeat: heartbeat)
         }
     }
 

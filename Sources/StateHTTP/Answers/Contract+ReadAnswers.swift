@@ -25,6 +25,7 @@ extension Contract {
         }
         fields[.contentType] = "application/json"
         fields[.xContentTypeOptions] = "nosniff"
+        fields[.crossOriginResourcePolicy] = "same-origin"
         return Response(
             status: .ok, fields: fields,
             body: request.style == .pretty ? encoded.indented() : encoded.bytes)

@@ -81,7 +81,8 @@ extension Contract {
             status: .ok,
             fields: [
                 .contentType: isEvents ? "text/event-stream" : "application/x-ndjson", .cacheControl: "no-store",
-                .xContentTypeOptions: "nosniff", .accelBuffering: "no", .stateCursor: latest.description,
+                .xContentTypeOptions: "nosniff",
+                .crossOriginResourcePolicy: "same-origin", .accelBuffering: "no", .stateCursor: latest.description,
             ],
             body: isEvents ? Array("retry: \(retry)\n\(start.map { "id: \($0)\n" } ?? "")\n".utf8) : [])
     }

@@ -6,6 +6,7 @@ package import StateStore
 extension Response {
     private static let fieldsOfJSON: HTTPFields = [
         .contentType: "application/json", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+        .crossOriginResourcePolicy: "same-origin",
     ]
 
     private static let template = ResponseTemplate(fieldsOfJSON, varying: .stateCursor)

@@ -23,14 +23,21 @@ final class RequestHandler: Sendable {
     let streamLifetime: Duration
     let counters = Counters()
     let isDraining = Atomic(false)
+    /// The fields of answers to allowed origins, and to every other client; empty without allowed origins.
+    private let fieldsByOrigin: [String: AddedFields]
+    private let fieldsWithoutOrigin: AddedFields?
     let slowReads = SlowReads()
 
     init(
-        authenticator: Authenticator, contract: Contract, store: any AnyStore, journal: (any Journal)?,
+        authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
+        store: any AnyStore, journal: (any Journal)?,
         schedule: Schedule, heartbeat: Duration,
         streamLifetime: Duration, gauges: ServerGauges, logger: Logger
     ) {
         self.authenticator = authenticator
+        fieldsByOrigin = Dictionary(
+            origins.origins.map { ($0, AddedFields(AllowedOrigins.fields(for: $0))) }, uniquingKeysWith: { $1 })
+        fieldsWithoutOrigin = origins.origins.isEmpty ? nil : AddedFields(AllowedOrigins.varying)
         self.contract = contract
         self.store = store
         self.journal = journal
@@ -60,6 +67,7 @@ final class RequestHandler: Sendable {
 
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id)
+        if let fields = addedFields(of: request) { exchange.add(fields) }
         let authentication = authenticator.authenticate(request)
         if case .granted(let access) = authentication, let share = access.share { exchange.count(toShareOf: share) }
         let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: authentication)
@@ -68,6 +76,12 @@ final class RequestHandler: Sendable {
         }
         guard request.body.count <= Self.quickBytesMax else { return receiveLong(request, exchange, circumstances) }
         return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
+    }
+
+    /// What the answers to a request get so that a browser gives them to the page; nil without allowed origins.
+    private func addedFields(of request: Request) -> AddedFields? {
+        guard let fieldsWithoutOrigin else { return nil }
+        return request.fields[.origin].flatMap { fieldsByOrigin[$0] } ?? fieldsWithoutOrigin
     }
 
     /// How many times the size of a body its parsed form may have: a body of small numbers or of many short lines.
@@ -176,8 +190,10 @@ final class RequestHandler: Sendable {
                     "this server has as many connections as it allows; come back in a moment",
                     fields: [.retryAfter: "1"])
             }
-        return contract.response(
+        var response = contract.response(
             to: problem, latest: authenticator.isProtected ? nil : latest,
             requestID: request?.fields[.requestID].map { String($0.prefix(128)) } ?? "-")
+        if let added = request.flatMap(addedFields(of:)) { response.fields.append(contentsOf: added.fields) }
+        return response
     }
 }

@@ -20,6 +20,8 @@ final class Stage {
         var watches = WatchLimits(watchesMax: 100, watchesPerClientMax: 100)
         /// The tokens; nil where no client needs one.
         var tokens: [TokenFile.Entry]?
+        /// The allowed origins.
+        var origins: [String] = []
     }
 
     /// The events that a client has received so far.
@@ -70,7 +72,10 @@ final class Stage {
             authenticator: Authenticator(
                 model.catalogue, tokens: setting.tokens, now: { schedule.now },
                 logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() }),
-            contract: Contract(catalogue: model.catalogue, limits: setting.contract), store: store, journal: nil,
+            origins: AllowedOrigins(setting.origins),
+            contract: Contract(
+                catalogue: model.catalogue, limits: setting.contract, origins: AllowedOrigins(setting.origins)),
+            store: store, journal: nil,
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
             gauges: ServerGauges(loops: 1), logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)

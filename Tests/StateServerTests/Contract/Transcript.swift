@@ -129,6 +129,7 @@ extension Stage.Setting {
             watches = WatchLimits(
                 watchesMax: try #require(numbers.first), watchesPerClientMax: try #require(numbers.last))
         case let start where start.hasPrefix("from"): break
+        case let start where start.hasPrefix("origin"): origins.append(words[1])
         case let start where start.hasPrefix("token"):
             // The token of a subject is `token-of-` and its name.
             let grant = try JSONDecoder().decode(Grant.self, from: Data(line.drop { $0 != "{" }.utf8))
@@ -143,7 +144,8 @@ extension Stage.Setting {
 
 extension Transcript {
     static let names = [
-        "at-least", "batches", "bulk-loads", "changes", "conditional-reads", "conditions", "descriptions", "dispatch",
+        "at-least", "batches", "browsers", "bulk-loads", "changes", "conditional-reads", "conditions", "descriptions",
+        "dispatch",
         "derived-stores", "dry-runs", "following", "grants", "idempotency", "idempotency-limit", "keyed",
         "lost-cursors",
         "methods", "past-versions",

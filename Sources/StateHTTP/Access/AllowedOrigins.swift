@@ -1,0 +1,57 @@
+internal import HTTPMessages
+package import HTTPTypes
+
+/// The origins whose pages may use the server in a browser (the Fetch standard, section 3.2).
+///
+/// The server takes no cookies, so no answer allows credentials: a page sends its token in `Authorization`.
+package struct AllowedOrigins: Sendable {
+    /// The origins as a browser writes them: scheme, host, and a port that is not the usual one.
+    package let origins: [String]
+
+    /// Allows these origins.
+    package init(_ origins: [String]) { self.origins = origins }
+
+    /// The fields of answers to requests without an allowed origin: an answer depends on the origin.
+    package static let varying: HTTPFields = [.vary: "Origin"]
+
+    /// The fields of answers to requests from an origin.
+    package static func fields(for origin: String) -> HTTPFields {
+        [.accessControlAllowOrigin: origin, .accessControlExposeHeaders: exposed, .vary: "Origin"]
+    }
+
+    /// The answer to the request that a browser sends before the real one; nil for any other request.
+    ///
+    /// It needs no credential, because a browser sends none with it.
+    func preflight(_ request: Request) -> Response? {
+        guard request.method == .options, request.fields.contains(.accessControlRequestMethod),
+            let origin = request.fields[.origin], origins.contains(origin)
+        else { return nil }
+        return Response(
+            status: .noContent,
+            fields: [
+                .accessControlAllowMethods: "GET, HEAD, POST", .accessControlAllowHeaders: Self.requested,
+                // Browsers cut it to two hours or to a day.
+                .accessControlMaxAge: "86400",
+            ])
+    }
+
+    /// The fields of answers that a page may read beside those that every page may.
+    private static let exposed =
+        "ETag, Idempotency-Replayed, Link, Preference-Applied, Retry-After, State-Cursor, WWW-Authenticate"
+
+    /// The fields that a page may set.
+    private static let requested =
+        "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, traceparent, X-Request-ID"
+
+    /// What is wrong with an origin; nil for one as a browser writes it.
+    package static func fault(in origin: String) -> String? {
+        let parts = origin.split(separator: "://", omittingEmptySubsequences: false)
+        guard parts.count == 2, ["http", "https"].contains(parts[0]), !parts[1].isEmpty,
+            !parts[1].contains(where: { $0 == "/" || $0 == "*" || $0 == "@" || $0.isWhitespace }),
+            origin == origin.lowercased()
+        else {
+            return "\"\(origin)\" is no origin: it must be one such as https://app.example or http://localhost:5173"
+        }
+        return nil
+    }
+}
