@@ -3,7 +3,7 @@
 FROM swift:6.3-bookworm AS build
 RUN apt-get update -q \
     && apt-get install -y -q --no-install-recommends \
-        libcurl4-openssl-dev libjemalloc-dev libmicrohttpd-dev libsimdjson-dev libsqlite3-dev libssl-dev libxxhash-dev pkg-config \
+        libcurl4-openssl-dev libjemalloc-dev libmicrohttpd-dev libsimdjson-dev libsqlite3-dev libssl-dev libxxhash-dev libzstd-dev pkg-config zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 # The dependencies are a layer of their own: they change less often than the sources.
@@ -28,7 +28,7 @@ COPY --from=package /package /
 FROM debian:bookworm-slim
 RUN apt-get update -q \
     && apt-get install -y -q --no-install-recommends \
-        ca-certificates libcurl4 libjemalloc2 libmicrohttpd12 libsimdjson14 libsqlite3-0 libssl3 libstdc++6 \
+        ca-certificates libcurl4 libjemalloc2 libmicrohttpd12 libsimdjson14 libsqlite3-0 libssl3 libstdc++6 libzstd1 zlib1g \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin storekeeper \
     && install -d -o storekeeper -g storekeeper /data

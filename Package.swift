@@ -34,6 +34,11 @@ let package = Package(
         .target(name: "CSocketCalls"),
         // simdjson (Debian: libsimdjson-dev) behind a C interface. Only StateJSON sees it.
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson")]),
+        // zlib and Zstandard (Debian: zlib1g-dev, libzstd-dev). Only ContentCodings sees them.
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        // The content codings of answers: gzip and Zstandard.
+        .target(name: "ContentCodings", dependencies: ["CZlib", "CZstd"]),
         // SHA-256 of OpenSSL (Debian: libssl-dev), the hash of tokens. Only StateServer sees it.
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         // XXH3, the hash of entity tags and of request heads (Debian: libxxhash-dev, header only).
@@ -58,7 +63,7 @@ let package = Package(
         .target(
             name: "StateHTTP",
             dependencies: [
-                "HTTPMessages", "StateJSON", "StateStore",
+                "ContentCodings", "HTTPMessages", "StateJSON", "StateStore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
         // An HTTP server in Swift: libmicrohttpd inside an event loop of this package.
@@ -81,7 +86,8 @@ let package = Package(
         .target(
             name: "StateServer",
             dependencies: [
-                "CCrypto", "HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal", "StateStore",
+                "CCrypto", "ContentCodings", "HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal",
+                "StateStore",
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -142,7 +148,8 @@ let resources: [String: [Resource]] = [
     "StateJournal": [.copy("Format1")],
 ]
 for suite in [
-    "StateJSON", "StateStore", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
+    "StateJSON", "StateStore", "ContentCodings", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal",
+    "StateServer",
     "StateServerTesting", "Showcase", "Benchmarking",
 ] {
     let target = package.targets.first { $0.name == suite }

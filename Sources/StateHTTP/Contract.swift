@@ -16,6 +16,8 @@ package struct ContractLimits: Sendable {
     /// The most expectations in one transaction; each costs a lookup inside the store's turn.
     package var expectationsMax = 1000
     package var idempotencyLifetime = Duration.seconds(86_400)
+    /// The least bytes of an answer that is compressed for a client that takes it so; 0: none.
+    package var compressedBytesMin = 1024
     package var debounceMax = Duration.seconds(10)
     /// The limits that other parts of the server enforce, by the names of their settings.
     package var transport: [(name: String, value: Int)] = []
@@ -215,7 +217,9 @@ package struct Contract: Sendable {
     private func fixed(_ routed: RoutedRequest, _ body: () -> [UInt8]) throws(Problem) -> Plan {
         if let options = try onlyReads(routed.request) { return .respond(options) }
         let parameters = try Parameters(routed.target, known: ["pretty"])
-        return .respond(.json(.ok, body(), style: try parameters.style()))
+        let style = try parameters.style()
+        return .respond(
+            compressed(.json(.ok, body(), style: style), style == .compact ? coding(of: routed.request) : nil))
     }
 
     private func views(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {

@@ -1,3 +1,4 @@
+package import ContentCodings
 package import HTTPMessages
 package import StateJSON
 package import StateStore
@@ -123,6 +124,8 @@ package struct ReadRequest: Sendable {
     /// The past version that the client asks for.
     package var version: Version?
     package var style: Style
+    /// The content coding that the client prefers; nil for none.
+    package var coding: ContentCoding?
     package var requestID: String
 
     /// The condition that ends the wait; nil for a request that does not wait.
@@ -164,6 +167,8 @@ package struct ChangesRequest: Sendable {
     package var debounce: Duration?
     package var onLost: OnLost
     package var style: Style
+    /// The content coding that the client prefers; nil for none.
+    package var coding: ContentCoding?
     package var requestID: String
 
     /// The query for the commits after a version.

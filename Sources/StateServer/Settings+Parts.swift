@@ -19,6 +19,7 @@ extension Settings {
     var contractLimits: ContractLimits {
         var limits = ContractLimits()
         limits.bodyBytesMax = integer("body_bytes_max")
+        limits.compressedBytesMin = integer("compressed_bytes_min")
         limits.depthMax = integer("depth_max")
         limits.waitDefault = seconds("wait_seconds_default")
         limits.waitMax = seconds("wait_seconds_max")

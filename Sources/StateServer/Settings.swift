@@ -100,6 +100,9 @@ public struct Setting: Sendable {
         Setting("domain", "showcase", "the domain to serve"),
         Setting("log_level", "info", "trace, debug, info, notice, warning, error or critical"),
         Setting("body_bytes_max", 8 << 20, 1024...(1 << 30), "longest request body"),
+        Setting(
+            "compressed_bytes_min", 1024, 0...(1 << 30),
+            "least bytes of an answer that is compressed for a client that takes gzip or zstd; 0: none"),
         Setting("depth_max", 64, 4...512, "deepest nesting of a JSON body"),
         Setting("batch_actions_max", 10_000, 1...1_000_000, "most actions in one atomic array"),
         Setting("bulk_lines_max", 200_000, 1...10_000_000, "most lines in an NDJSON body"),

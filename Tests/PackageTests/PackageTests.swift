@@ -34,7 +34,8 @@ enum Tree {
 @Suite("The import table")
 struct ImportTests {
     static let own: Set<String> = [
-        "CCurl", "CEpoll", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "StateJSON", "HTTPMessages",
+        "CCrypto", "CCurl", "CEpoll", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib", "CZstd",
+        "ContentCodings", "StateJSON", "HTTPMessages",
         "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting", "Showcase",
         "Benchmarking",
     ]
@@ -42,16 +43,21 @@ struct ImportTests {
     /// The targets of this package that a target may import, and the other modules that it may not.
     static let table: [(target: String, may: Set<String>, mayNot: Set<String>)] = [
         ("StateJSON", ["CSimdjson", "CXXHash"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
+        ("ContentCodings", ["CZlib", "CZstd"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("HTTPMessages", [], ["Foundation", "Dispatch", "Logging", "Glibc"]),
         ("StateStore", ["StateJSON"], ["Foundation", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
         (
-            "StateHTTP", ["HTTPMessages", "StateJSON", "StateStore"],
+            "StateHTTP", ["ContentCodings", "HTTPMessages", "StateJSON", "StateStore"],
             ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
         ),
         ("MicroHTTP", ["CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages"], ["Foundation", "Logging"]),
         ("StateJournal", ["StateJSON", "StateStore"], ["HTTPTypes", "Logging"]),
         (
-            "StateServer", ["HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal", "StateStore"],
+            "StateServer",
+            [
+                "CCrypto", "ContentCodings", "HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal",
+                "StateStore",
+            ],
             ["GRDB"]
         ),
         (
@@ -89,7 +95,8 @@ struct ImportTests {
 
         #expect(
             Set(folders).subtracting([
-                "CCrypto", "CCurl", "CEpoll", "CJemalloc", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash",
+                "CCrypto", "CCurl", "CZlib", "CZstd", "CEpoll", "CJemalloc", "CMicroHTTPD", "CSimdjson", "CSocketCalls",
+                "CXXHash",
                 "microhttpd-limit",
             ]) == Set(Self.table.map(\.target)))
     }
@@ -136,7 +143,7 @@ struct ContainerTests {
         "libmicrohttpd.so.12": "libmicrohttpd12",
         "libsimdjson.so.14": "libsimdjson14",
         "libsqlite3.so.0": "libsqlite3-0",
-        "libstdc++.so.6": "libstdc++6",
+        "libstdc++.so.6": "libstdc++6", "libz.so.1": "zlib1g", "libzstd.so.1": "libzstd1",
     ]
     static let ofTheSystem: Set<String> = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"]
 

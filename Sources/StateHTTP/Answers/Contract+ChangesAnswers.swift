@@ -23,7 +23,8 @@ extension Contract {
         writer.raw(",\"head\":")
         writer.string(page.latest.description)
         writer.byte(UInt8(ascii: "}"))
-        return applied(.json(.ok, writer.bytes, style: request.style, latest: page.latest), request.wait)
+        return compressed(
+            applied(.json(.ok, writer.bytes, style: request.style, latest: page.latest), request.wait), request.coding)
     }
 
     /// The answer to a lost or expired cursor: a problem, or with `on-lost=snapshot` the state.
@@ -47,7 +48,9 @@ extension Contract {
         writer.raw(",\"next\":")
         writer.string(bounds.latest.description)
         writer.byte(UInt8(ascii: "}"))
-        return applied(.json(.ok, writer.bytes, style: request.style, latest: bounds.latest), request.wait)
+        return compressed(
+            applied(.json(.ok, writer.bytes, style: request.style, latest: bounds.latest), request.wait), request.coding
+        )
     }
 
     /// The answer to a GET of the outcome of an action: the commit, or 404.
@@ -131,7 +134,8 @@ extension Contract {
         writer.raw(",\"more\":")
         writer.bool(isMore)
         writer.byte(UInt8(ascii: "}"))
-        return applied(.json(.ok, writer.bytes, style: request.style, latest: latest), request.wait)
+        return compressed(
+            applied(.json(.ok, writer.bytes, style: request.style, latest: latest), request.wait), request.coding)
     }
 
     func write(

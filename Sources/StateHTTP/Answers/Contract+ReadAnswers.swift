@@ -1,3 +1,4 @@
+internal import ContentCodings
 package import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
@@ -12,12 +13,14 @@ extension Contract {
                 requestID: request.requestID,
                 style: request.style)
         }
+        let coding = isCompressed(request, encoded) ? request.coding : nil
         // The tag hashes the compact bytes, so for indented bytes it is weak.
-        let tag = request.style == .pretty ? "W/\"\(encoded.tag)\"" : "\"\(encoded.tag)\""
+        let tag = request.style == .pretty ? "W/\"\(encoded.tag)\"" : "\"\(encoded.tag)\(coding?.tagSuffix ?? "")\""
         var fields: HTTPFields = [
             .eTag: tag, .stateCursor: reading.cursor.description,
             .cacheControl: request.wait == nil ? "private, no-cache" : "no-store",
         ]
+        if coding != nil { fields[.vary] = "Accept-Encoding" }
         if let seconds = request.wait?.applied { fields[.preferenceApplied] = "wait=\(seconds)" }
         let isStillAwaited = request.until.map { !WatchCondition.equalTo($0).isMet(by: encoded) }
         if isStillAwaited ?? request.known?.contains(encoded.tag) ?? false {
@@ -26,6 +29,12 @@ extension Contract {
         fields[.contentType] = "application/json"
         fields[.xContentTypeOptions] = "nosniff"
         fields[.crossOriginResourcePolicy] = "same-origin"
+        if let coding {
+            fields[.contentEncoding] = coding.rawValue
+            // Without memory for the coding there is none for the answer.
+            let body = encoded.form(coding.rawValue) { coding.compressed($0) ?? [] }
+            return Response(status: .ok, fields: fields, body: body)
+        }
         return Response(
             status: .ok, fields: fields,
             body: request.style == .pretty ? encoded.indented() : encoded.bytes)

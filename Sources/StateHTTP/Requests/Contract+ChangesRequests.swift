@@ -25,7 +25,7 @@ extension Contract {
             limit: limits.changesLimitDefault, filter: ChangesFilter(), store: store,
             form: try isKeyed(parameters) ? .keyed : .patches, wait: try wait(parameters, request),
             debounce: try debounce(parameters), onLost: .problem, style: try parameters.style(),
-            requestID: routed.circumstances.requestID)
+            coding: coding(of: request), requestID: routed.circumstances.requestID)
         if let text = try parameters.text("limit") {
             guard format == nil else { throw Problem(.badRequest, "bad-parameter", "a stream takes no limit") }
             // A number of any length is valid; the server cuts what is above the limit.

@@ -1,3 +1,4 @@
+internal import ContentCodings
 internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
@@ -69,7 +70,7 @@ extension Contract {
         case .any?: return .init(store.outer(pointer), .any, isHidden: isHidden)
         case .tags(let tags)?:
             // If-Match compares strongly: a weak tag matches nothing.
-            let strong = tags.filter { !$0.isWeak }.map(\.opaque)
+            let strong = tags.filter { !$0.isWeak }.map { ContentCoding.plainTag($0.opaque) }
             guard !strong.isEmpty else {
                 throw Problem(
                     .preconditionFailed, "precondition-failed",

@@ -1,3 +1,4 @@
+internal import ContentCodings
 internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
@@ -28,7 +29,7 @@ extension Contract {
         }
         var read = ReadRequest(
             selection: selection, store: store, wait: try wait(parameters, request), style: try parameters.style(),
-            requestID: routed.circumstances.requestID)
+            coding: coding(of: request), requestID: routed.circumstances.requestID)
         if let format = streamFormat(request, offered: [.events]) {
             return .stream(try stream(read, format, request, parameters))
         }
@@ -39,7 +40,7 @@ extension Contract {
         if let value = request.fields[.ifNoneMatch] {
             switch EntityTagCondition(value) {
             case .any?: read.known = .any
-            case .tags(let tags)?: read.known = .tags(tags.map(\.opaque))
+            case .tags(let tags)?: read.known = .tags(tags.map { ContentCoding.plainTag($0.opaque) })
             case nil:
                 throw Problem(
                     .badRequest, "bad-entity-tag", "If-None-Match must be * or a list of tags in double quotes")
@@ -93,6 +94,7 @@ extension Contract {
             limit: .max, filter: routed.store.filter(path: pointer, types: [], by: nil), store: routed.store,
             form: .difference(pointer),
             wait: since == nil ? nil : try wait(parameters, routed.request), debounce: try debounce(parameters),
-            onLost: .problem, style: try parameters.style(), requestID: routed.circumstances.requestID)
+            onLost: .problem, style: try parameters.style(), coding: coding(of: routed.request),
+            requestID: routed.circumstances.requestID)
     }
 }

@@ -30,7 +30,8 @@ extension RequestHandler {
             following = hub.following(query)
         }
         switch following {
-        case .page(let page) where page.weight > Self.quickBytesMax:
+        case .page(let page)
+        where page.weight > (request.coding == nil ? Self.quickBytesMax : Self.quickCompressedBytesMax):
             return reading(exchange, request.requestID) { [self] in contract.response(to: request, page) }
         case .page(let page): return .now(contract.response(to: request, page))
         case .nothing(let latest): return .now(contract.response(to: request, ChangesPage(emptyAt: latest)))

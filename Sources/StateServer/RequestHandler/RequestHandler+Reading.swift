@@ -34,7 +34,7 @@ extension RequestHandler {
                     contract.response(to: request, try hub.read(request.selection))
                 }
             }
-            if request.isLongToIndent(now) {
+            if isLongToWrite(request, now) {
                 return reading(exchange, request.requestID) { [self] in contract.response(to: request, now) }
             }
             let response = contract.response(to: request, now)
@@ -70,7 +70,7 @@ extension RequestHandler {
         }
         do {
             guard let reading = try hub.readQuickly(request.selection), !request.isLongToCompare(reading),
-                !request.isLongToIndent(reading)
+                !isLongToWrite(request, reading)
             else { return nil }
             return contract.response(to: request, reading)
         } catch {
@@ -86,6 +86,13 @@ extension RequestHandler {
         } catch {
             return failedRead(request, error)
         }
+    }
+
+    /// Whether the answer indents or compresses a value that is so long that a thread that serves others should not do it.
+    private func isLongToWrite(_ request: ReadRequest, _ reading: Reading) -> Bool {
+        request.isLongToIndent(reading)
+            || contract.mustCompress(request, reading)
+                && reading.encoded?.bytes.count ?? 0 > Self.quickCompressedBytesMax
     }
 
     func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
@@ -120,6 +127,9 @@ extension RequestHandler {
 
     /// About the most bytes that the loop thread writes as JSON for one answer; a read queue writes what is longer.
     static let quickBytesMax = 64 << 10
+
+    /// The most bytes that the loop thread compresses for one answer, in about 0.2 ms.
+    static let quickCompressedBytesMax = 16 << 10
 
     /// Computes an answer as slow work: from the disk, or by the encoding of a large value.
     func reading(

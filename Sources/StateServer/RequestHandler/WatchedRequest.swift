@@ -1,3 +1,4 @@
+internal import ContentCodings
 internal import HTTPMessages
 internal import MicroHTTP
 internal import StateHTTP
@@ -20,6 +21,7 @@ final class WatchedRequest: Sendable {
     /// Requests with equal options share the answer to the same delivery.
     struct Options: Hashable {
         var style = Style.compact
+        var coding: ContentCoding?
         var applied: Int?
         var store = ""
         /// What the client may see of commits; values are the same for all who may see them.
@@ -76,7 +78,7 @@ extension WatchedRequest.Options {
         switch kind {
         case .read(let request):
             self.init(
-                style: request.style, applied: request.wait?.applied, store: request.store.name,
+                style: request.style, coding: request.coding, applied: request.wait?.applied, store: request.store.name,
                 until: request.until?.text)
         case .changes(let request): self.init(request)
         case .stream(let request):
@@ -90,7 +92,7 @@ extension WatchedRequest.Options {
 
     private init(_ request: ChangesRequest, stream: StreamRequest.Format? = nil) {
         self.init(
-            style: request.style, applied: request.wait?.applied, store: request.store.name,
+            style: request.style, coding: request.coding, applied: request.wait?.applied, store: request.store.name,
             access: ObjectIdentifier(request.store.access), form: request.form, stream: stream)
     }
 }

@@ -65,8 +65,8 @@ package final class Encoded: Sendable {
     package let bytes: [UInt8]
     /// The content tag: a strong hash of exactly these bytes.
     package let tag: String
-    /// The indented bytes after the first call of ``indented()``; nil before it.
-    private let knownIndented = Mutex<[UInt8]?>(nil)
+    /// Other forms of the bytes that clients have asked for, by name.
+    private let forms = Mutex<[String: [UInt8]]>([:])
 
     /// Makes an encoded value of its bytes, which the initializer hashes.
     ///
@@ -79,18 +79,24 @@ package final class Encoded: Sendable {
     /// Indented UTF-8 JSON, for people.
     ///
     /// The cost of the first call is O(n) in the number of bytes; clients of one value share the result.
-    package func indented() -> [UInt8] {
+    package func indented() -> [UInt8] { form("indented", JSONText.indented) }
+
+    /// Whether a call of ``indented()`` would return at once.
+    package var isIndented: Bool { has("indented") }
+
+    /// Another form of the bytes, which the first call makes; clients of one value share it.
+    package func form(_ name: String, _ make: ([UInt8]) -> [UInt8]) -> [UInt8] {
         // The first call holds the lock, so that a concurrent one waits for these bytes and does not make them again.
-        knownIndented.withLock { known in
-            if let known { return known }
-            let indented = JSONText.indented(bytes)
-            known = indented
-            return indented
+        forms.withLock { forms in
+            if let known = forms[name] { return known }
+            let made = make(bytes)
+            forms[name] = made
+            return made
         }
     }
 
-    /// Whether a call of ``indented()`` would return at once.
-    package var isIndented: Bool { knownIndented.withLockIfAvailable { $0 != nil } ?? false }
+    /// Whether a call of ``form(_:_:)`` would return at once.
+    package func has(_ form: String) -> Bool { forms.withLockIfAvailable { $0[form] != nil } ?? false }
 
     /// The value as a tree.
     ///

@@ -1,0 +1,86 @@
+internal import CZlib
+internal import CZstd
+
+/// A content coding of an answer's body (RFC 9110, section 8.4.1).
+package enum ContentCoding: String, Sendable, CaseIterable {
+    /// Zstandard (RFC 8878): smaller than gzip, in less time.
+    case zstd
+    /// gzip (RFC 1952).
+    case gzip
+
+    /// What the entity tag of a value has at its end in this coding: each coding has other bytes, so another strong tag.
+    package var tagSuffix: String { ".\(rawValue)" }
+
+    /// The tag of a value without what a coding has added.
+    package static func plainTag(_ tag: String) -> String {
+        for coding in allCases where tag.hasSuffix(coding.tagSuffix) {
+            return String(tag.dropLast(coding.tagSuffix.count))
+        }
+        return tag
+    }
+
+    /// The coding that a client prefers by its `Accept-Encoding` (RFC 9110, section 12.5.3); nil for none of these.
+    ///
+    /// Of codings with the same weight it is the one that compresses better.
+    package static func preferred(_ field: String) -> ContentCoding? {
+        var weights: [String: Double] = [:]
+        for element in field.utf8.split(separator: UInt8(ascii: ",")) {
+            let parts = Substring(element).split(separator: ";").map {
+                $0.filter { $0 != " " && $0 != "\t" }.lowercased()
+            }
+            guard let name = parts.first else { continue }
+            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+            weights[name] = weight
+        }
+        func weight(_ name: String) -> Double { weights[name] ?? weights["*"] ?? 0 }
+        // A client that names no identity takes it, but prefers what it names.
+        let identity = weights["identity"] ?? 0
+        let best =
+            allCases.map { (coding: $0, weight: weight($0.rawValue)) }.reduce(nil) { best, next in
+                if let best, best.weight >= next.weight { best } else { next }
+            } as (coding: ContentCoding, weight: Double)?
+        guard let best, best.weight > 0, best.weight >= identity else { return nil }
+        return best.coding
+    }
+
+    /// The bytes in this coding; nil where the library has no memory.
+    ///
+    /// The cost is O(n): about 10 ns a byte with gzip and 3 ns with Zstandard, for JSON.
+    package func compressed(_ bytes: [UInt8]) -> [UInt8]? {
+        switch self {
+        case .zstd: Self.zstd(bytes)
+        case .gzip: Self.gzip(bytes)
+        }
+    }
+
+    private static func zstd(_ bytes: [UInt8]) -> [UInt8]? {
+        let room = ZSTD_compressBound(bytes.count)
+        var isDone = true
+        let compressed = [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+            let written = ZSTD_compress(buffer.baseAddress, room, bytes, bytes.count, 3)
+            isDone = ZSTD_isError(written) == 0
+            count = isDone ? written : 0
+        }
+        return isDone ? compressed : nil
+    }
+
+    private static func gzip(_ bytes: [UInt8]) -> [UInt8]? {
+        var stream = z_stream()
+        guard gzip_begin(&stream, 4) == Z_OK else { return nil }
+        defer { deflateEnd(&stream) }
+        let room = Int(deflateBound(&stream, UInt(bytes.count)))
+        var isDone = false
+        let compressed = [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+            bytes.withUnsafeBufferPointer { input in
+                // zlib only reads the input, though the C type is not const.
+                stream.next_in = UnsafeMutablePointer(mutating: input.baseAddress)
+                stream.avail_in = UInt32(input.count)
+                stream.next_out = buffer.baseAddress
+                stream.avail_out = UInt32(room)
+                isDone = deflate(&stream, Z_FINISH) == Z_STREAM_END
+            }
+            count = isDone ? room - Int(stream.avail_out) : 0
+        }
+        return isDone ? compressed : nil
+    }
+}
