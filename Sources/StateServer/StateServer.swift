@@ -226,7 +226,12 @@ extension StateServer {
                 "version": .stringConvertible(version), "patches": .stringConvertible(recovery.patchesCount),
                 "idempotency_keys": .stringConvertible(recovery.keys.count),
             ])
-        return (.init(state: state, cursor: Cursor(journal.epoch, version), keys: recovery.keys), recovery.oldest)
+        return (
+            .init(
+                state: state, cursor: Cursor(journal.epoch, version), keys: recovery.keys,
+                historyTime: recovery.historyTime),
+            recovery.oldest
+        )
     }
 }
 

@@ -17,9 +17,14 @@ public final class Store<State: StateType>: Sendable {
         package var state: State
         package var cursor: Cursor
         package var keys: [KeyRecord]
+        /// The time of the history, by which the keys expire; nil for that of the wall clock.
+        package var historyTime: Timestamp?
 
         /// Makes an origin; by default the origin of a new history.
-        package init(state: State, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = []) {
+        package init(
+            state: State, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = [], historyTime: Timestamp? = nil
+        ) {
+            self.historyTime = historyTime
             self.state = state
             self.cursor = cursor
             self.keys = keys
@@ -57,6 +62,9 @@ public final class Store<State: StateType>: Sendable {
     /// holds the core.
     private let installedMiddleware: Mutex<(list: [Middleware<State>], isNew: Bool)>
     private let now: @Sendable () -> Timestamp
+    private let monotonicNow: @Sendable () -> Instant
+    /// The newest time of the history that the journal has been told, in milliseconds.
+    private let notedMilliseconds = Atomic(Int64.min)
     /// The time for which the current thread has had a processor.
     private let processorTime: @Sendable () -> Instant
     let report: @Sendable (StoreEvent) -> Void
@@ -75,7 +83,7 @@ public final class Store<State: StateType>: Sendable {
         let origin = origin ?? Origin(state: domain.initial)
         let core = Core(
             domain: domain, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
-            version: origin.cursor.version, keys: origin.keys)
+            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime)
         self.domain = domain
         self.automaticallySkipsRepeats = automaticallySkipsRepeats
         epoch = origin.cursor.epoch
@@ -91,6 +99,7 @@ public final class Store<State: StateType>: Sendable {
         self.landingQueue = landingQueue
         self.report = report
         self.now = now
+        monotonicNow = clock
         self.processorTime = processorTime
         journal?.follow { [weak self] in self?.adoptForeignCommitsLater() }
     }
@@ -201,6 +210,8 @@ public final class Store<State: StateType>: Sendable {
         mailbox.withLock { $0.close() }
         onQueue { turn() }
         landings.wait()
+        let time = now()
+        note(core.withLock { $0.readHistoryTime(wall: time, monotonic: monotonicNow) })
     }
 
     // MARK: For the turn
@@ -226,13 +237,22 @@ public final class Store<State: StateType>: Sendable {
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
             return ComputedTurn(
-                pending: pending, before: before, result: core.turn(pending, at: time, clock: processorTime))
+                pending: pending, before: before,
+                result: core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime))
         }
+        note(turn.result.historyTime)
         if let begun {
             let cost = (processorTime() - begun) / pending.count
             transactionNanoseconds.store(Int(cost / .nanoseconds(1)), ordering: .relaxed)
         }
         return turn
+    }
+
+    /// Tells the journal the time of the history, at most once a second.
+    private func note(_ time: Timestamp) {
+        guard let journal, time.milliseconds >= notedMilliseconds.load(ordering: .relaxed) &+ 1000 else { return }
+        notedMilliseconds.store(time.milliseconds, ordering: .relaxed)
+        journal.note(historyTime: time)
     }
 
     /// A turn of up to so many transactions is not measured: to ask for the processor time costs as much as one.

@@ -271,7 +271,7 @@ struct StoreTests {
                 .init(Transaction(Array(actions.prefix(144)), form: .batch), complete: { _ in }),
                 .init(Transaction(actions, form: .batch), complete: { _ in }),
                 .init(Transaction(Array(actions.prefix(16)), form: .batch), complete: { _ in }),
-            ], at: Timestamp(milliseconds: 0), clock: clock)
+            ], at: Timestamp(milliseconds: 0), monotonic: { Instant(nanoseconds: 0) }, clock: clock)
 
         #expect(turn.commits.count == 2)
         guard case .rejected(let rejection, let index) = turn.outcomes[1] else { Issue.record("\(turn)"); return }
