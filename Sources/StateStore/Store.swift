@@ -184,6 +184,8 @@ public final class Store<State: StateType>: Sendable {
         onQueue { turn() }
     }
 
+    package func afterWaitingTurns(_ body: @escaping @Sendable () -> Void) { onQueueLater(body) }
+
     /// Enqueues a transaction, runs a turn and returns the transaction's outcome when the turn has landed.
     ///
     /// A caller must not be on the store's queue, so not in a reducer, a middleware or a notification: the process would
@@ -232,7 +234,7 @@ public final class Store<State: StateType>: Sendable {
             defer { installed.isNew = false }
             return installed.isNew ? installed.list : nil
         }
-        let begun = pending.count > Self.unmeasuredMax ? processorTime() : nil
+        let begun = isMeasured(pending.count) ? processorTime() : nil
         let turn = core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
@@ -242,8 +244,10 @@ public final class Store<State: StateType>: Sendable {
         }
         note(turn.result.historyTime)
         if let begun {
-            let cost = (processorTime() - begun) / pending.count
-            transactionNanoseconds.store(Int(cost / .nanoseconds(1)), ordering: .relaxed)
+            let cost = Int((processorTime() - begun) / pending.count / .nanoseconds(1))
+            // A turn of cheap transactions between dear ones does not make these look cheap.
+            let before = transactionNanoseconds.load(ordering: .relaxed)
+            transactionNanoseconds.store(max(cost, before / 4 * 3), ordering: .relaxed)
         }
         return turn
     }
@@ -255,10 +259,15 @@ public final class Store<State: StateType>: Sendable {
         journal.note(historyTime: time)
     }
 
-    /// A turn of up to so many transactions is not measured: to ask for the processor time costs as much as one.
-    private static var unmeasuredMax: Int { 8 }
+    /// Whether a turn is measured.
+    ///
+    /// A turn of up to eight transactions is not, because to ask for the processor time costs as much as one; where they
+    /// have been dear, it is, because it has few by that reason.
+    private func isMeasured(_ count: Int) -> Bool {
+        count > 8 || transactionNanoseconds.load(ordering: .relaxed) > 100_000
+    }
 
-    /// How much processor time a transaction has taken in the last turn that was measured.
+    /// How much processor time a transaction has taken in the last turns that were measured.
     package var transactionCost: Duration { .nanoseconds(transactionNanoseconds.load(ordering: .relaxed)) }
 
     /// Makes a published snapshot the newest computed state again.

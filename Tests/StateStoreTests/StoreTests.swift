@@ -8,12 +8,13 @@ import Testing
 
 extension Store where State == Sample.State {
     static func sample(
-        limits: StoreLimits = StoreLimits(), journal: (any Journal)? = nil, queues: WatchHub.Queues = .dispatch()
+        limits: StoreLimits = StoreLimits(), journal: (any Journal)? = nil, queues: WatchHub.Queues = .dispatch(),
+        processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) }
     ) throws -> Store {
         Store(
             domain: try CompiledDomain(Sample()), limits: limits,
             origin: Origin(state: State(), cursor: Cursor(Core<State>.epoch, 0)),
-            now: { Timestamp(milliseconds: 0) }, journal: journal, queues: queues)
+            now: { Timestamp(milliseconds: 0) }, journal: journal, processorTime: processorTime, queues: queues)
     }
 }
 
@@ -305,5 +306,30 @@ struct StoreTests {
 
         let name = try snapshot.encoded(.pointer("/items/entities/1/name"))
         #expect(text(name?.bytes) == #""a""#)
+    }
+
+    @Test("a turn of few transactions is measured where the last ones were dear, and a cheap one does not hide them")
+    func cost() throws {
+        let milliseconds = Mutex<(now: Int64, step: Int64)>((0, 10))
+        let store = try Store.sample(processorTime: {
+            milliseconds.withLock {
+                $0.now += $0.step
+                return Instant(nanoseconds: $0.now * 1_000_000)
+            }
+        })
+        func turn(_ count: Int) {
+            for _ in 0..<count { store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in }) }
+            store.flushNow()
+        }
+
+        turn(8)
+        #expect(store.transactionCost == .zero)
+        turn(10)
+        #expect(store.transactionCost == .milliseconds(1))
+        turn(2)
+        #expect(store.transactionCost == .milliseconds(5))
+        milliseconds.withLock { $0.step = 0 }
+        turn(1)
+        #expect(store.transactionCost == .microseconds(3750))
     }
 }

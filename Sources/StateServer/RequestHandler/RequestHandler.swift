@@ -23,6 +23,7 @@ final class RequestHandler: Sendable {
     let counters = Counters()
     let isDraining = Atomic(false)
     let slowReads = SlowReads()
+    let bulkLoads = BulkLoads()
 
     init(
         contract: Contract, store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
