@@ -23,9 +23,6 @@ package protocol AnyStore: AnyObject, Sendable {
     /// Runs a function on the store's queue behind the turns that wait for it.
     func afterWaitingTurns(_ body: @escaping @Sendable () -> Void)
 
-    /// How much processor time a transaction has taken in the last turns that were measured.
-    var transactionCost: Duration { get }
-
     /// Refuses every later transaction, runs a turn for the waiting ones, and returns when every turn has landed.
     func drain()
 

@@ -42,7 +42,6 @@ public final class Store<State: StateType>: Sendable {
     let queue = DispatchQueue(label: "storekeeper.store")
     /// How many turns of many actions run on the queue or wait for it.
     private let longTurnsCount = Atomic(0)
-    private let transactionNanoseconds = Atomic(0)
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
@@ -234,7 +233,8 @@ public final class Store<State: StateType>: Sendable {
             defer { installed.isNew = false }
             return installed.isNew ? installed.list : nil
         }
-        let begun = isMeasured(pending.count) ? processorTime() : nil
+        let meters = pending.compactMap(\.meter)
+        let begun = meters.isEmpty ? nil : processorTime()
         let turn = core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
@@ -244,10 +244,8 @@ public final class Store<State: StateType>: Sendable {
         }
         note(turn.result.historyTime)
         if let begun {
-            let cost = Int((processorTime() - begun) / pending.count / .nanoseconds(1))
-            // A turn of cheap transactions between dear ones does not make these look cheap.
-            let before = transactionNanoseconds.load(ordering: .relaxed)
-            transactionNanoseconds.store(max(cost, before / 4 * 3), ordering: .relaxed)
+            let cost = processorTime() - begun
+            for meter in meters { meter.set(cost) }
         }
         return turn
     }
@@ -258,17 +256,6 @@ public final class Store<State: StateType>: Sendable {
         notedMilliseconds.store(time.milliseconds, ordering: .relaxed)
         journal.note(historyTime: time)
     }
-
-    /// Whether a turn is measured.
-    ///
-    /// A turn of up to eight transactions is not, because to ask for the processor time costs as much as one; where they
-    /// have been dear, it is, because it has few by that reason.
-    private func isMeasured(_ count: Int) -> Bool {
-        count > 8 || transactionNanoseconds.load(ordering: .relaxed) > 100_000
-    }
-
-    /// How much processor time a transaction has taken in the last turns that were measured.
-    package var transactionCost: Duration { .nanoseconds(transactionNanoseconds.load(ordering: .relaxed)) }
 
     /// Makes a published snapshot the newest computed state again.
     ///

@@ -276,7 +276,7 @@ struct StoreTests {
 
         #expect(turn.commits.count == 2)
         guard case .rejected(let rejection, let index) = turn.outcomes[1] else { Issue.record("\(turn)"); return }
-        #expect(rejection.code == "transaction-too-long")
+        #expect(rejection.code == "transaction-too-long" && rejection.kind == .invalid)
         #expect(index == 160)
         #expect(turn.version == 2)
     }
@@ -308,28 +308,25 @@ struct StoreTests {
         #expect(text(name?.bytes) == #""a""#)
     }
 
-    @Test("a turn of few transactions is measured where the last ones were dear, and a cheap one does not hide them")
+    @Test("a turn is measured for the transactions that have a meter, and otherwise not")
     func cost() throws {
-        let milliseconds = Mutex<(now: Int64, step: Int64)>((0, 10))
+        let looks = Mutex<Int64>(0)
         let store = try Store.sample(processorTime: {
-            milliseconds.withLock {
-                $0.now += $0.step
-                return Instant(nanoseconds: $0.now * 1_000_000)
+            looks.withLock {
+                $0 += 1
+                return Instant(nanoseconds: $0 * 1_000_000)
             }
         })
-        func turn(_ count: Int) {
-            for _ in 0..<count { store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in }) }
-            store.flushNow()
-        }
+        let meter = TurnMeter()
 
-        turn(8)
-        #expect(store.transactionCost == .zero)
-        turn(10)
-        #expect(store.transactionCost == .milliseconds(1))
-        turn(2)
-        #expect(store.transactionCost == .milliseconds(5))
-        milliseconds.withLock { $0.step = 0 }
-        turn(1)
-        #expect(store.transactionCost == .microseconds(3750))
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in })
+        store.flushNow()
+        let before = looks.withLock { $0 }
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in })
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1)), meter: meter) { _ in })
+        store.flushNow()
+
+        #expect(before == 0)
+        #expect(meter.cost == .milliseconds(1))
     }
 }

@@ -9,14 +9,12 @@ final class BulkLoad: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
         var outcomes: [Outcome] = []
-        var portion = 32
+        var portion = PortionSize()
     }
 
     private let progress: Mutex<Progress>
     private let store: any AnyStore
     private let loads: BulkLoads
-    private static let portionTime = Duration.milliseconds(2)
-    private static let portionMax = 1024
 
     init(_ transactions: [Transaction], store: any AnyStore, among loads: BulkLoads) {
         progress = Mutex(Progress(rest: transactions[...]))
@@ -37,16 +35,16 @@ final class BulkLoad: Sendable {
 
     private func dispatchNext(_ done: @escaping @Sendable ([Outcome]) -> Void) {
         let portion = progress.withLock { progress in
-            let portion = progress.rest.prefix(progress.portion)
+            let portion = progress.rest.prefix(progress.portion.count)
             progress.rest = progress.rest.dropFirst(portion.count)
             return portion
         }
         guard !portion.isEmpty else { return done(progress.withLock { $0.outcomes }) }
+        let meter = TurnMeter()
         let collector = OutcomeCollector(count: portion.count) { [self] outcomes in
             progress.withLock { progress in
                 progress.outcomes += outcomes
-                progress.portion = Self.portion(
-                    after: portion.count, costing: store.transactionCost, among: loads.count)
+                progress.portion.adapt(to: meter.cost, of: portion.count, among: loads.count)
             }
             // A turn that already waits comes first, without the next portion.
             store.afterWaitingTurns { [self] in
@@ -55,15 +53,10 @@ final class BulkLoad: Sendable {
             }
         }
         for (index, transaction) in portion.enumerated() {
-            store.enqueue(PendingTransaction(transaction) { collector.set(index, $0) })
+            // The first one measures the turn for all.
+            store.enqueue(
+                PendingTransaction(transaction, meter: index == 0 ? meter : nil) { collector.set(index, $0) })
         }
-    }
-
-    /// The size of the portion behind one whose transactions have cost so much each.
-    static func portion(after count: Int, costing cost: Duration, among loadsCount: Int) -> Int {
-        let fitting = cost > .zero ? portionTime / cost / Double(max(1, loadsCount)) : Double(portionMax)
-        // It grows slowly, because the cost of a few transactions says little.
-        return max(1, min(portionMax, 4 * count, Int(min(fitting, Double(portionMax)))))
     }
 }
 

@@ -195,8 +195,8 @@ struct Core<State: StateType>: Sendable {
     private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
         Rejection(
             "transaction-too-long",
-            "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime) of processor time, while others wait; nothing was committed, send fewer at once"
-        )
+            "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime) of processor time, while others wait; nothing was committed, send fewer at once",
+            kind: .invalid)
     }
 
     private func dispatch(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection)
