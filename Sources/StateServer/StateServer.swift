@@ -89,7 +89,10 @@ public struct StateServer: Service, Sendable {
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
                 hosts: settings.allowedHosts(listening: host)), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
-            streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, logger: logger)
+            streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges,
+            slowReads: SlowReads(
+                countMax: settings.integer("slow_requests_max"),
+                countPerClientMax: settings.integer("slow_requests_per_client_max")), logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(
             host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),

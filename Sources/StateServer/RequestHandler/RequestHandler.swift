@@ -22,13 +22,14 @@ final class RequestHandler: Sendable {
     let streamLifetime: Duration
     let counters = Counters()
     let isDraining = Atomic(false)
-    let slowReads = SlowReads()
+    let slowReads: SlowReads
     let bulkLoads = BulkLoads()
 
     init(
         contract: Contract, store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
-        streamLifetime: Duration, gauges: ServerGauges, logger: Logger
+        streamLifetime: Duration, gauges: ServerGauges, slowReads: SlowReads = SlowReads(), logger: Logger
     ) {
+        self.slowReads = slowReads
         self.contract = contract
         self.store = store
         self.journal = journal
