@@ -42,10 +42,12 @@ final class BulkLoad: Sendable {
         guard !portion.isEmpty else { return done(progress.withLock { $0.outcomes }) }
         let meter = TurnMeter()
         let collector = OutcomeCollector(count: portion.count) { [self] outcomes in
-            progress.withLock { progress in
+            let isComplete = progress.withLock { progress in
                 progress.outcomes += outcomes
                 progress.portion.adapt(to: meter.cost, of: portion.count, among: loads.count)
+                return progress.rest.isEmpty
             }
+            if isComplete { return dispatchNext(done) }
             // A turn that already waits comes first, without the next portion.
             store.afterWaitingTurns { [self] in
                 dispatchNext(done)
