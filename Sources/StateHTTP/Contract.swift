@@ -13,6 +13,8 @@ package struct ContractLimits: Sendable {
     package var changesLimitMax = 1000
     package var batchActionsMax = 10_000
     package var bulkLinesMax = 200_000
+    /// How many lines of a bulk load may be faulty; with more the whole body is refused.
+    package var bulkFaultsMax = 1000
     /// The most expectations in one transaction; each costs a lookup inside the store's turn.
     package var expectationsMax = 1000
     package var idempotencyLifetime = Duration.seconds(86_400)

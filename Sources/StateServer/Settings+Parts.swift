@@ -13,6 +13,7 @@ extension Settings {
         limits.cascadeDepthMax = integer("cascade_depth_max")
         limits.cascadeActionsMax = integer("cascade_actions_max")
         limits.effectsMax = integer("effects_max")
+        limits.transactionTime = .milliseconds(integer("batch_milliseconds_max"))
         return limits
     }
 
@@ -28,8 +29,16 @@ extension Settings {
         limits.batchActionsMax = integer("batch_actions_max")
         limits.bulkLinesMax = integer("bulk_lines_max")
         limits.expectationsMax = integer("expectations_max")
+        limits.bulkFaultsMax = integer("bulk_faults_max")
         limits.idempotencyLifetime = seconds("idempotency_seconds")
+        let transport = ServerConfiguration()
         limits.transport = [
+            ("batch_milliseconds_max", integer("batch_milliseconds_max")),
+            ("slow_requests_max", integer("slow_requests_max")),
+            ("slow_requests_per_client_max", integer("slow_requests_per_client_max")),
+            // These are not settings.
+            ("head_bytes_max", transport.headBytesMax), ("head_fields_max", transport.fieldsMax),
+            ("target_bytes_max", transport.targetBytesMax), ("target_parameters_max", transport.parametersMax),
             ("memory_bytes_max", integer("memory_bytes_max")),
             ("request_head_seconds", integer("request_head_seconds")),
             ("request_body_seconds", integer("request_body_seconds")), ("waiters_max", watchLimits.watchesMax),

@@ -106,6 +106,11 @@ public struct Setting: Sendable {
         Setting("depth_max", 64, 4...512, "deepest nesting of a JSON body"),
         Setting("batch_actions_max", 10_000, 1...1_000_000, "most actions in one atomic array"),
         Setting("bulk_lines_max", 200_000, 1...10_000_000, "most lines in an NDJSON body"),
+        Setting(
+            "bulk_faults_max", 1000, 0...1_000_000, "most faulty lines in an NDJSON body; with more none is committed"),
+        Setting(
+            "batch_milliseconds_max", 250, 1...60_000,
+            "most processor time of one atomic array of more than 16 actions, in which all others wait"),
         Setting("expectations_max", 1000, 1...1_000_000, "most tests of expect in one commit"),
         Setting("wait_seconds_default", 25, 1...3600, "how long a wait without a number lasts"),
         Setting("wait_seconds_max", 55, 1...3600, "longest wait; proxies often end idle requests at 60"),
@@ -128,6 +133,12 @@ public struct Setting: Sendable {
         Setting(
             "memory_bytes_max", 256 << 20, 1 << 20...(1 << 40),
             "most bytes of unfinished requests and unread answers; above it long ones are 503, of one address 429"),
+        Setting(
+            "slow_requests_max", 1024, 1...1_000_000,
+            "most requests with long bodies, or for large, past or old parts, under way; more are answered 503"),
+        Setting(
+            "slow_requests_per_client_max", 256, 1...1_000_000,
+            "most of these of one address; more are answered 429"),
         Setting("request_head_seconds", 10, 1...3600, "how long the head of a request may take to arrive"),
         Setting(
             "request_body_seconds", 30, 1...86_400, "how long its body may take, and a second more for each 16 KiB"),

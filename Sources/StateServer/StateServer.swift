@@ -93,7 +93,10 @@ public struct StateServer: Service, Sendable {
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
                 hosts: settings.allowedHosts(listening: host), origins: settings.allowedOrigins), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
-            streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, logger: logger)
+            streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges,
+            slowReads: SlowReads(
+                countMax: settings.integer("slow_requests_max"),
+                countPerClientMax: settings.integer("slow_requests_per_client_max")), logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(
             host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),
@@ -254,7 +257,12 @@ extension StateServer {
                 "version": .stringConvertible(version), "patches": .stringConvertible(recovery.patchesCount),
                 "idempotency_keys": .stringConvertible(recovery.keys.count),
             ])
-        return (.init(state: state, cursor: Cursor(journal.epoch, version), keys: recovery.keys), recovery.oldest)
+        return (
+            .init(
+                state: state, cursor: Cursor(journal.epoch, version), keys: recovery.keys,
+                historyTime: recovery.historyTime),
+            recovery.oldest
+        )
     }
 }
 

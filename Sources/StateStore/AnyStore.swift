@@ -19,8 +19,9 @@ package protocol AnyStore: AnyObject, Sendable {
     ///
     /// A caller must not be on the store's queue: the process would stop.
     func flushNow()
-    /// How much processor time a transaction has taken in the last turn that was measured.
-    var transactionCost: Duration { get }
+
+    /// Runs a function on the store's queue behind the turns that wait for it.
+    func afterWaitingTurns(_ body: @escaping @Sendable () -> Void)
 
     /// Refuses every later transaction, runs a turn for the waiting ones, and returns when every turn has landed.
     func drain()

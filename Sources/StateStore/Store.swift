@@ -17,9 +17,14 @@ public final class Store<State: StateType>: Sendable {
         package var state: State
         package var cursor: Cursor
         package var keys: [KeyRecord]
+        /// The time of the history, by which the keys expire; nil for that of the wall clock.
+        package var historyTime: Timestamp?
 
         /// Makes an origin; by default the origin of a new history.
-        package init(state: State, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = []) {
+        package init(
+            state: State, cursor: Cursor = Cursor(.random(), 0), keys: [KeyRecord] = [], historyTime: Timestamp? = nil
+        ) {
+            self.historyTime = historyTime
             self.state = state
             self.cursor = cursor
             self.keys = keys
@@ -37,7 +42,6 @@ public final class Store<State: StateType>: Sendable {
     let queue = DispatchQueue(label: "storekeeper.store")
     /// How many turns of many actions run on the queue or wait for it.
     private let longTurnsCount = Atomic(0)
-    private let transactionNanoseconds = Atomic(0)
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
@@ -57,6 +61,9 @@ public final class Store<State: StateType>: Sendable {
     /// holds the core.
     private let installedMiddleware: Mutex<(list: [Middleware<State>], isNew: Bool)>
     private let now: @Sendable () -> Timestamp
+    private let monotonicNow: @Sendable () -> Instant
+    /// The newest time of the history that the journal has been told, in milliseconds.
+    private let notedMilliseconds = Atomic(Int64.min)
     /// The time for which the current thread has had a processor.
     private let processorTime: @Sendable () -> Instant
     let report: @Sendable (StoreEvent) -> Void
@@ -75,7 +82,7 @@ public final class Store<State: StateType>: Sendable {
         let origin = origin ?? Origin(state: domain.initial)
         let core = Core(
             domain: domain, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
-            version: origin.cursor.version, keys: origin.keys)
+            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime)
         self.domain = domain
         self.automaticallySkipsRepeats = automaticallySkipsRepeats
         epoch = origin.cursor.epoch
@@ -91,6 +98,7 @@ public final class Store<State: StateType>: Sendable {
         self.landingQueue = landingQueue
         self.report = report
         self.now = now
+        monotonicNow = clock
         self.processorTime = processorTime
         journal?.follow { [weak self] in self?.adoptForeignCommitsLater() }
     }
@@ -175,6 +183,8 @@ public final class Store<State: StateType>: Sendable {
         onQueue { turn() }
     }
 
+    package func afterWaitingTurns(_ body: @escaping @Sendable () -> Void) { onQueueLater(body) }
+
     /// Enqueues a transaction, runs a turn and returns the transaction's outcome when the turn has landed.
     ///
     /// A caller must not be on the store's queue, so not in a reducer, a middleware or a notification: the process would
@@ -201,6 +211,8 @@ public final class Store<State: StateType>: Sendable {
         mailbox.withLock { $0.close() }
         onQueue { turn() }
         landings.wait()
+        let time = now()
+        note(core.withLock { $0.readHistoryTime(wall: time, monotonic: monotonicNow) })
     }
 
     // MARK: For the turn
@@ -221,25 +233,29 @@ public final class Store<State: StateType>: Sendable {
             defer { installed.isNew = false }
             return installed.isNew ? installed.list : nil
         }
-        let begun = pending.count > Self.unmeasuredMax ? processorTime() : nil
+        let meters = pending.compactMap(\.meter)
+        let begun = meters.isEmpty ? nil : processorTime()
         let turn = core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
             return ComputedTurn(
-                pending: pending, before: before, result: core.turn(pending, at: time, clock: processorTime))
+                pending: pending, before: before,
+                result: core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime))
         }
+        note(turn.result.historyTime)
         if let begun {
-            let cost = (processorTime() - begun) / pending.count
-            transactionNanoseconds.store(Int(cost / .nanoseconds(1)), ordering: .relaxed)
+            let cost = processorTime() - begun
+            for meter in meters { meter.set(cost) }
         }
         return turn
     }
 
-    /// A turn of up to so many transactions is not measured: to ask for the processor time costs as much as one.
-    private static var unmeasuredMax: Int { 8 }
-
-    /// How much processor time a transaction has taken in the last turn that was measured.
-    package var transactionCost: Duration { .nanoseconds(transactionNanoseconds.load(ordering: .relaxed)) }
+    /// Tells the journal the time of the history, at most once a second.
+    private func note(_ time: Timestamp) {
+        guard let journal, time.milliseconds >= notedMilliseconds.load(ordering: .relaxed) &+ 1000 else { return }
+        notedMilliseconds.store(time.milliseconds, ordering: .relaxed)
+        journal.note(historyTime: time)
+    }
 
     /// Makes a published snapshot the newest computed state again.
     ///

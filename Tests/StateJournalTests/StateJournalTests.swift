@@ -186,16 +186,65 @@ struct JournalTests {
         #expect(read.id == "x")
     }
 
-    @Test("idempotency keys are recovered until they expire", arguments: [(999, 1), (1000, 0)])
-    func keys(now: Int64, count: Int) throws {
+    @Test(
+        "idempotency keys are recovered until they expire by the time of the history, whatever the wall clock says",
+        arguments: [(999, 1), (1000, 0)])
+    func keys(time: Int64, count: Int) throws {
+        var journal: SQLiteJournal? = try scratch.open()
+        let record = KeyRecord(
+            key: "k", fingerprint: "f", version: 1, id: "i", isChange: true, expiry: Timestamp(milliseconds: 1000))
+        try journal?.record([.setting(1, key: record)])
+        journal?.note(historyTime: Timestamp(milliseconds: time))
+        try journal?.close(Array("{}".utf8), version: 1)
+        journal = nil
+
+        for now in [0, Int64.max / 2] {
+            let again = try scratch.open()
+            let recovery = try again.recover(at: Timestamp(milliseconds: now))
+            #expect(recovery.keys == Array(repeating: record, count: count))
+            #expect(recovery.historyTime.milliseconds == time)
+            try again.close(Array("{}".utf8), version: 1)
+        }
+    }
+
+    @Test("without a time of the history, or with a damaged one, no key expires at a start")
+    func lostHistoryTime() throws {
+        var journal: SQLiteJournal? = try scratch.open()
+        let record = KeyRecord(
+            key: "k", fingerprint: "f", version: 1, id: "i", isChange: true, expiry: Timestamp(milliseconds: 1000))
+        try journal?.record([.setting(1, key: record)])
+        let without = try journal?.recover(at: Timestamp(milliseconds: 5000))
+        journal?.note(historyTime: Timestamp(milliseconds: 2000))
+        try journal?.writeHistoryTime()
+        let with = try journal?.recover(at: Timestamp(milliseconds: 5000))
+        try journal?.database.write {
+            try $0.execute(sql: "UPDATE meta SET value = zeroblob(8) || substr(value, 9) WHERE name = 'history_time'")
+        }
+        let damaged = try journal?.recover(at: Timestamp(milliseconds: 5000))
+        journal = nil
+
+        #expect(without?.keys == [record] && without?.historyTime.milliseconds == 999)
+        #expect(with?.keys == [] && with?.historyTime.milliseconds == 2000)
+        #expect(damaged?.keys == [record] && damaged?.historyTime.milliseconds == 999)
+    }
+
+    @Test("pruning deletes the keys that have expired by the time of the history")
+    func prunedKeys() throws {
         let journal = try scratch.open()
+        _ = try journal.recover(at: Timestamp(milliseconds: 0))
         let record = KeyRecord(
             key: "k", fingerprint: "f", version: 1, id: "i", isChange: true, expiry: Timestamp(milliseconds: 1000))
         try journal.record([.setting(1, key: record)])
+        func count() throws -> Int? {
+            try journal.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM keys") }
+        }
 
-        let keys = try journal.recover(at: Timestamp(milliseconds: now)).keys
-
-        #expect(keys == Array(repeating: record, count: count))
+        journal.note(historyTime: Timestamp(milliseconds: 1000))
+        _ = try journal.saveSnapshot(Array("{}".utf8), version: 1)
+        #expect(try count() == 1)
+        journal.note(historyTime: Timestamp(milliseconds: 1001))
+        _ = try journal.saveSnapshot(Array("{}".utf8), version: 1)
+        #expect(try count() == 0)
     }
 
     @Test("the journal keeps the configured number of commits, and all after its oldest snapshot")

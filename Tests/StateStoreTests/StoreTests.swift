@@ -8,12 +8,13 @@ import Testing
 
 extension Store where State == Sample.State {
     static func sample(
-        limits: StoreLimits = StoreLimits(), journal: (any Journal)? = nil, queues: WatchHub.Queues = .dispatch()
+        limits: StoreLimits = StoreLimits(), journal: (any Journal)? = nil, queues: WatchHub.Queues = .dispatch(),
+        processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) }
     ) throws -> Store {
         Store(
             domain: try CompiledDomain(Sample()), limits: limits,
             origin: Origin(state: State(), cursor: Cursor(Core<State>.epoch, 0)),
-            now: { Timestamp(milliseconds: 0) }, journal: journal, queues: queues)
+            now: { Timestamp(milliseconds: 0) }, journal: journal, processorTime: processorTime, queues: queues)
     }
 }
 
@@ -271,11 +272,11 @@ struct StoreTests {
                 .init(Transaction(Array(actions.prefix(144)), form: .batch), complete: { _ in }),
                 .init(Transaction(actions, form: .batch), complete: { _ in }),
                 .init(Transaction(Array(actions.prefix(16)), form: .batch), complete: { _ in }),
-            ], at: Timestamp(milliseconds: 0), clock: clock)
+            ], at: Timestamp(milliseconds: 0), monotonic: { Instant(nanoseconds: 0) }, clock: clock)
 
         #expect(turn.commits.count == 2)
         guard case .rejected(let rejection, let index) = turn.outcomes[1] else { Issue.record("\(turn)"); return }
-        #expect(rejection.code == "transaction-too-long")
+        #expect(rejection.code == "transaction-too-long" && rejection.kind == .invalid)
         #expect(index == 160)
         #expect(turn.version == 2)
     }
@@ -305,5 +306,27 @@ struct StoreTests {
 
         let name = try snapshot.encoded(.pointer("/items/entities/1/name"))
         #expect(text(name?.bytes) == #""a""#)
+    }
+
+    @Test("a turn is measured for the transactions that have a meter, and otherwise not")
+    func cost() throws {
+        let looks = Mutex<Int64>(0)
+        let store = try Store.sample(processorTime: {
+            looks.withLock {
+                $0 += 1
+                return Instant(nanoseconds: $0 * 1_000_000)
+            }
+        })
+        let meter = TurnMeter()
+
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in })
+        store.flushNow()
+        let before = looks.withLock { $0 }
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in })
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1)), meter: meter) { _ in })
+        store.flushNow()
+
+        #expect(before == 0)
+        #expect(meter.cost == .milliseconds(1))
     }
 }

@@ -72,7 +72,11 @@ extension Sample {
 
 extension Core {
     mutating func turn(_ transactions: [Transaction], at time: Timestamp) -> Turn {
-        turn(transactions.map { PendingTransaction($0) { _ in } }, at: time)
+        turn(transactions, at: time, monotonic: Instant(nanoseconds: time.milliseconds * 1_000_000))
+    }
+
+    mutating func turn(_ transactions: [Transaction], at time: Timestamp, monotonic: Instant) -> Turn {
+        turn(transactions.map { PendingTransaction($0) { _ in } }, at: time, monotonic: { monotonic })
     }
 }
 
@@ -80,11 +84,12 @@ extension Core where State == Sample.State {
     static var epoch: Epoch { Epoch("aaaaaaaaaaaaaaaa") ?? .random() }
 
     static func sample(
-        middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits()
+        middleware: [Middleware<State>] = [.validation], limits: StoreLimits = StoreLimits(), keys: [KeyRecord] = [],
+        historyTime: Timestamp? = nil
     ) throws -> Core {
         Core(
             domain: try CompiledDomain(Sample()), epoch: epoch, middleware: middleware, limits: limits,
-            state: State(), version: 0, keys: [])
+            state: State(), version: 0, keys: keys, historyTime: historyTime)
     }
 
     /// Runs a turn.

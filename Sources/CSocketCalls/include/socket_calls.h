@@ -11,8 +11,9 @@ struct SocketCalls {
     void *context;
     // Bytes are asked for. Returns how many of an earlier receipt it has put into `bytes`, or 0 to receive them.
     size_t (*replayed)(void *context, int socket, void *bytes, size_t count);
-    // Bytes have been received. Returns whether the caller gets them; otherwise it is told that the input has ended.
-    bool (*received)(void *context, int socket, const void *bytes, size_t count);
+    // Bytes have been received, which it may change. Returns whether the caller gets them; otherwise it is told that the
+    // input has ended.
+    bool (*received)(void *context, int socket, void *bytes, size_t count);
     // The first part of a message is about to be sent. Returns true if nothing of the message is to be sent; the caller
     // is told that all of it was.
     bool (*withheld)(void *context, int socket, const void *bytes, size_t count);

@@ -35,7 +35,9 @@ final class WireObserver {
             }
         }
         calls.pointee.received = { observer, socket, bytes, count in
-            WireObserver.with(observer) { $0.received(on: socket, UnsafeRawBufferPointer(start: bytes, count: count)) }
+            WireObserver.with(observer) {
+                $0.received(on: socket, UnsafeMutableRawBufferPointer(start: bytes, count: count))
+            }
         }
         calls.pointee.withheld = { observer, socket, bytes, count in
             WireObserver.with(observer) {
@@ -133,7 +135,8 @@ final class WireObserver {
     // MARK: Socket calls
 
     /// Handles bytes that libmicrohttpd is about to get; false tells it that the input has ended.
-    private func received(on socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Bool {
+    private func received(on socket: Int32, _ received: UnsafeMutableRawBufferPointer) -> Bool {
+        let bytes = UnsafeRawBufferPointer(received)
         guard let connection = self[socket] else { return true }
         connection.receivedCount += bytes.count
         connection.receivedEnd = bytes.baseAddress.map { $0 + bytes.count }
@@ -143,6 +146,7 @@ final class WireObserver {
             return false
         }
         let earlierCount = connection.unansweredCount - bytes.count
+        if earlierCount == 0, case .idle = connection.phase { CodingSpaces.move(in: received) }
         if !connection.hasLongHeads, connection.overCapacity == nil {
             // Bytes behind an earlier request belong to a head that is followed only where its beginning was kept.
             switch connection.phase {

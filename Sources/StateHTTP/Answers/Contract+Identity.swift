@@ -21,6 +21,7 @@ extension Contract {
             ("wait_seconds_max", Int(limits.waitMax.components.seconds)),
             ("changes_limit_default", limits.changesLimitDefault), ("changes_limit_max", limits.changesLimitMax),
             ("batch_actions_max", limits.batchActionsMax), ("bulk_lines_max", limits.bulkLinesMax),
+            ("bulk_faults_max", limits.bulkFaultsMax),
             ("expectations_max", limits.expectationsMax),
             ("idempotency_seconds", Int(limits.idempotencyLifetime.components.seconds)),
         ] + limits.transport {

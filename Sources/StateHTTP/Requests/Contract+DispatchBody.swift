@@ -5,9 +5,6 @@ internal import StateStore
 
 /// The body of a POST of actions: the transactions that it holds.
 extension Contract {
-    /// How many lines of a bulk load may be faulty; with more the whole body is refused.
-    static let faultyLinesMax = 1000
-
     /// Reads the body of a POST of actions into the transactions to dispatch.
     ///
     /// A fault of a single body is a problem of the request; a fault of an NDJSON line belongs to its line.
@@ -41,10 +38,10 @@ extension Contract {
                     content = .failure(error)
                     faultsCount += 1
                     // Each fault has an answer of its own, which is longer than the line.
-                    guard faultsCount <= Self.faultyLinesMax else {
+                    guard faultsCount <= limits.bulkFaultsMax else {
                         throw Problem(
                             .unprocessableContent, "too-many-faults",
-                            "more than \(Self.faultyLinesMax) lines have a fault, the last one: \(error.detail); nothing was committed",
+                            "more than \(limits.bulkFaultsMax) lines have a fault, the last one: \(error.detail); nothing was committed",
                             members: [.init("line", Array(String(index + 1).utf8))])
                     }
                 }

@@ -65,6 +65,7 @@ final class JSONEncodingSession {
     }
 
     func encode<Value: Encodable>(_ value: Value) throws {
+        if Value.self == [Int].self, let integers = value as? [Int] { return write { $0.integers(integers) } }
         // A set or a dictionary has the size of a pointer and counts references: that spares other types the slower cast.
         if MemoryLayout<Value>.size == MemoryLayout<Int>.size, !_isPOD(Value.self),
             let unordered = value as? any UnorderedEncodable

@@ -59,6 +59,39 @@ package struct JSONWriter {
         }
     }
 
+    /// Appends an array of whole numbers.
+    mutating func integers(_ values: [Int]) {
+        // A comma, a sign and nineteen digits.
+        let longest = 21
+        let atOnce = 64
+        byte(UInt8(ascii: "["))
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: atOnce * longest) { memory in
+            for first in stride(from: 0, to: values.count, by: atOnce) {
+                // From the end, because the digits come from there.
+                var start = memory.count
+                for index in (first..<min(first + atOnce, values.count)).reversed() {
+                    var rest = values[index].magnitude
+                    repeat {
+                        let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
+                        start -= 1
+                        memory[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: digit)
+                        rest = quotient
+                    } while rest > 0
+                    if values[index] < 0 {
+                        start -= 1
+                        memory[start] = UInt8(ascii: "-")
+                    }
+                    if index > 0 {
+                        start -= 1
+                        memory[start] = UInt8(ascii: ",")
+                    }
+                }
+                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: UnsafeBufferPointer(memory)[start...]))
+            }
+        }
+        byte(UInt8(ascii: "]"))
+    }
+
     /// Appends a number in the shortest form that reads back as the same value; whole numbers without a fraction.
     ///
     /// - Returns: false, with nothing appended, for the values that JSON has no spelling for: NaN and the infinities.

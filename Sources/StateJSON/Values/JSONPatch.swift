@@ -180,7 +180,7 @@ extension JSONPatch {
             // The members differ only in their order: no operation on members can express that.
             if operations.count == before { replace(with: new.slice(newSpan)) }
         case (UInt8(ascii: "["), UInt8(ascii: "[")):
-            compareElements(old, old.elements(oldSpan), new, new.elements(newSpan))
+            compareArrays(old, oldSpan, new, newSpan)
         default: replace(with: new.slice(newSpan))
         }
     }
@@ -221,8 +221,23 @@ extension JSONPatch {
         for member in added { add(member: new.string(member.key), value: new.slice(member.value)) }
     }
 
+    /// Compares two arrays; only what lies between their equal beginnings and ends is read twice.
+    private mutating func compareArrays(
+        _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
+    ) {
+        let (count, length) = old.commonElements(oldSpan, new, newSpan)
+        let oldRest = oldSpan.lowerBound + length..<oldSpan.upperBound - 1
+        let newRest = newSpan.lowerBound + length..<newSpan.upperBound - 1
+        let tail = old.commonTail(oldRest, new, newRest)
+        compareElements(
+            from: count, old, old.elements(between: oldRest.lowerBound, oldRest.upperBound - tail),
+            new, new.elements(between: newRest.lowerBound, newRest.upperBound - tail))
+    }
+
+    /// Compares elements of two arrays that are equal before `first`, and behind them.
     private mutating func compareElements(
-        _ old: JSONText, _ oldElements: [JSONText.Span], _ new: JSONText, _ newElements: [JSONText.Span]
+        from first: Int, _ old: JSONText, _ oldElements: [JSONText.Span], _ new: JSONText,
+        _ newElements: [JSONText.Span]
     ) {
         let shorter = min(oldElements.count, newElements.count)
         var start = 0
@@ -234,11 +249,11 @@ extension JSONPatch {
 
         let oldEnd = oldElements.count - tail
         let newEnd = newElements.count - tail
-        let common = start + min(oldEnd, newEnd) - start
+        let common = min(oldEnd, newEnd)
         for index in start..<common {
-            descend(String(index)) { $0.compare(old, oldElements[index], new, newElements[index]) }
+            descend(String(first + index)) { $0.compare(old, oldElements[index], new, newElements[index]) }
         }
-        for index in stride(from: oldEnd - 1, through: common, by: -1) { remove(at: index) }
-        for index in common..<max(common, newEnd) { insert(at: index, value: new.slice(newElements[index])) }
+        for index in stride(from: oldEnd - 1, through: common, by: -1) { remove(at: first + index) }
+        for index in common..<max(common, newEnd) { insert(at: first + index, value: new.slice(newElements[index])) }
     }
 }

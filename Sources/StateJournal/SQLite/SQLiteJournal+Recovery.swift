@@ -11,7 +11,10 @@ extension SQLiteJournal {
         package var version: Version
         /// The oldest version after which the journal has all commits.
         package var oldest: Version
+        /// The keys that have not expired, oldest first.
         package var keys: [KeyRecord]
+        /// The time from which the history goes on, by which the keys expire.
+        package var historyTime: Timestamp
         /// How many patches were applied to the snapshot.
         package var patchesCount: Int
         /// How many bytes those patches have.
@@ -27,10 +30,12 @@ extension SQLiteJournal {
     /// No reducer runs. The cost is that of one snapshot and of the commits after it, independent of the length of the
     /// journal.
     ///
-    /// - Parameter time: the current time, at which idempotency keys may have expired.
+    /// - Parameter time: the current time of the wall clock, from which the time of the history goes on where the journal has
+    ///   none. It then begins before the first key expires, because the clock may be ahead.
     /// - Throws: ``JournalError`` when no snapshot is usable, or a commit after it is missing or damaged.
     package func recover(at time: Timestamp) throws -> Recovery {
         let recovery = try readRecovery(at: time)
+        beginHistoryTime(recovery.historyTime, written: try reading { try rows.historyTime($0) })
         scheduleSnapshots {
             $0.begin(
                 commits: recovery.patchesCount, patchBytes: recovery.patchesBytes, bytes: recovery.segmentsBytes,
@@ -44,8 +49,13 @@ extension SQLiteJournal {
             var warnings: [String] = []
             let latest = try rows.latestVersion(db)
             let (state, version, count, bytes) = try rows.state(db, upTo: latest, warnings: &warnings)
+            let all = try rows.keys(db)
+            let historyTime =
+                try rows.historyTime(db)
+                ?? all.reduce(time) { min($0, Timestamp(milliseconds: $1.expiry.milliseconds &- 1)) }
             return Recovery(
-                state: state.text, version: version, oldest: try rows.oldest(db), keys: try rows.keys(db, at: time),
+                state: state.text, version: version, oldest: try rows.oldest(db),
+                keys: all.filter { $0.expiry > historyTime }, historyTime: historyTime,
                 patchesCount: count, patchesBytes: bytes,
                 segmentsBytes: try rows.segmentsBytes(db, after: version - Version(count)), warnings: warnings)
         }

@@ -53,8 +53,9 @@ extension SQLiteJournal {
                     (SELECT version FROM snapshots ORDER BY version DESC LIMIT ?1)
                 OR version < ?2 AND version NOT IN (SELECT version FROM snapshots ORDER BY version DESC LIMIT 2)
                 """, arguments: [max(retention.snapshotsMax, 2), Int64(clamping: heavy)])
-        try db.execute(
-            sql: "DELETE FROM keys WHERE expiry < ?", arguments: [Int64(Date().timeIntervalSince1970 * 1000)])
+        if let time = historyTime {
+            try db.execute(sql: "DELETE FROM keys WHERE expiry < ?", arguments: [time.milliseconds])
+        }
         // The commits after the oldest snapshot stay, so that a start can use it when the newer ones are damaged.
         let kept = try rows.oldestState(db)
         let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0

@@ -57,6 +57,7 @@ package final class SQLiteJournal: Journal {
         /// Why nothing more is written: another process has taken the journal over.
         var superseded: JournalError?
         var snapshots: SnapshotSchedule
+        var historyTime = NotedHistoryTime()
     }
 
     /// Opens the journal in a directory, or begins one there.
@@ -241,6 +242,26 @@ package final class SQLiteJournal: Journal {
         condition.withLock { change(&$0.snapshots) }
     }
 
+    /// Takes a time of the history, and returns whether the file should have it now.
+    func takeHistoryTime(_ time: Timestamp) -> Bool {
+        condition.withLock { $0.historyTime.take(time) && $0.failure == nil }
+    }
+
+    /// Goes on from the time of the history with which a store begins.
+    func beginHistoryTime(_ time: Timestamp, written: Timestamp?) {
+        condition.withLock { $0.historyTime = NotedHistoryTime(latest: time, written: written) }
+    }
+
+    /// The newest time of the history; nil before a recovery.
+    var historyTime: Timestamp? { condition.withLock { $0.historyTime.latest } }
+
+    /// The newest time of the history, where the file has another.
+    var unwrittenHistoryTime: Timestamp? {
+        condition.withLock { $0.historyTime.latest == $0.historyTime.written ? nil : $0.historyTime.latest }
+    }
+
+    func noteWritten(_ time: Timestamp) { condition.withLock { $0.historyTime.written = time } }
+
     package func close(_ snapshot: any AnySnapshot) throws {
         try close(snapshot.whole(), version: snapshot.cursor.version)
     }
@@ -258,6 +279,8 @@ package final class SQLiteJournal: Journal {
             probe()
             let (isOpen, isSuperseded) = condition.withLock { ($0.isOpen, $0.superseded != nil) }
             if !isSuperseded, scheduleSnapshots({ $0.isBehind }) { _ = try saveSnapshot(state, version: version) }
+            // Without it, keys live longer.
+            if !isSuperseded { _ = try? writeHistoryTime() }
             try database.writeWithoutTransaction { db in
                 writer.finish()
                 _ = try db.checkpoint(.truncate)

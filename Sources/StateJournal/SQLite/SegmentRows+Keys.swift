@@ -9,19 +9,17 @@ extension SegmentRows {
             after: SegmentHash(beginning: epoch, version: 0), first: first, last: first, body: body)
     }
 
-    /// Returns the keys that have not expired, oldest first.
-    ///
-    /// O(n) in the number of keys that the journal has, also expired ones: by the index a damaged expiry would hide keys.
+    /// Returns all keys, oldest first, also expired ones: by the index a damaged expiry would hide keys.
     ///
     /// - Throws: ``JournalError`` when the keys of a segment are damaged.
-    func keys(_ db: Database, at time: Timestamp) throws -> [KeyRecord] {
+    func keys(_ db: Database) throws -> [KeyRecord] {
         var all: [KeyRecord] = []
         try readKeys(db) { first, keys in
             guard let keys else {
                 throw JournalError(
                     damaged: path, "the idempotency keys from version \(first) on are not what was recorded")
             }
-            all += keys.lazy.filter { $0.expiry > time }
+            all += keys
         }
         return all
     }

@@ -3,54 +3,74 @@ internal import Synchronization
 
 /// The transactions of a bulk load, which reach the store in portions.
 ///
-/// A portion is as large as the store can take in about two milliseconds of processor time, at most 1024: the actions of
-/// other clients wait no longer for their turn, and the mailbox keeps room for them.
+/// All loads together have portions as large as the store can take in about two milliseconds of processor time, each at
+/// most 1024: the actions of other clients wait no longer for their turn, and the mailbox keeps room for them.
 final class BulkLoad: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
         var outcomes: [Outcome] = []
-        var portion = 32
+        var portion = PortionSize()
     }
 
     private let progress: Mutex<Progress>
     private let store: any AnyStore
-    private static let portionTime = Duration.milliseconds(2)
-    private static let portionMax = 1024
+    private let loads: BulkLoads
 
-    init(_ transactions: [Transaction], store: any AnyStore) {
+    init(_ transactions: [Transaction], store: any AnyStore, among loads: BulkLoads) {
         progress = Mutex(Progress(rest: transactions[...]))
         self.store = store
+        self.loads = loads
     }
 
     /// Enqueues the first portion, and each further one after the turn of the one before.
     ///
     /// - Parameter done: takes the outcomes in order, on the thread of the last turn.
     func run(_ done: @escaping @Sendable ([Outcome]) -> Void) {
+        loads.begin()
+        dispatchNext { [loads] outcomes in
+            loads.end()
+            done(outcomes)
+        }
+    }
+
+    private func dispatchNext(_ done: @escaping @Sendable ([Outcome]) -> Void) {
         let portion = progress.withLock { progress in
-            let portion = progress.rest.prefix(progress.portion)
+            let portion = progress.rest.prefix(progress.portion.count)
             progress.rest = progress.rest.dropFirst(portion.count)
             return portion
         }
         guard !portion.isEmpty else { return done(progress.withLock { $0.outcomes }) }
+        let meter = TurnMeter()
         let collector = OutcomeCollector(count: portion.count) { [self] outcomes in
-            progress.withLock { progress in
+            let isComplete = progress.withLock { progress in
                 progress.outcomes += outcomes
-                progress.portion = Self.next(after: portion.count, costing: store.transactionCost)
+                progress.portion.adapt(to: meter.cost, of: portion.count, among: loads.count)
+                return progress.rest.isEmpty
             }
-            run(done)
-            store.flush()
+            if isComplete { return dispatchNext(done) }
+            // A turn that already waits comes first, without the next portion.
+            store.afterWaitingTurns { [self] in
+                dispatchNext(done)
+                store.flush()
+            }
         }
         for (index, transaction) in portion.enumerated() {
-            store.enqueue(PendingTransaction(transaction) { collector.set(index, $0) })
+            // The first one measures the turn for all.
+            store.enqueue(
+                PendingTransaction(transaction, meter: index == 0 ? meter : nil) { collector.set(index, $0) })
         }
     }
+}
 
-    /// The size of the portion behind one whose transactions have cost so much each.
-    private static func next(after count: Int, costing cost: Duration) -> Int {
-        let fitting = cost > .zero ? portionTime / cost : Double(portionMax)
-        // It grows slowly, because the cost of a few transactions says little.
-        return max(9, min(portionMax, 4 * count, Int(min(fitting, Double(portionMax)))))
-    }
+/// The bulk loads that are under way in a server.
+final class BulkLoads: Sendable {
+    private let active = Atomic(0)
+
+    var count: Int { active.load(ordering: .relaxed) }
+
+    func begin() { active.add(1, ordering: .relaxed) }
+
+    func end() { active.subtract(1, ordering: .relaxed) }
 }
 
 /// The collector: it gathers the outcomes of several transactions and calls back with all of them, in order.

@@ -27,7 +27,7 @@ extension RequestHandler {
             if transactions.first?.idempotency != nil {
                 for index in transactions.indices { transactions[index].client = exchange.client }
             }
-            BulkLoad(transactions, store: store).run { [self] outcomes in
+            BulkLoad(transactions, store: store, among: bulkLoads).run { [self] outcomes in
                 for outcome in outcomes { note(outcome) }
                 let latest = latest
                 let answer = { @Sendable [contract] in

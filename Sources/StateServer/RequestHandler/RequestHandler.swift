@@ -26,18 +26,19 @@ final class RequestHandler: Sendable {
     /// The fields of answers to allowed origins, and to every other client; empty without allowed origins.
     private let fieldsByOrigin: [String: AddedFields]
     private let fieldsWithoutOrigin: AddedFields?
-    let slowReads = SlowReads()
+    let slowReads: SlowReads
+    let bulkLoads = BulkLoads()
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
-        store: any AnyStore, journal: (any Journal)?,
-        schedule: Schedule, heartbeat: Duration,
-        streamLifetime: Duration, gauges: ServerGauges, logger: Logger
+        store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
+        streamLifetime: Duration, gauges: ServerGauges, slowReads: SlowReads = SlowReads(), logger: Logger
     ) {
         self.authenticator = authenticator
         fieldsByOrigin = Dictionary(
             origins.origins.map { ($0, AddedFields(AllowedOrigins.fields(for: $0))) }, uniquingKeysWith: { $1 })
         fieldsWithoutOrigin = origins.origins.isEmpty ? nil : AddedFields(AllowedOrigins.varying)
+        self.slowReads = slowReads
         self.contract = contract
         self.store = store
         self.journal = journal

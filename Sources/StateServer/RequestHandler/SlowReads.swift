@@ -13,8 +13,14 @@ final class SlowReads: Sendable {
     }
 
     private let state = Mutex(State())
-    static let countMax = 1024
-    static let countPerClientMax = 256
+    private let countMax: Int
+    private let countPerClientMax: Int
+
+    /// Makes an empty collection; the defaults are those of the shipped configuration.
+    init(countMax: Int = 1024, countPerClientMax: Int = 256) {
+        self.countMax = countMax
+        self.countPerClientMax = countPerClientMax
+    }
 
     /// Counts a read; returns why it may not begin.
     ///
@@ -22,8 +28,8 @@ final class SlowReads: Sendable {
     func begin(_ exchange: Exchange, isAbandonable: Bool) -> WatchRefusal? {
         state.withLock { state in
             let count = state.byClient[exchange.client] ?? 0
-            guard state.count < Self.countMax else { return .all }
-            guard count < Self.countPerClientMax else { return .client }
+            guard state.count < countMax else { return .all }
+            guard count < countPerClientMax else { return .client }
             state.count += 1
             state.byClient[exchange.client] = count + 1
             if isAbandonable { state.abandonable.insert(exchange.id) }

@@ -40,6 +40,9 @@ package protocol Journal: AnyObject, Sendable {
     ///     from.
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (_ oldest: Version) -> Void)
 
+    /// Notes how far the time of the history has come, by which its keys expire; at once, and now and then on the disk.
+    func note(historyTime: Timestamp)
+
     /// Registers a function that the journal calls whenever another writer has appended.
     func follow(_ appended: @escaping @Sendable () -> Void)
 

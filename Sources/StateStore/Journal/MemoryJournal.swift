@@ -49,6 +49,9 @@ package final class MemoryJournal: Journal {
         content.withLock { $0.followers.append(appended) }
     }
 
+    /// Does nothing: the journal does not outlive the process, and keeps its keys as long.
+    package func note(historyTime: Timestamp) {}
+
     package func commits(after version: Version, through last: Version, limit: Int) -> [Commit] {
         guard version >= start else { return [] }
         return content.withLock { content in

@@ -106,7 +106,7 @@ package struct KeyRecord: Sendable, Equatable {
     package let version: Version
     package let id: String
     package let isChange: Bool
-    /// The time from which the key no longer counts.
+    /// The time of the history from which the key no longer counts: see ``HistoryClock``.
     package let expiry: Timestamp
     /// The client to whose share of the ledger the key counts; nil where it is unknown.
     ///
@@ -124,5 +124,13 @@ package struct KeyRecord: Sendable, Equatable {
         self.isChange = isChange
         self.expiry = expiry
         self.client = client
+    }
+
+    /// The record with an expiry that is at most a time.
+    func expiring(by latest: Timestamp) -> KeyRecord {
+        guard expiry > latest else { return self }
+        return KeyRecord(
+            key: key, fingerprint: fingerprint, version: version, id: id, isChange: isChange, expiry: latest,
+            client: client)
     }
 }

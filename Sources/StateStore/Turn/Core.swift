@@ -18,10 +18,11 @@ struct Core<State: StateType>: Sendable {
     /// The memory for the patches of a turn.
     private var patch = JSONPatch()
     private(set) var ledger: IdempotencyLedger
+    private var historyClock: HistoryClock
 
     init(
         domain: CompiledDomain<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
-        version: Version, keys: [KeyRecord]
+        version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil
     ) {
         self.domain = domain
         self.epoch = epoch
@@ -29,7 +30,8 @@ struct Core<State: StateType>: Sendable {
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
         self.limits = limits
         latest = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions)
-        ledger = IdempotencyLedger(keys)
+        historyClock = HistoryClock(historyTime)
+        ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
     }
 
     /// What a turn works with and leaves behind: its result may wait long for the disk.
@@ -41,6 +43,8 @@ struct Core<State: StateType>: Sendable {
     /// The result of a turn.
     struct Turn: Sendable {
         var latest: Snapshot<State>
+        /// The time of the history at which the turn began.
+        let historyTime: Timestamp
         var consequences: [Consequence] = []
         /// One for each transaction, in order.
         var outcomes: [Outcome] = []
@@ -75,13 +79,19 @@ struct Core<State: StateType>: Sendable {
     /// The ledger first drops the expired keys, which no going back brings back: a ledger full of expired keys would refuse
     /// every new key.
     ///
-    /// - Parameter clock: the processor time of the thread, which measures long transactions.
+    /// - Parameters:
+    ///   - time: the time of the commits, by the wall clock.
+    ///   - monotonic: the time of a monotonic clock.
+    ///   - clock: the processor time of the thread, which measures long transactions.
     mutating func turn(
-        _ pending: [PendingTransaction], at time: Timestamp, clock: () -> Instant = { Instant(nanoseconds: 0) }
+        _ pending: [PendingTransaction], at time: Timestamp, monotonic: () -> Instant,
+        clock: () -> Instant = { Instant(nanoseconds: 0) }
     ) -> Turn {
-        ledger.forget(before: time)
+        let historyTime = readHistoryTime(wall: time, monotonic: monotonic)
+        ledger.forget(before: historyTime)
         // The turn takes the known encodings, so that it changes them in place; without them a comparison only costs more.
-        var turn = Turn(latest: latest, encodings: exchange(&encodings, with: KnownTexts()))
+        var turn = Turn(
+            latest: latest, historyTime: historyTime, encodings: exchange(&encodings, with: KnownTexts()))
         var scratch = Scratch(
             patch: exchange(&patch, with: JSONPatch()), preconditions: Preconditions(domain.layout))
         turn.outcomes.reserveCapacity(pending.count)
@@ -95,6 +105,11 @@ struct Core<State: StateType>: Sendable {
             if let record = commit.idempotency { ledger.insert(record) }
         }
         return turn
+    }
+
+    /// The time of the history now.
+    mutating func readHistoryTime(wall: Timestamp, monotonic: () -> Instant) -> Timestamp {
+        historyClock.read(wall: wall, monotonic: monotonic)
     }
 
     /// Makes an earlier snapshot the newest computed state again, and forgets the keys of the commits behind it.
@@ -119,7 +134,7 @@ struct Core<State: StateType>: Sendable {
         _ scratch: inout Scratch
     ) -> Outcome {
         if let idempotency = transaction.idempotency, transaction.purpose == .commit {
-            if let record = turn.keys[idempotency.key] ?? ledger.record(idempotency.key, at: time) {
+            if let record = turn.keys[idempotency.key] ?? ledger.record(idempotency.key, at: turn.historyTime) {
                 guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
                 return .committed(
                     Receipt(
@@ -181,8 +196,8 @@ struct Core<State: StateType>: Sendable {
     private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
         Rejection(
             "transaction-too-long",
-            "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime) of processor time, while others wait; nothing was committed, send fewer at once"
-        )
+            "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime) of processor time, while others wait; nothing was committed, send fewer at once",
+            kind: .invalid)
     }
 
     private func dispatch(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection)
@@ -224,7 +239,7 @@ struct Core<State: StateType>: Sendable {
         let record = transaction.idempotency.map {
             KeyRecord(
                 key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: !patch.isEmpty,
-                expiry: time.advanced(by: limits.idempotencyLifetime), client: transaction.client)
+                expiry: turn.historyTime.advanced(by: limits.idempotencyLifetime), client: transaction.client)
         }
         // Nearly every commit has one action: its entry has the array ready.
         let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)

@@ -3,12 +3,17 @@ internal import DequeModule
 /// The idempotency keys that the store keeps, each until it expires.
 struct IdempotencyLedger: Sendable {
     private var records: [String: KeyRecord] = [:]
-    /// The keys in the order of their insertion, which is the order of their expiry.
+    /// The keys in the order of their expiry.
     private var order: Deque<(key: String, expiry: Timestamp)> = []
     private var countByClient: [String: Int] = [:]
 
-    init(_ remembered: [KeyRecord]) {
-        for record in remembered.sorted(by: { $0.expiry < $1.expiry }) { insert(record) }
+    /// Makes a ledger of the keys that a journal has.
+    ///
+    /// - Parameter expiryMax: the latest time at which any of them expires here. A key of an earlier program, whose wall
+    ///   clock was ahead, would otherwise take the place of another for as long.
+    init(_ remembered: [KeyRecord], expiryMax: Timestamp? = nil) {
+        let bounded = remembered.map { expiryMax.map($0.expiring(by:)) ?? $0 }
+        for record in bounded.sorted(by: { $0.expiry < $1.expiry }) { insert(record) }
     }
 
     var count: Int { records.count }
@@ -26,7 +31,9 @@ struct IdempotencyLedger: Sendable {
         drop(record.key)
         records[record.key] = record
         if let client = record.client { countByClient[client, default: 0] += 1 }
-        order.append((record.key, record.expiry))
+        // A key of this process expires last of all, because the time of the history does not go back by a second.
+        let place = order.lastIndex { $0.expiry <= record.expiry }.map { $0 + 1 } ?? 0
+        order.insert((record.key, record.expiry), at: place)
     }
 
     private mutating func drop(_ key: String) {

@@ -7,13 +7,17 @@ package final class PendingTransaction: Sendable {
     package let completed: (@Sendable (CascadeReport) -> Void)?
     /// The name by which ``AnyStore/stopAwaitingCascade(of:_:)`` finds `completed`.
     let watcherID: UInt64
+    /// Measures the turn; nil for a turn that need not be measured.
+    let meter: TurnMeter?
 
     package init(
-        _ transaction: Transaction, watcherID: UInt64 = 0, complete: @escaping @Sendable (Outcome) -> Void,
+        _ transaction: Transaction, watcherID: UInt64 = 0, meter: TurnMeter? = nil,
+        complete: @escaping @Sendable (Outcome) -> Void,
         completed: (@Sendable (CascadeReport) -> Void)? = nil
     ) {
         self.transaction = transaction
         self.watcherID = watcherID
+        self.meter = meter
         self.complete = complete
         self.completed = completed
     }

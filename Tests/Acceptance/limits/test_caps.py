@@ -1,6 +1,8 @@
 """Caps on waiters, on the mailbox and on connections."""
 
-from harness.actions import add
+import json
+
+from harness.actions import action, add, batch
 from harness.expectations import expect, expect_equal, wait_until
 from harness.messages import encode_request
 from harness.refusals import Case, judge_problem
@@ -79,3 +81,45 @@ def test_a_connection_over_the_cap_gets_503_and_the_others_are_served(workspace)
 def served(server):
     with server.client(timeout=5) as client:
         return client.get("/livez").status == 200
+
+
+def test_limits_of_work_are_settings_and_the_root_document_states_them(workspace):
+    settings = {
+        "bulk_faults_max": 3,
+        "batch_milliseconds_max": 1,
+        "slow_requests_max": 2,
+        "slow_requests_per_client_max": 1,
+    }
+    server = workspace.server(data="none", **settings)
+    with server.client() as client:
+        limits = client.get("/v1").json["limits"]
+        expect_equal({name: limits.get(name) for name in settings}, settings, "the limits of the settings")
+        constants = {"head_bytes_max": 20 << 10, "head_fields_max": 100, "target_bytes_max": 8000}
+        constants["target_parameters_max"] = 100
+        expect_equal({name: limits.get(name) for name in constants}, constants, "the limits that are no settings")
+
+        lines = [action("tasks/nothing")] * 3 + [add(1)]
+        taken = client.request("POST", "/v1/actions", b"\n".join(lines), {"Content-Type": "application/x-ndjson"})
+        codes = [json.loads(line).get("code") for line in taken.body.splitlines()]
+        expect_equal(codes, ["unknown-action"] * 3 + [None], "the answers to three faulty lines and a good one")
+        lines.insert(0, action("tasks/nothing"))
+        refused = client.request("POST", "/v1/actions", b"\n".join(lines), {"Content-Type": "application/x-ndjson"})
+        expect_equal((refused.status, refused.json["code"]), (422, "too-many-faults"), "with four faulty lines")
+
+        long = client.post(batch(*[add(1)] * 10_000))
+        expect_equal((long.status, long.json["code"]), (422, "transaction-too-long"), "an array of 10,000 actions")
+
+        client.commit(action("tasks/add", {"id": 1, "title": "x" * 2_000_000}))
+        client.commit(add(1))
+        version = client.get("/v1").version - 1
+    clients = [server.client() for _ in range(20)]
+    for each in clients:
+        each.send(encode_request("GET", f"/v1/state?version={version}"))
+    answers = [each.receive() for each in clients]
+    for each in clients:
+        each.close()
+    refused = [answer for answer in answers if answer.status != 200]
+    expect(len(refused) < 20, "all slow requests were refused")
+    expect_equal(
+        {(answer.status, answer.json["code"]) for answer in refused}, {(429, "too-many-reads")}, "slow requests at once"
+    )

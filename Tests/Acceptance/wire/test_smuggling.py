@@ -89,6 +89,7 @@ def codings():
     yield with_coding("that is empty", b"Transfer-Encoding: \r\n", LENGTH_FIELD)
     old = POST.replace(b"HTTP/1.1", b"HTTP/1.0")
     yield Case("Transfer-Encoding in HTTP/1.0", old + HERE + JSON + CODING + b"\r\n" + CHUNKS)
+    yield with_coding("before a CR and a space", b"Transfer-Encoding: chunked\rX: a \r\n")
     yield Case("Transfer-Encoding on another line by CR", POST + HERE + JSON + b"X: a\r" + CODING + b"\r\n" + CHUNKS)
 
 

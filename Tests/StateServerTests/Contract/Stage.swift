@@ -54,6 +54,7 @@ final class Stage {
 
     private let store: Store<Demo.State>
     private let transport: InProcessTransport
+    private let bulkLoads: BulkLoads
     private let schedule: ManualSchedule
     private let mail = Mail()
     private var requestsCount = 0
@@ -78,6 +79,7 @@ final class Stage {
             store: store, journal: nil,
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
             gauges: ServerGauges(loops: 1), logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
+        bulkLoads = handler.bulkLoads
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)
         self.schedule = schedule
     }
@@ -118,7 +120,8 @@ final class Stage {
     private func run() {
         repeat {
             store.queue.sync {}
-        } while schedule.runNext()
+            // A bulk load comes in portions, each behind the turns that wait.
+        } while bulkLoads.count > 0 || schedule.runNext()
     }
 }
 

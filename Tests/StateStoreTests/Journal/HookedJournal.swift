@@ -37,6 +37,7 @@ final class HookedJournal: Journal {
     func state(at version: Version) throws -> [UInt8]? { try memory.state(at: version) }
     func oldestState() -> Version { memory.oldestState() }
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
+    func note(historyTime: Timestamp) {}
     func follow(_ appended: @escaping @Sendable () -> Void) {}
     var failure: String? { memory.failure }
     var isOutcomeOpen: Bool { false }

@@ -118,6 +118,7 @@ private final class DeafJournal: Journal {
         if case .refused = result { refused.add(version) }
         return result
     }
+    func note(historyTime: Timestamp) {}
     func follow(_ appended: @escaping @Sendable () -> Void) {}
     func commits(after version: Version, through last: Version, limit: Int) -> [Commit] {
         journal.commits(after: version, through: last, limit: limit)

@@ -98,4 +98,69 @@ struct IdempotencyTests {
         let restarted = IdempotencyLedger(third.commits.compactMap(\.idempotency))
         #expect(restarted.count(of: "one") == 2)
     }
+
+    @Test("a wall clock that jumps forward and back makes no key expire early")
+    func jumpingClock() throws {
+        var core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(60)))
+        func isReplay(_ key: String, wall: Int64, seconds: Int64) -> Bool? {
+            core.turn(
+                [.of(Sample.Add(amount: 1), key: key)], at: Timestamp(milliseconds: wall * 1000),
+                monotonic: Instant(nanoseconds: seconds * 1_000_000_000)
+            ).outcomes[0].receipt?.isReplay
+        }
+
+        #expect(isReplay("a", wall: 0, seconds: 0) == false)
+        #expect(isReplay("b", wall: 1_000_000, seconds: 10) == false)
+        #expect(isReplay("a", wall: -1_000_000, seconds: 20) == true)
+        // From here on both clocks agree; the time at which the wall clock went back did not count.
+        #expect(isReplay("a", wall: -999_951, seconds: 69) == true)
+        #expect(isReplay("a", wall: -999_949, seconds: 71) == false)
+        #expect(isReplay("b", wall: -999_941, seconds: 79) == true)
+    }
+
+    @Test("a monotonic clock that jumps makes no key expire early")
+    func jumpingMonotonicClock() throws {
+        var core = try Core.sample(limits: StoreLimits(idempotencyLifetime: .seconds(60)))
+        for (wall, seconds) in [(0, 0), (10, 1_000_000), (59, 2_000_000)] as [(Int64, Int64)] {
+            let turn = core.turn(
+                [.of(Sample.Add(amount: 1), key: "a")], at: Timestamp(milliseconds: wall * 1000),
+                monotonic: Instant(nanoseconds: seconds * 1_000_000_000))
+            #expect(turn.outcomes[0].receipt?.version == 1)
+        }
+    }
+
+    @Test("a key that was made while the clock was ahead expires like the others, and is not in their way")
+    func clockAhead() throws {
+        let limits = StoreLimits(idempotencyKeysMax: 2, idempotencyLifetime: .seconds(60))
+        let ahead = KeyRecord(
+            key: "ahead", fingerprint: "", version: 1, id: "1", isChange: true,
+            expiry: Timestamp(milliseconds: 31_536_000_000))
+        var core = try Core.sample(limits: limits, keys: [ahead], historyTime: Timestamp(milliseconds: 0))
+
+        let first = core.run([.of(Sample.Add(amount: 1), key: "a"), .of(Sample.Add(amount: 1), key: "b")], at: 0)
+        let second = core.run(
+            [.of(Sample.Add(amount: 1), key: "b"), .of(Sample.Add(amount: 1), key: "c")], at: 60_000)
+
+        #expect(first.outcomes[0].receipt?.isReplay == false)
+        guard case .full(.idempotencyKeys) = first.outcomes[1] else { Issue.record("\(first)"); return }
+        #expect(second.outcomes.map { $0.receipt?.isReplay } == [false, false])
+    }
+
+    @Test("keys expire in the order of their expiry, not in that of their insertion")
+    func order() {
+        func record(_ key: String, _ expiry: Int64) -> KeyRecord {
+            KeyRecord(
+                key: key, fingerprint: "", version: 1, id: "1", isChange: true,
+                expiry: Timestamp(milliseconds: expiry))
+        }
+        var ledger = IdempotencyLedger([])
+        for (key, expiry) in [("late", 30), ("early", 10), ("middle", 20)] as [(String, Int64)] {
+            ledger.insert(record(key, expiry))
+        }
+
+        ledger.forget(before: Timestamp(milliseconds: 20))
+
+        #expect(ledger.count == 1)
+        #expect(ledger.record("late", at: Timestamp(milliseconds: 20)) != nil)
+    }
 }

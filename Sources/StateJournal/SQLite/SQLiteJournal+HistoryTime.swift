@@ -1,0 +1,70 @@
+internal import Dispatch
+internal import FoundationEssentials
+internal import GRDB
+package import StateStore
+
+/// How far the time of the history has come, by which keys expire.
+///
+/// The file has it an hour late at most while the server is used, and exactly after a stop. What is lost makes keys live
+/// longer, never shorter.
+struct NotedHistoryTime: Sendable {
+    /// The newest time that the store has told; nil before ``SQLiteJournal/recover(at:)``.
+    var latest: Timestamp?
+    /// The time that the file has.
+    var written: Timestamp?
+
+    /// Takes a time, and returns whether the file should have it.
+    mutating func take(_ time: Timestamp) -> Bool {
+        latest = time
+        guard let written, time < written.advanced(by: .seconds(3600)) else { return true }
+        return false
+    }
+}
+
+extension SQLiteJournal {
+    package func note(historyTime: Timestamp) {
+        guard takeHistoryTime(historyTime) else { return }
+        background.async { [self] in
+            // A later note tries again; until then, an end of the process makes keys live longer.
+            _ = try? writeHistoryTime()
+        }
+    }
+
+    /// Writes the newest time to the file, where the file has another.
+    func writeHistoryTime() throws {
+        guard let time = unwrittenHistoryTime else { return }
+        try writing { try rows.setHistoryTime($0, time) }
+        noteWritten(time)
+    }
+}
+
+extension SegmentRows {
+    private static let historyTimeName = "history_time"
+
+    /// The time of the history that the file has, with its hash: a wrong one could make a key expire early.
+    ///
+    /// nil where there is none, as in a journal of an earlier program, and where it is damaged.
+    func historyTime(_ db: Database) throws -> Timestamp? {
+        let row = try Row.fetchOne(db, sql: "SELECT value FROM meta WHERE name = ?", arguments: [Self.historyTimeName])
+        guard let row, let data = Data.fromDatabaseValue(row["value"] as DatabaseValue), data.count == 24 else {
+            return nil
+        }
+        let milliseconds = Int64(bitPattern: data.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
+        return Self.encoded(milliseconds, epoch) == data ? Timestamp(milliseconds: milliseconds) : nil
+    }
+
+    func setHistoryTime(_ db: Database, _ time: Timestamp) throws {
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+            arguments: [Self.historyTimeName, Self.encoded(time.milliseconds, epoch)])
+    }
+
+    /// 8 bytes, most significant first, and the hash of them in this history.
+    private static func encoded(_ milliseconds: Int64, _ epoch: Epoch) -> Data {
+        withUnsafeBytes(of: milliseconds.bigEndian) { number in
+            let hash = SegmentHash(
+                after: SegmentHash(beginning: epoch, version: 0), first: 0, last: 0, body: number)
+            return Data(number) + hash.data
+        }
+    }
+}

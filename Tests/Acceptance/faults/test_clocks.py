@@ -1,0 +1,68 @@
+"""Clocks that jump further than a key lives: no retry commits twice, and no key is in the way of others for longer."""
+
+import time
+
+from harness.actions import add
+from harness.expectations import expect, expect_equal
+from harness.shims import Clocks
+
+DAY = 86_400
+
+
+def start(workspace, **settings):
+    server = workspace.server(**settings)
+    server.stop()
+    clocks = Clocks(workspace, server)
+    return server, clocks
+
+
+def commit(client, key):
+    return client.commit(add(1), Idempotency_Key=key)["version"]
+
+
+def test_a_wall_clock_that_jumps_forward_and_back_lets_no_retry_commit_twice(workspace):
+    server, clocks = start(workspace)
+    server.start()
+    with server.client() as client:
+        version = commit(client, "a")
+        for days in (3, 400, -400, 0):
+            clocks.move(days * DAY)
+            commit(client, f"at {days}")
+            expect_equal(commit(client, "a"), version, f"DOUBLED: the retry when the clock is off by {days} days")
+
+
+def test_a_restart_while_the_wall_clock_is_ahead_lets_no_retry_commit_twice(workspace):
+    for end in ("stop", "kill"):
+        server, clocks = start(workspace)
+        server.start()
+        with server.client() as client:
+            version = commit(client, "a")
+        for days in (3, 400, 0):
+            getattr(server, end)()
+            clocks.move(days * DAY)
+            server.start()
+            with server.client() as client:
+                expect_equal(commit(client, "a"), version, f"DOUBLED: the retry after a {end} at {days} days")
+                commit(client, f"at {days}")
+        server.kill()
+
+
+def test_a_key_that_was_made_while_the_clock_was_ahead_makes_room_when_its_time_has_passed(workspace):
+    server, clocks = start(workspace, idempotency_seconds=2, idempotency_keys_max=2)
+    clocks.move(365 * DAY)
+    server.start()
+    with server.client() as client:
+        commit(client, "ahead")
+        clocks.move(0)
+        later = client.post(add(1), Idempotency_Key="later")
+        expect_equal((later.status, later.json["code"]), (429, "idempotency-keys-full"), "the second key of a share of one")
+        # The jump back may cost the time since the last look at the clocks.
+        end = time.monotonic() + 8
+        while client.post(add(1), Idempotency_Key="later").status != 200:
+            expect(time.monotonic() < end, "the key is still in the way 8 s later")
+            time.sleep(0.2)
+    server.stop()
+    server.start()
+    with server.client() as client:
+        time.sleep(2.5)
+        commit(client, "after a restart")
