@@ -41,7 +41,8 @@ struct TestStoreTests {
         await clock.advance(by: .seconds(59), whenSleeping: 1)
         try store.finish()
         await clock.advance(by: .seconds(1))
-        try await store.receive(Delayed.Done.self) {
+        // The effect needs a thread of the pool, which other tests block on their sockets.
+        try await store.receive(Delayed.Done.self, within: .seconds(50)) {
             $0.count = 1
             $0.isWaiting = false
         }

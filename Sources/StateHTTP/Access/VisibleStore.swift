@@ -53,6 +53,11 @@ package struct VisibleStore: Sendable {
         if let path, let parts = access.parts(of: path) { filter.paths = parts }
         filter.by = subject
         let own = access.seesOthers ? nil : access.subject ?? ""
+        if subject != nil, types.isEmpty, !access.seesEveryAction {
+            // A commit whose action is hidden has no subject to be found by.
+            filter.types = scope.types.filter(sees(type:))
+            if filter.types.isEmpty { filter.paths = [] }
+        }
         if !types.isEmpty || subject != nil, let own {
             // Actions of others are hidden, so that no filter finds them.
             if let subject, subject != own { filter.paths = [] }

@@ -44,6 +44,7 @@ class World:
     """A server with some hidden actions, a client that may do everything, and one that may see the counter."""
 
     def __init__(self, workspace, hidden):
+        self.workspace = workspace
         self.data = workspace.path(f"data{workspace.count()}")
         self.root = make_token(workspace, self.data, "root", "--all")
         grant = ["--read", "/counter", "--read", "actions:counter/*", "--dispatch", "counter/*"]
@@ -277,6 +278,30 @@ def test_what_a_client_may_not_see_answers_in_the_time_of_what_is_nowhere(worlds
     figures(", ".join(f"{kind} {quarter:.2f} us" for kind, quarter in quarters.items()))
     # What a client can measure of one request is a thousand times as much.
     expect(difference <= max(0.5, 3 * noise), f"the time tells: {quarters}")
+
+
+def test_a_subject_is_no_name_for_what_it_has_done_in_secret(worlds):
+    """A client that may see the actions of others, of one type, finds no others by their subject."""
+    secret, _ = worlds
+    token = make_token_for(secret, "--read", "actions:counter/*", "--others")
+    with secret.server.client() as client:
+        page = client.get("/v1/changes?since=oldest&by=root", **bearer(token)).json
+        types = [change["action"]["type"] for change in page["changes"]]
+        expect(types == ["counter/add", "counter/add"], f"{page}")
+        token = make_token_for(secret, "--read", "/counter", "--others")
+        page = client.get("/v1/changes?since=oldest&by=root", **bearer(token)).json
+        expect(page["changes"] == [], f"{page}")
+
+
+def make_token_for(world, *options):
+    """A token that the world's server knows."""
+    token = make_token(world.workspace, world.data, "other", *options)
+    with world.server.client() as client:
+        end = time.monotonic() + 2
+        while client.get("/v1", **bearer(token)).status != 200:
+            expect(time.monotonic() < end, "a new token is not known after 2 s")
+            time.sleep(0.05)
+    return token
 
 
 def test_the_table_finds_a_leak(worlds):
