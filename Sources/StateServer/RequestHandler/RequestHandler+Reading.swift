@@ -108,21 +108,41 @@ extension RequestHandler {
             return .now(respond(.versionGone(oldest: hub.oldestState), request.requestID))
         }
         return reading(exchange, request.requestID, .past) { [self] in
-            let state: [UInt8]?
-            if let path {
-                var value = try JSONValue(parsing: path.from.whole(), depthMax: 1000)
-                for commit in path.commits { try value.apply(patch: JSONValue(parsing: commit.patch, depthMax: 1000)) }
-                state = value.text
-            } else {
-                state = try journal?.state(at: version)
-            }
-            guard let state else {
+            guard let snapshot = try pastState(at: cursor, path, exchange) else {
                 return respond(.versionGone(oldest: try journal?.oldestState() ?? hub.oldestState), request.requestID)
             }
-            let snapshot = try store.snapshot(restoring: state, at: cursor)
             return contract.response(
                 to: request, Reading(cursor: cursor, encoded: try snapshot.encoded(request.selection)))
         }
+    }
+
+    /// The state at a past version, made of the nearest state before it and the patches since; nil where neither the hub nor
+    /// the journal has them.
+    ///
+    /// - Parameter path: the nearest state that the hub has, and the commits from there.
+    private func pastState(
+        at cursor: Cursor, _ path: (from: any AnySnapshot, commits: [Commit])?, _ exchange: Exchange
+    ) throws -> (any AnySnapshot)? {
+        let oldest = path?.from.cursor.version ?? cursor.version
+        let near = pastStates.newest(from: oldest, to: cursor.version)
+        if let near, near.cursor.version == cursor.version { return near }
+        let state: [UInt8]
+        if let path {
+            var value = try JSONValue(parsing: (near ?? path.from).whole(), depthMax: 1000)
+            let rest = path.commits.dropFirst(Int((near?.cursor.version ?? oldest) - oldest))
+            for commit in rest {
+                // The client may have gone meanwhile.
+                guard !exchange.isOver else { return path.from }
+                try value.apply(patch: JSONValue(parsing: commit.patch, depthMax: 1000))
+            }
+            state = value.text
+        } else {
+            guard let found = try journal?.state(at: cursor.version) else { return nil }
+            state = found
+        }
+        let snapshot = try store.snapshot(restoring: state, at: cursor)
+        pastStates.keep(snapshot, bytes: state.count)
+        return snapshot
     }
 
     /// About the most bytes that the loop thread writes as JSON for one answer; a read queue writes what is longer.

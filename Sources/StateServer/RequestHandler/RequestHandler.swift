@@ -28,6 +28,7 @@ final class RequestHandler: Sendable {
     private let fieldsWithoutOrigin: AddedFields?
     let slowReads: SlowReads
     let bulkLoads = BulkLoads()
+    let pastStates: PastStates
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
@@ -39,6 +40,7 @@ final class RequestHandler: Sendable {
             origins.origins.map { ($0, AddedFields(AllowedOrigins.fields(for: $0))) }, uniquingKeysWith: { $1 })
         fieldsWithoutOrigin = origins.origins.isEmpty ? nil : AddedFields(AllowedOrigins.varying)
         self.slowReads = slowReads
+        pastStates = PastStates(gauges.memory)
         self.contract = contract
         self.store = store
         self.journal = journal
