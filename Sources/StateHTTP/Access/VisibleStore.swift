@@ -37,6 +37,14 @@ package struct VisibleStore: Sendable {
         (scope.actions[type] != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)
     }
 
+    /// The subjects among whose commits an ID is looked for, in this order; nil stands for all.
+    ///
+    /// A client that may not see the actions of others finds its own IDs only, so an ID of another is as one of nobody.
+    package var subjectsSought: [String?] {
+        guard let subject = access.subject else { return [nil] }
+        return access.seesOthers ? [subject, nil] : [subject]
+    }
+
     /// The part of the whole state at a pointer; a part that the client may not see is never there.
     func selection(_ pointer: JSONPointer) -> Selection { access.sees(pointer) ? .pointer(pointer) : .hidden(pointer) }
 

@@ -134,7 +134,7 @@ package final class JournalDraft {
         try writing { db in
             tip = try writer.insert(waiting, after: tip, db)
             for commit in waiting {
-                ids += commit.clientIDs.map { RecentIDs.Entry(hash: RecentIDs.hash(of: $0), version: commit.version) }
+                ids += RecentIDs.entries(of: commit)
             }
             if ids.count >= RecentIDs.waitingMax {
                 try IDTable.insert(ids.sorted(), db)

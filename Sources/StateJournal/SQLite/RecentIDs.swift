@@ -41,11 +41,16 @@ struct RecentIDs {
         return Int64(bitPattern: id.withUTF8 { ContentHash(UnsafeRawBufferPointer($0)).low })
     }
 
+    /// The entries of a commit: one for each of its names.
+    static func entries(of commit: Commit) -> [Entry] {
+        commit.names.map { Entry(hash: hash(of: $0), version: commit.version) }
+    }
+
     /// Adds the IDs of commits.
     mutating func insert(_ commits: [Commit]) {
         for commit in commits {
             latest = commit.version
-            for id in commit.clientIDs { insert(Entry(hash: Self.hash(of: id), version: commit.version)) }
+            for entry in Self.entries(of: commit) { insert(entry) }
         }
     }
 

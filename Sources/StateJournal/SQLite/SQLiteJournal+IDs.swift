@@ -5,16 +5,18 @@ internal import Synchronization
 
 extension SQLiteJournal {
     /// Returns the newest commit with a client's ID, or nil when the journal lacks it.
-    package func commit(id: String) throws -> Commit? {
-        let hash = RecentIDs.hash(of: id)
+    ///
+    /// - Parameter subject: the subject that has dispatched it; nil for any.
+    package func commit(id: String, by subject: String? = nil) throws -> Commit? {
+        let hash = RecentIDs.hash(of: Commit.name(id, by: subject))
         let recent = ids.withLock { $0.versions(hash) }
         return try reading { db in
             // The IDs in memory are newer than those in the table.
             for version in recent {
-                if let commit = try rows.commit(db, version), commit.has(clientID: id) { return commit }
+                if let commit = try rows.commit(db, version), commit.has(clientID: id, by: subject) { return commit }
             }
             for version in try IDTable.versions(db, hash) {
-                if let commit = try rows.commit(db, version), commit.has(clientID: id) { return commit }
+                if let commit = try rows.commit(db, version), commit.has(clientID: id, by: subject) { return commit }
             }
             return nil
         }

@@ -113,26 +113,23 @@ extension RequestHandler {
         }
     }
 
-    /// An ID that no commit has, because it is longer than an ID may be.
-    private static let idOfNothing = String(repeating: "-", count: 256)
-
     func outcome(_ id: String, _ visible: VisibleStore, _ style: Style, _ exchange: Exchange, _ requestID: String)
         -> Reply
     {
         let latest = latest
         let version = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
-        let found = version.map { hub.commit(version: $0) } ?? hub.commit(id: id)
-        // A hidden commit takes the time of an ID that no commit has, the look into the journal included.
-        let isHidden = version == nil && found.map { !visible.seesAction(of: $0) } ?? false
-        let known = isHidden ? nil : found
-        let sought = isHidden ? Self.idOfNothing : id
+        let subjects = visible.subjectsSought
+        let found =
+            version.map { hub.commit(version: $0) }
+            ?? subjects.lazy.compactMap { self.hub.commit(id: id, by: $0) }.first
+        let known = found.flatMap { visible.seesAction(of: $0) || version != nil ? $0 : nil }
         let response = { @Sendable [contract] (commit: Commit?) in
             contract.response(toOutcomeOf: id, commit, visible, latest: latest, style: style, requestID: requestID)
         }
         if let known, known.weight > Self.quickBytesMax { return reading(exchange, requestID) { response(known) } }
         guard known == nil, let journal else { return .now(response(known)) }
         return reading(exchange, requestID) { [self] in
-            let found = try version.map { try journal.commit(version: $0) } ?? journal.commit(id: sought)
+            let found = try version.map { try journal.commit(version: $0) } ?? commit(id, by: subjects, in: journal)
             // The journal has a commit before the hub publishes it; an unpublished commit is not visible.
             let visible = found.flatMap { $0.version <= latest.version ? $0 : nil }
             if visible == nil, journal.isOutcomeOpen {
@@ -142,6 +139,16 @@ extension RequestHandler {
             }
             return response(visible)
         }
+    }
+}
+
+extension RequestHandler {
+    /// The newest commit with an ID of the first of these subjects that has one.
+    private func commit(_ id: String, by subjects: [String?], in journal: any Journal) throws -> Commit? {
+        for subject in subjects {
+            if let found = try journal.commit(id: id, by: subject) { return found }
+        }
+        return nil
     }
 }
 

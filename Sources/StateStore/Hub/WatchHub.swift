@@ -138,7 +138,11 @@ package final class WatchHub: Sendable {
     package func commit(version: Version) -> Commit? { storage.withLock { $0.history.commit(version) } }
 
     /// The newest commit with an ID that a client gave; nil where it is not in memory.
-    package func commit(id: String) -> Commit? { storage.withLock { $0.history.commit(id: id) } }
+    ///
+    /// - Parameter subject: the subject that has dispatched it; nil for any.
+    package func commit(id: String, by subject: String? = nil) -> Commit? {
+        storage.withLock { $0.history.commit(id: id, by: subject) }
+    }
 
     /// Sets the oldest version that a client can follow from, after the journal has dropped the commits up to it.
     package func journalBegins(at version: Version) {

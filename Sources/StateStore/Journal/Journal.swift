@@ -24,7 +24,9 @@ package protocol Journal: AnyObject, Sendable {
     func commit(version: Version) throws -> Commit?
 
     /// The newest commit with an ID that a client gave; nil where the journal does not keep it.
-    func commit(id: String) throws -> Commit?
+    ///
+    /// - Parameter subject: the subject that has dispatched it; nil for any.
+    func commit(id: String, by subject: String?) throws -> Commit?
 
     /// The state at a version as UTF-8 JSON; nil where the journal keeps no snapshot so old.
     func state(at version: Version) throws -> [UInt8]?

@@ -69,8 +69,8 @@ package final class MemoryJournal: Journal {
         version > start ? commits(after: version - 1, through: version, limit: 1).first : nil
     }
 
-    package func commit(id: String) -> Commit? {
-        content.withLock { $0.commits.last { $0.has(clientID: id) } }
+    package func commit(id: String, by subject: String?) -> Commit? {
+        content.withLock { $0.commits.last { $0.has(clientID: id, by: subject) } }
     }
 
     package func state(at version: Version) throws -> [UInt8]? {

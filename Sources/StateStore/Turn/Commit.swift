@@ -85,7 +85,24 @@ public final class Commit: Sendable {
     }
 
     /// Whether a client gave exactly this ID, byte by byte.
-    package func has(clientID id: String) -> Bool { clientIDs.contains { JSONPointer.sameBytes($0, id) } }
+    ///
+    /// - Parameter subject: the subject that has dispatched it; nil for any.
+    package func has(clientID id: String, by subject: String? = nil) -> Bool {
+        (subject == nil || subject == by) && clientIDs.contains { JSONPointer.sameBytes($0, id) }
+    }
+
+    /// The names by which an index finds the commit: its clients' IDs, and each behind the subject, so that no other subject
+    /// can take an ID away.
+    package var names: [String] {
+        guard let by, !clientIDs.isEmpty else { return clientIDs }
+        return clientIDs + clientIDs.map { Self.name($0, by: by) }
+    }
+
+    /// The name of a commit with an ID, of a subject or of any.
+    package static func name(_ id: String, by subject: String?) -> String {
+        // Neither of them can hold a NUL where a subject is known.
+        subject.map { "\($0)\0\(id)" } ?? id
+    }
 
     /// The same commit with the IDs that clients have given.
     package func with(clientIDs: [String]) -> Commit {

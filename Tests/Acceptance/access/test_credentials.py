@@ -235,3 +235,31 @@ def test_a_commit_names_its_subject_also_after_a_restart(workspace, protected):
         expect(client.get("/v1/changes?since=oldest&by=x", **bearer(token)).json["changes"] == [], "by finds another")
         page = client.get("/v1/changes?since=oldest", **bearer(token)).json
         expect(json.dumps(page).count('"by": "ci"') == 1, f"{page}")
+
+
+def test_a_subject_finds_its_own_ids_whoever_has_used_them_since(workspace, protected):
+    data, _, server = protected
+    grant = ["--read", "actions:counter/*", "--dispatch", "counter/*"]
+    tokens = {subject: make_token(workspace, data, subject, *grant) for subject in ("one", "two")}
+    for token in tokens.values():
+        wait_for_any(server, token)
+    action = b'{"type":"counter/add","payload":{"amount":%d},"id":"mine"}'
+    for again in (False, True):
+        with server.client() as client:
+            for number, subject in enumerate(("one", "two"), 1):
+                if not again:
+                    client.commit(action % number, **bearer(tokens[subject]))
+            for number, subject in enumerate(("one", "two"), 1):
+                answer = client.get("/v1/actions/mine", **bearer(tokens[subject]))
+                expect(answer.json["version"] == number and answer.json["by"] == subject, f"{subject} finds {answer}")
+        if not again:
+            server.stop()
+            server = workspace.server(data=data, history_commits_max=1)
+
+
+def wait_for_any(server, token, seconds=2):
+    """Waits until the server knows a token, which may allow next to nothing."""
+    end = time.monotonic() + seconds
+    while ask(server.port, [f"Bearer {token}"], "/v1").status != 200:
+        expect(time.monotonic() < end, f"a new token is not known after {seconds} s")
+        time.sleep(0.1)

@@ -4,7 +4,7 @@ internal import StateJSON
 /// The newest commits, bounded in number and in bytes.
 struct History: Sendable {
     private var commits: Deque<Commit> = []
-    /// The newest commit of each ID that clients gave; two spellings of one accented letter are two IDs, as in the journal.
+    /// The newest commit of each name; two spellings of one accented letter are two IDs, as in the journal.
     private var versions: [JSONKey: Version] = [:]
     private var weight = 0
     /// Snapshots, oldest first: a past state is made from the nearest snapshot before it and the patches since.
@@ -29,13 +29,13 @@ struct History: Sendable {
         commits.append(commit)
         weight += commit.weight
         weightSinceCheckpoint += commit.weight
-        for id in commit.clientIDs { versions[JSONKey(id)] = commit.version }
+        for name in commit.names { versions[JSONKey(name)] = commit.version }
         while commits.count > countMax || (weight > weightMax && commits.count > 1) {
             let oldest = commits.removeFirst()
             weight -= oldest.weight
             base = oldest.version
-            for id in oldest.clientIDs.lazy.map(JSONKey.init) where versions[id] == oldest.version {
-                versions[id] = nil
+            for name in oldest.names.lazy.map(JSONKey.init) where versions[name] == oldest.version {
+                versions[name] = nil
             }
         }
     }
@@ -76,5 +76,7 @@ struct History: Sendable {
     }
 
     /// The newest commit with an ID that a client gave.
-    func commit(id: String) -> Commit? { versions[JSONKey(id)].flatMap { commit($0) } }
+    func commit(id: String, by subject: String? = nil) -> Commit? {
+        versions[JSONKey(Commit.name(id, by: subject))].flatMap { commit($0) }
+    }
 }
