@@ -20,6 +20,8 @@ public struct ServerConfiguration: Sendable {
     public var connectionsMax: Int
     /// The targets that a connection over capacity may ask for, so that probes find a place.
     public var reservedTargets: Set<String> = []
+    /// The peers whose requests name their clients; the number of places of a peer is its own nevertheless.
+    public var trustedProxies = TrustedProxies()
     /// The most bytes of memory that clients occupy with long bodies and with long answers that they do not read.
     ///
     /// Above it the server refuses the part of a body over 64 KiB and answers over 64 KiB with

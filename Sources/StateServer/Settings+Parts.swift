@@ -46,6 +46,22 @@ extension Settings {
         return AllowedHosts(listening: host, further: names)
     }
 
+    /// The proxies whose word for the addresses of their clients counts.
+    ///
+    /// - Throws: ``SettingsFault`` for a name that is neither an address nor a network.
+    func trustedProxies() throws(SettingsFault) -> TrustedProxies {
+        let text = text("trusted_proxies")
+        guard text != "none" else { return TrustedProxies() }
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map { String($0.filter { $0 != " " }) }
+        guard let proxies = TrustedProxies(names) else {
+            throw SettingsFault(
+                description:
+                    "trusted_proxies must be none, or addresses and networks with commas between, such as 127.0.0.1, 10.0.0.0/8, fd00::/8; a network has no bits behind its prefix"
+            )
+        }
+        return proxies
+    }
+
     /// The file of the tokens; nil where there is no data directory for it.
     var tokenFile: TokenFile? {
         let path = text("tokens")

@@ -73,6 +73,7 @@ public struct SettingsReading: Sendable {
         }
         // What makes no sense is found before anything is opened.
         _ = try settings.listenAddress()
+        _ = try settings.trustedProxies()
         guard Logger.Level(rawValue: settings.text("log_level")) != nil else {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             throw SettingsFault(description: "log_level must be one of \(levels)")

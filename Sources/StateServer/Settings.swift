@@ -87,6 +87,10 @@ public struct Setting: Sendable {
             "names by which clients reach the server, with commas between; listened: only those of the listened address"
         ),
         Setting(
+            "trusted_proxies", "none",
+            "peers whose Forwarded or X-Forwarded-For names the client: addresses and networks, with commas between; none: no peer"
+        ),
+        Setting(
             "access", "auto",
             "open: no client needs a token; tokens: each does; auto: each does on any address but loopback, or once there is a token file"
         ),

@@ -102,6 +102,7 @@ public struct StateServer: Service, Sendable {
         configuration.memoryBytesMax = settings.integer("memory_bytes_max")
         configuration.headTime = settings.seconds("request_head_seconds")
         configuration.bodyTime = settings.seconds("request_body_seconds")
+        configuration.trustedProxies = try settings.trustedProxies()
         configuration.reservedTargets = ["/livez", "/readyz", "/metrics"]
         server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
     }

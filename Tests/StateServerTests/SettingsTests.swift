@@ -93,6 +93,8 @@ struct SettingsTests {
             #expect(await fault("{\"data\":\(value)}")?.hasSuffix("must be a text") == true, "\(value)")
         }
         #expect(await fault(#"{"listen":"foo"}"#)?.contains("listen must be an address and a port") == true)
+        #expect(await fault(#"{"trusted_proxies":"10.0.0.1/8"}"#)?.contains("trusted_proxies must be none, or") == true)
+        #expect(await fault(#"{"trusted_proxies":"127.0.0.1, 10.0.0.0/8,::1"}"#) == nil)
         #expect(await fault(#"{"log_level":"loud"}"#)?.contains("log_level must be one of trace, debug") == true)
     }
 

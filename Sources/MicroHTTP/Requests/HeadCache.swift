@@ -18,12 +18,25 @@ final class HeadCache {
         let framing: BodyFraming
         /// The reusable answer, with the generation for which it counts.
         fileprivate var answer: (prepared: PreparedResponse, generation: UInt64)?
+        /// The client that the head names to a server that trusts its peer, once it has been looked for.
+        private var named: String??
 
         fileprivate init(key: [UInt8], request: Request, framing: BodyFraming) {
             self.key = key
             head = Request.Head(
                 method: request.method, target: request.target, fields: request.fields, memo: HeadMemo())
             self.framing = framing
+        }
+
+        /// Returns the client that the head names, for a connection of a trusted proxy.
+        ///
+        /// It depends on the head only, so requests with equal heads can share it; whether a peer is trusted depends on the
+        /// connection.
+        func namedClient(by proxies: TrustedProxies) -> String? {
+            if let named { return named }
+            let found = proxies.client(by: head.fields)
+            named = .some(found)
+            return found
         }
 
         /// Returns the request with this client's address.

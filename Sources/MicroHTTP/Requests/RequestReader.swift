@@ -38,13 +38,13 @@ struct RawTarget {
 struct RequestReader {
     private let cache = FieldCache()
 
-    /// Returns the head as a request without body, in the first call of the access handler.
+    /// Returns the head, in the first call of the access handler.
     ///
     /// - Throws: ``TransportFault/malformed(_:)``.
     func head(
         of connection: OpaquePointer, target: RawTarget, method: UnsafePointer<CChar>,
-        version: UnsafePointer<CChar>, client: String
-    ) throws(TransportFault) -> Request {
+        version: UnsafePointer<CChar>
+    ) throws(TransportFault) -> Request.Head {
         guard let text = target.text, UInt(bitPattern: version) == target.end + 1 else {
             throw .malformed("the request target holds a byte that must be percent-encoded")
         }
@@ -59,7 +59,7 @@ struct RequestReader {
         guard scan.isWellFormed, scan.next + 2 == end else {
             throw .malformed("a line of the head is not of the form name, colon, value, CR LF")
         }
-        return Request(method: methodValue, target: text, fields: scan.fields, client: client)
+        return Request.Head(method: methodValue, target: text, fields: scan.fields)
     }
 
     /// How many fields libmicrohttpd has found in the head.

@@ -49,15 +49,19 @@ final class RequestReceiver {
         context.statistics.connections += 1
         let client = ClientConnection.client(of: handle)
         context.clients.add(client)
+        let proxies = context.configuration.trustedProxies
+        let isProxy = !proxies.isEmpty && proxies.trusts(client)
         let isOver = context.statistics.connections > context.configuration.connectionsMax
         let hasLongHeads = wire.isMoving || parked.returning?.hasLongHeads == true
         if hasLongHeads { context.longHeadsCount += 1 }
         guard isOver, parked.returning == nil, !wire.isMoving, !wire.makeRoom(for: client) else {
             return begin(
-                ClientConnection(handle: handle, client: client, overCapacity: nil, hasLongHeads: hasLongHeads))
+                ClientConnection(
+                    handle: handle, client: client, isProxy: isProxy, overCapacity: nil, hasLongHeads: hasLongHeads))
         }
         let number = nextNumber()
-        let connection = ClientConnection(handle: handle, client: client, overCapacity: number, hasLongHeads: false)
+        let connection = ClientConnection(
+            handle: handle, client: client, isProxy: isProxy, overCapacity: number, hasLongHeads: false)
         acceptor.register(connection, as: number)
         wire.add(connection)
         return connection
@@ -182,12 +186,13 @@ final class RequestReceiver {
         if let answer = connection.head?.answer(of: generation), !context.stage.isStopping, connection.body.isEmpty {
             return queue(answer, on: connection)
         }
-        guard var request = connection.request.take() ?? connection.head?.request(client: connection.client) else {
+        guard var request = connection.request.take() ?? connection.head?.request(client: connection.requestClient)
+        else {
             return false
         }
         swap(&request.body, &connection.body)
         context.noteRequest()
-        let exchange = Exchange(id: nextNumber(), client: connection.client, sink: mailbox)
+        let exchange = Exchange(id: nextNumber(), client: connection.requestClient, sink: mailbox)
         switch context.handlers.receive(request, exchange) {
         case .reusable(let response):
             guard exchange.fire(), let prepared = context.prepare(response, for: connection) else { return false }
@@ -212,7 +217,7 @@ final class RequestReceiver {
 
     private func releaseBody(of connection: ClientConnection) {
         guard connection.reservedCount > 0 else { return }
-        context.memory.release(connection.reservedCount, for: connection.client)
+        context.memory.release(connection.reservedCount, for: connection.requestClient)
         connection.reservedCount = 0
     }
 

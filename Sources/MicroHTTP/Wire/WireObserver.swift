@@ -234,7 +234,7 @@ final class WireObserver {
     private func send(_ fault: TransportFault, on connection: ClientConnection) {
         context.statistics.refused += 1
         let response = context.handlers.refuse(
-            fault, connection.request ?? connection.head?.request(client: connection.client))
+            fault, connection.request ?? connection.head?.request(client: connection.requestClient))
         let (bytes, _) = WireResponse(response, closing: true).bytes(closing: true, isHead: false)
         // An empty socket takes a problem document at once, and a client that has left an answer unread gets none.
         _ = bytes.withUnsafeBytes { bytes in
