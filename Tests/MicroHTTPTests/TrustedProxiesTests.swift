@@ -121,7 +121,7 @@ struct TrustedProxiesTests {
         configuration.trustedProxies = try #require(TrustedProxies(["127.0.0.1"]))
         let gauges = ServerGauges(loops: 1, memoryBytesMax: configuration.memoryBytesMax)
         let server = HTTPServer(configuration: configuration, handlers: .echo(), gauges: gauges)
-        let port = try server.start().port
+        let port = try server.start()[0].port
         let most = String(repeating: "x", count: (1 << 20) - 1)
         func begin(_ client: String) throws -> RawClient {
             let connection = try RawClient(port: port)

@@ -221,7 +221,7 @@ struct WireTests {
         configuration.headTime = .seconds(60)
         let gauges = ServerGauges(loops: 1, memoryBytesMax: configuration.memoryBytesMax)
         let server = HTTPServer(configuration: configuration, handlers: .echo(), gauges: gauges)
-        let port = try server.start().port
+        let port = try server.start()[0].port
         // A number stands for so many bytes.
         let pieces = parts.map { part in Int(part).map(long) ?? part }
         for _ in 0..<4 {

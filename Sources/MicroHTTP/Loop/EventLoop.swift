@@ -27,12 +27,12 @@ final class EventLoop {
     /// How long answers that are being sent when the grace time ends may take.
     private static let cuttingTime = Duration.milliseconds(250)
 
-    /// Makes a loop that serves the clients of a listening socket.
+    /// Makes a loop that serves the clients of listening sockets.
     ///
     /// - Parameter index: the index of the loop in its server.
     init(
         configuration: ServerConfiguration, index: Int, handlers: Handlers, memory: MemoryBudget, mailbox: LoopMailbox,
-        gauges: LoopGauges, listener: ListeningSocket
+        gauges: LoopGauges, listeners: [ListeningSocket]
     ) throws(ServerError) {
         self.mailbox = mailbox
         self.gauges = gauges
@@ -41,7 +41,7 @@ final class EventLoop {
         idle = IdleConnections(context)
         let wire = WireObserver(context, idle: idle)
         self.wire = wire
-        acceptor = ClientAcceptor(context, listener: listener) { wire.refuse($0, .connectionsExhausted) }
+        acceptor = ClientAcceptor(context, listeners: listeners) { wire.refuse($0, .connectionsExhausted) }
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)
         receiver = RequestReceiver(

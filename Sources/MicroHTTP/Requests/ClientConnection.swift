@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import Glibc
 import HTTPMessages
 
 /// A client's connection while libmicrohttpd has it, and the state of its current request.
@@ -35,8 +36,10 @@ final class ClientConnection {
 
     let handle: OpaquePointer
     let descriptor: Int32
-    /// The peer's address.
+    /// The peer's address, or its user.
     let client: String
+    /// Whether the peer is on a Unix socket.
+    let isLocal: Bool
     /// Whether the peer is a proxy whose requests name their clients.
     let isProxy: Bool
     /// The client that the current request's head names, if the peer is such a proxy.
@@ -97,9 +100,10 @@ final class ClientConnection {
     var receivingSince: ContinuousClock.Instant?
     var receivingNumber = 0
 
-    init(handle: OpaquePointer, client: String, isProxy: Bool, overCapacity: UInt64?, hasLongHeads: Bool) {
+    init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?, hasLongHeads: Bool) {
         self.handle = handle
-        self.client = client
+        client = peer.client
+        isLocal = peer.isLocal
         self.isProxy = isProxy
         self.hasLongHeads = hasLongHeads
         self.overCapacity = overCapacity
@@ -108,10 +112,23 @@ final class ClientConnection {
 
     /// The client of the current request: the one that a trusted proxy names, or the peer.
     var requestClient: String { namedClient ?? client }
+}
 
-    /// The peer's address without its port.
-    static func client(of handle: OpaquePointer) -> String {
-        microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
+/// The other end of a connection.
+struct Peer {
+    /// Its address without the port; on a Unix socket its user, such as `uid 1000`.
+    let client: String
+    let isLocal: Bool
+
+    init(of handle: OpaquePointer) {
+        let address = microhttpd_client_address(handle)
+        isLocal = address.map { Int32($0.pointee.sa_family) == AF_UNIX } ?? false
+        if isLocal {
+            let user = microhttpd_peer_user(microhttpd_connection_descriptor(handle))
+            client = user < 0 ? "unknown" : "uid \(user)"
+        } else {
+            client = address.flatMap { numericAddress($0)?.host } ?? "unknown"
+        }
     }
 }
 

@@ -47,21 +47,21 @@ final class RequestReceiver {
     func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
         context.noteProgress()
         context.statistics.connections += 1
-        let client = ClientConnection.client(of: handle)
-        context.clients.add(client)
+        let peer = Peer(of: handle)
+        context.clients.add(peer.client)
         let proxies = context.configuration.trustedProxies
-        let isProxy = !proxies.isEmpty && proxies.trusts(client)
+        let isProxy = !proxies.isEmpty && proxies.trusts(peer.isLocal ? nil : peer.client)
         let isOver = context.statistics.connections > context.configuration.connectionsMax
         let hasLongHeads = wire.isMoving || parked.returning?.hasLongHeads == true
         if hasLongHeads { context.longHeadsCount += 1 }
-        guard isOver, parked.returning == nil, !wire.isMoving, !wire.makeRoom(for: client) else {
+        guard isOver, parked.returning == nil, !wire.isMoving, !wire.makeRoom(for: peer.client) else {
             return begin(
                 ClientConnection(
-                    handle: handle, client: client, isProxy: isProxy, overCapacity: nil, hasLongHeads: hasLongHeads))
+                    handle: handle, peer: peer, isProxy: isProxy, overCapacity: nil, hasLongHeads: hasLongHeads))
         }
         let number = nextNumber()
         let connection = ClientConnection(
-            handle: handle, client: client, isProxy: isProxy, overCapacity: number, hasLongHeads: false)
+            handle: handle, peer: peer, isProxy: isProxy, overCapacity: number, hasLongHeads: false)
         acceptor.register(connection, as: number)
         wire.add(connection)
         return connection
