@@ -136,3 +136,11 @@ static inline void microhttpd_discard_input(int socket) {
     char bytes[4096];
     for (int count = 0; count < 16 && recvfrom(socket, bytes, sizeof bytes, MSG_DONTWAIT, NULL, NULL) > 0; count++) {}
 }
+
+// Returns the user ID of the process at the other end of a Unix socket as it connected, or -1. It is in C because
+// struct ucred needs _GNU_SOURCE.
+static inline int64_t microhttpd_peer_user(int socket) {
+    struct { int32_t process; uint32_t user, group; } peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? (int64_t)peer.user : -1;
+}

@@ -7,13 +7,19 @@ public struct Request: Sendable {
         package let method: HTTPRequest.Method
         package let target: String
         package let fields: HTTPFields
+        /// Whether it came over a Unix socket, which pages in a browser cannot reach under any name.
+        package let isLocal: Bool
         package let memo: HeadMemo?
 
         /// Makes a head; one with a memo is for several requests.
-        package init(method: HTTPRequest.Method, target: String, fields: HTTPFields, memo: HeadMemo? = nil) {
+        package init(
+            method: HTTPRequest.Method, target: String, fields: HTTPFields, isLocal: Bool = false,
+            memo: HeadMemo? = nil
+        ) {
             self.method = method
             self.target = target
             self.fields = fields
+            self.isLocal = isLocal
             self.memo = memo
         }
     }
@@ -22,7 +28,7 @@ public struct Request: Sendable {
     package let head: Head
     /// The whole body; empty when there is none.
     public var body: [UInt8]
-    /// The peer's address without its port, which is the key of limits per client.
+    /// The client's address without its port, or its user on a Unix socket: the key of limits per client.
     public let client: String
 
     /// The method, as sent.

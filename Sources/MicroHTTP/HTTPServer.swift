@@ -15,6 +15,7 @@ public final class HTTPServer: Sendable {
     private struct State {
         var wasStarted = false
         var loops: [Running] = []
+        var files: [SocketFile] = []
     }
 
     private let configuration: ServerConfiguration
@@ -31,43 +32,72 @@ public final class HTTPServer: Sendable {
         self.gauges = gauges ?? ServerGauges(loops: configuration.loops, memoryBytesMax: configuration.memoryBytesMax)
     }
 
-    /// Starts to listen and to serve, and returns the bound address.
+    /// Starts to listen and to serve, and returns the bound addresses in the order of the places.
     ///
     /// The call changes two settings of the whole process: it ignores SIGPIPE, so that a client that leaves does not
     /// end the process, and it raises the soft limit of open files where the connections need more.
     ///
     /// - Throws: ``ServerError``; then no thread and no socket is left.
-    public func start() throws(ServerError) -> BoundAddress {
+    public func start() throws(ServerError) -> [BoundAddress] {
         guard state.withLock({ !exchange(&$0.wasStarted, with: true) }) else { throw .alreadyStarted }
         // Libmicrohttpd page, 27: libmicrohttpd blocks SIGPIPE only in threads that it makes itself.
         signal(SIGPIPE, SIG_IGN)
         try DescriptorLimit.makeRoom(
             connections: configuration.connectionsMax + configuration.overCapacityMax)
+        var first: [ListeningSocket] = []
+        var files: [SocketFile] = []
         var loops: [Running] = []
         do {
-            var address: BoundAddress?
             for index in gauges.loops.indices {
-                // With port 0, the system chooses the port of the first socket, and the other sockets share it.
-                let listener = try ListeningSocket(
-                    host: address?.host ?? configuration.host, port: address?.port ?? configuration.port,
-                    isShared: gauges.loops.count > 1)
-                address = listener.address
-                loops.append(try startLoop(listener, index))
+                let listeners = try listen(as: first)
+                if index == 0 {
+                    first = listeners
+                    files = listeners.compactMap { $0.address.path.flatMap(SocketFile.init) }
+                }
+                loops.append(try startLoop(listeners, index))
             }
-            guard let address else { preconditionFailure("a server has at least one loop") }
-            state.withLock { $0.loops = loops }
-            return address
+            state.withLock {
+                $0.loops = loops
+                $0.files = files
+            }
+            return first.map(\.address)
         } catch {
             // No client has been served yet, so the loops that have started need no grace time.
             for loop in loops { loop.mailbox.put(.stop(grace: .zero, done: {})) }
             for loop in loops { loop.thread.join() }
+            for file in files { file.remove() }
+            throw error
+        }
+    }
+
+    /// Makes the sockets of a loop: those of the first one, or further ones on the same places.
+    ///
+    /// With port 0, the system chooses the port of the first socket, and the other sockets share it.
+    private func listen(as first: [ListeningSocket]) throws(ServerError) -> [ListeningSocket] {
+        var listeners: [ListeningSocket] = []
+        do throws(ServerError) {
+            for (index, place) in configuration.places.enumerated() {
+                let isShared = gauges.loops.count > 1
+                listeners.append(
+                    try first.isEmpty ? ListeningSocket(place, isShared: isShared) : first[index].another())
+            }
+            return listeners
+        } catch {
+            for listener in listeners {
+                if first.isEmpty, let path = listener.address.path { SocketFile(path: path)?.remove() }
+                listener.close()
+            }
             throw error
         }
     }
 
     /// Closes the listening sockets; the server keeps serving the connections that it has.
     public func stopAccepting() {
-        for loop in state.withLock(\.loops) { loop.mailbox.put(.stopAccepting) }
+        let loops = state.withLock { state in
+            for file in exchange(&state.files, with: []) { file.remove() }
+            return state.loops
+        }
+        for loop in loops { loop.mailbox.put(.stopAccepting) }
     }
 
     /// Stops the server: it refuses new connections, ends all waits, lets work in hand finish for a bounded time, and
@@ -78,6 +108,7 @@ public final class HTTPServer: Sendable {
     /// connections whose clients have not read their answers. Each answer closes its connection. The call returns when
     /// the threads have ended, or at once if the server never started. With several calls, the earliest end applies.
     public func stop(grace: Duration = .seconds(10)) async {
+        stopAccepting()
         let loops = state.withLock(\.loops)
         // All loops get the request to stop before the first is awaited, so that their grace times overlap.
         let stops = loops.map { loop in
@@ -95,12 +126,12 @@ public final class HTTPServer: Sendable {
         gauges.statistics
     }
 
-    private func startLoop(_ listener: ListeningSocket, _ index: Int) throws(ServerError) -> Running {
+    private func startLoop(_ listeners: [ListeningSocket], _ index: Int) throws(ServerError) -> Running {
         do throws(ServerError) {
             let mailbox = try LoopMailbox()
             let loop = try EventLoop(
                 configuration: configuration.perLoop, index: index, handlers: handlers, memory: gauges.memory,
-                mailbox: mailbox, gauges: gauges.loops[index], listener: listener)
+                mailbox: mailbox, gauges: gauges.loops[index], listeners: listeners)
             try loop.start()
             do throws(ServerError) {
                 return Running(mailbox: mailbox, thread: try LoopThread { loop.run() })
@@ -109,7 +140,7 @@ public final class HTTPServer: Sendable {
                 throw error
             }
         } catch {
-            close(listener.descriptor)
+            for listener in listeners { listener.close() }
             throw error
         }
     }

@@ -1,13 +1,7 @@
 /// Where a server listens, and the limits on what its clients use.
 public struct ServerConfiguration: Sendable {
-    /// The address or name to listen on.
-    ///
-    /// `0.0.0.0` is every IPv4 address; `::` is every address of both kinds, and falls back to `0.0.0.0` where the
-    /// machine has no IPv6, as in many containers. Of a name with several addresses, the server uses the first IPv4
-    /// one.
-    public var host: String
-    /// The TCP port; with 0 the system chooses a free one, which ``HTTPServer/start()`` returns.
-    public var port: UInt16
+    /// The places to listen on, at least one.
+    public var places: [ListeningPlace]
     /// The longest request body in bytes; the server refuses a longer one with
     /// ``TransportFault/bodyTooLarge(bytesMax:)``.
     public var bodyBytesMax: Int
@@ -20,6 +14,8 @@ public struct ServerConfiguration: Sendable {
     public var connectionsMax: Int
     /// The targets that a connection over capacity may ask for, so that probes find a place.
     public var reservedTargets: Set<String> = []
+    /// The peers whose requests name their clients; the number of places of a peer is its own nevertheless.
+    public var trustedProxies = TrustedProxies()
     /// The most bytes of memory that clients occupy with long bodies and with long answers that they do not read.
     ///
     /// Above it the server refuses the part of a body over 64 KiB and answers over 64 KiB with
@@ -64,8 +60,7 @@ public struct ServerConfiguration: Sendable {
         host: String = "127.0.0.1", port: UInt16 = 0, bodyBytesMax: Int = 1 << 20, connectionsMax: Int = 1024,
         idleTimeout: Duration = .seconds(60), parkingDelay: Duration = .milliseconds(2), loops: Int = 1
     ) {
-        self.host = host
-        self.port = port
+        places = [.address(host: host, port: port)]
         self.bodyBytesMax = bodyBytesMax
         self.connectionsMax = connectionsMax
         self.idleTimeout = idleTimeout

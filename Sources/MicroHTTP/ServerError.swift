@@ -12,6 +12,10 @@ public enum ServerError: Error, Equatable, CustomStringConvertible {
     case permissionDenied(host: String, port: UInt16)
     /// The system refused that address for another reason.
     case cannotListen(host: String, port: UInt16, reason: String)
+    /// Another process already listens on the Unix socket at that path.
+    case socketInUse(path: String)
+    /// There can be no Unix socket at that path.
+    case socketUnusable(path: String, reason: String)
     /// The process may not open as many files as the connections need.
     case descriptorLimit(needed: Int, allowed: Int)
     /// A system call that the server needs has failed, or libmicrohttpd did not start.
@@ -30,6 +34,10 @@ public enum ServerError: Error, Equatable, CustomStringConvertible {
             "cannot listen on \(host) port \(port): permission denied; expected a port of 1024 or above, or the privilege"
         case .cannotListen(let host, let port, let reason):
             "cannot listen on \(host) port \(port): \(reason)"
+        case .socketInUse(let path):
+            "cannot listen on the socket \(path): another process already does; stop it or choose another path"
+        case .socketUnusable(let path, let reason):
+            "cannot listen on the socket \(path): \(reason)"
         case .descriptorLimit(let needed, let allowed):
             "the connections need \(needed) open files and this process may have \(allowed); "
                 + "raise the hard limit (ulimit -Hn) or lower the number of connections"

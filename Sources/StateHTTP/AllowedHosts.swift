@@ -11,27 +11,31 @@ package struct AllowedHosts: Sendable {
 
     private init(names: Set<String>?) { self.names = names }
 
-    /// Allows the names of a listened address and further ones.
+    /// Allows the names of the listened addresses and further ones.
     ///
-    /// On a wildcard address every name is allowed until there are further ones.
+    /// Where one of them is a wildcard address, every name is allowed until there are further ones.
     ///
     /// - Parameters:
-    ///   - host: the address or name that the server listens on, without brackets.
+    ///   - hosts: the addresses or names that the server listens on, without brackets.
     ///   - further: names, addresses in brackets where they are IPv6, each with a port or without one for all ports.
-    package init(listening host: String, further: [String]) {
-        let isWildcard = host == "0.0.0.0" || host == "::"
-        guard !isWildcard || !further.isEmpty else {
+    package init(listening hosts: [String], further: [String]) {
+        guard !hosts.contains(where: Self.isWildcard) || !further.isEmpty else {
             self = .any
             return
         }
         var names = Set(further.map { $0.lowercased() })
-        if !isWildcard { names.insert(host.contains(":") ? "[\(host.lowercased())]" : host.lowercased()) }
-        // A page of another site cannot be reached by a name of loopback.
-        if isWildcard || Self.isLoopback(host) {
-            names.formUnion(["localhost", "127.0.0.1", "[::1]"])
+        for host in hosts {
+            let isWildcard = Self.isWildcard(host)
+            if !isWildcard { names.insert(host.contains(":") ? "[\(host.lowercased())]" : host.lowercased()) }
+            // A page of another site cannot be reached by a name of loopback.
+            if isWildcard || Self.isLoopback(host) {
+                names.formUnion(["localhost", "127.0.0.1", "[::1]"])
+            }
         }
         self.init(names: names)
     }
+
+    private static func isWildcard(_ host: String) -> Bool { host == "0.0.0.0" || host == "::" }
 
     /// Whether a listened address, without brackets, is one that only this machine reaches.
     package static func isLoopback(_ host: String) -> Bool {

@@ -143,7 +143,8 @@ package struct Contract: Sendable {
     }
 
     private func checkHost(_ request: Request) throws(Problem) {
-        guard let host = RequestTarget.authority(of: request.target).map(String.init) ?? request.fields[.hostName],
+        guard !request.head.isLocal,
+            let host = RequestTarget.authority(of: request.target).map(String.init) ?? request.fields[.hostName],
             !hosts.allows(host)
         else { return }
         throw Problem(

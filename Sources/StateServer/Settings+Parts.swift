@@ -49,11 +49,27 @@ extension Settings {
         return limits
     }
 
-    /// The names by which clients may reach a server that listens on a host.
-    func allowedHosts(listening host: String) -> AllowedHosts {
+    /// The names by which clients may reach a server that listens on these places.
+    func allowedHosts(listening places: [ListeningPlace]) -> AllowedHosts {
         let text = text("allowed_hosts")
         let names = text == "listened" ? [] : text.split(separator: ",").map { $0.filter { $0 != " " } }
-        return AllowedHosts(listening: host, further: names)
+        return AllowedHosts(listening: places.compactMap(\.host), further: names)
+    }
+
+    /// The proxies whose word for the addresses of their clients counts.
+    ///
+    /// - Throws: ``SettingsFault`` for a name that is neither an address nor a network.
+    func trustedProxies() throws(SettingsFault) -> TrustedProxies {
+        let text = text("trusted_proxies")
+        guard text != "none" else { return TrustedProxies() }
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map { String($0.filter { $0 != " " }) }
+        guard let proxies = TrustedProxies(names) else {
+            throw SettingsFault(
+                description:
+                    "trusted_proxies must be none, or addresses, networks and unix with commas between, such as 127.0.0.1, 10.0.0.0/8, fd00::/8; a network has no bits behind its prefix"
+            )
+        }
+        return proxies
     }
 
     /// The origins whose pages may use the server in a browser.
@@ -90,33 +106,73 @@ extension Settings {
             valuesBytesMax: integer("memory_bytes_max") / 4)
     }
 
-    /// The host and the port in `listen`.
+    /// The places in `listen` and `listen_also`.
     ///
-    /// - Throws: ``SettingsFault`` unless `listen` is `host:port`, with brackets around an IPv6 address.
-    func listenAddress() throws(SettingsFault) -> (host: String, port: UInt16) {
-        let text = text("listen")
+    /// - Throws: ``SettingsFault`` for a place that is neither `host:port`, with brackets around an IPv6 address, nor `unix:`
+    ///   and a path.
+    func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {
+        let first = try listeningPlace("listen")
+        return text("listen_also") == "none" ? [first] : [first, try listeningPlace("listen_also")]
+    }
+
+    private func listeningPlace(_ key: String) throws(SettingsFault) -> ListeningPlace {
+        let text = text(key)
+        let fault = SettingsFault(
+            description:
+                "\(key) must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0, or unix: and a path of at most 107 bytes"
+        )
+        if text.hasPrefix("unix:") {
+            let path = text.dropFirst(5)
+            guard (1...107).contains(path.utf8.count), !path.utf8.contains(0) else { throw fault }
+            return .socket(path: String(path), mode: try socketMode())
+        }
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
-            throw SettingsFault(
-                description: "listen must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0")
+            throw fault
         }
         var host = text[..<colon]
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-        guard !host.isEmpty, !(host.contains(":") && !text.hasPrefix("[")) else {
-            throw SettingsFault(
-                description: "listen must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0")
-        }
-        return (String(host), port)
+        guard !host.isEmpty, !(host.contains(":") && !text.hasPrefix("[")) else { throw fault }
+        return .address(host: String(host), port: port)
     }
 
-    /// The address at which a client on this machine reaches a server with these settings.
-    ///
-    /// - Throws: ``SettingsFault`` when `listen` is not an address and a port.
-    public func reachableAddress() throws(SettingsFault) -> (host: String, port: UInt16) {
-        let (host, port) = try listenAddress()
-        return switch host {
-        case "0.0.0.0": ("127.0.0.1", port)
-        case "::": ("localhost", port)
-        default: (host, port)
+    private func socketMode() throws(SettingsFault) -> UInt32 {
+        let text = text("socket_mode")
+        // UInt32.init accepts "+600".
+        guard let mode = UInt32(text, radix: 8), (3...4).contains(text.utf8.count), !text.hasPrefix("+"),
+            mode & ~0o777 == 0, mode & 0o600 == 0o600
+        else {
+            throw SettingsFault(
+                description:
+                    "socket_mode must be permissions in octal digits that let the user read and write, such as 0600 or 0660"
+            )
         }
+        return mode
+    }
+
+    /// A place at which a client on this machine reaches a server.
+    public enum ReachablePlace: Sendable, Equatable {
+        /// An address or name, and a TCP port.
+        case address(host: String, port: UInt16)
+        /// The path of a Unix socket.
+        case socket(path: String)
+    }
+
+    /// The place at which a client on this machine reaches a server with these settings.
+    ///
+    /// - Throws: ``SettingsFault`` when `listen` or `listen_also` is not a place.
+    public func reachablePlace() throws(SettingsFault) -> ReachablePlace {
+        switch try listeningPlaces()[0] {
+        case .address("0.0.0.0", let port): .address(host: "127.0.0.1", port: port)
+        case .address("::", let port): .address(host: "localhost", port: port)
+        case .address(let host, let port): .address(host: host, port: port)
+        case .socket(let path, _): .socket(path: path)
+        }
+    }
+}
+
+extension ListeningPlace {
+    /// The address or name; nil for a Unix socket.
+    var host: String? {
+        if case .address(let host, _) = self { host } else { nil }
     }
 }

@@ -73,7 +73,8 @@ public struct SettingsReading: Sendable {
             throw SettingsFault(description: "wait_seconds_default must not be above wait_seconds_max")
         }
         // What makes no sense is found before anything is opened.
-        _ = try settings.listenAddress()
+        _ = try settings.listeningPlaces()
+        _ = try settings.trustedProxies()
         guard Logger.Level(rawValue: settings.text("log_level")) != nil else {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             throw SettingsFault(description: "log_level must be one of \(levels)")

@@ -81,7 +81,10 @@ public struct Setting: Sendable {
 
     /// Every setting, in the order of the shipped file.
     public static let all: [Setting] = [
-        Setting("listen", "127.0.0.1:8080", "address and port; port 0 picks a free one"),
+        Setting(
+            "listen", "127.0.0.1:8080", "address and port, or unix: and the path of a socket; port 0 picks a free one"),
+        Setting("listen_also", "none", "a second such place; none: no other"),
+        Setting("socket_mode", "0600", "permissions of the file of a Unix socket"),
         Setting(
             "allowed_hosts", "listened",
             "names by which clients reach the server, with commas between; listened: only those of the listened address"
@@ -89,6 +92,10 @@ public struct Setting: Sendable {
         Setting(
             "allowed_origins", "none",
             "origins of the pages that may use the server in a browser, with commas between, such as https://app.example"
+        ),
+        Setting(
+            "trusted_proxies", "none",
+            "peers whose Forwarded or X-Forwarded-For names the client: addresses, networks, or unix, with commas between; none: no peer"
         ),
         Setting(
             "access", "auto",

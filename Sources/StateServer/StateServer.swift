@@ -17,11 +17,11 @@ internal import UnixSignals
 /// try await server.run()
 /// ```
 public struct StateServer: Service, Sendable {
-    /// The address that a running server listens on.
+    /// The address that a running server listens on: that of `listen`, or of `listen_also` where `listen` is a Unix socket.
     public struct Address: Sendable {
-        /// The IP address, as text.
+        /// The IP address, as text; empty where the server listens on Unix sockets only.
         public var host: String
-        /// The TCP port.
+        /// The TCP port; 0 where the server listens on Unix sockets only.
         public var port: UInt16
     }
 
@@ -82,16 +82,16 @@ public struct StateServer: Service, Sendable {
             watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
             processorTime: Schedule.processorTime, queues: Schedule.hubQueues(),
             report: { logger.log($0) })
-        let (host, port) = try settings.listenAddress()
+        let places = try settings.listeningPlaces()
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.integer("memory_bytes_max"))
         authenticator = try Authenticator(
-            settings, host: host, compiled.catalogue, now: schedule.now, logger: logger)
+            settings, places: places, compiled.catalogue, now: schedule.now, logger: logger)
         handler = RequestHandler(
             authenticator: authenticator, origins: settings.allowedOrigins,
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
-                hosts: settings.allowedHosts(listening: host), origins: settings.allowedOrigins), store: store,
+                hosts: settings.allowedHosts(listening: places), origins: settings.allowedOrigins), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges,
             slowReads: SlowReads(
@@ -99,12 +99,14 @@ public struct StateServer: Service, Sendable {
                 countPerClientMax: settings.integer("slow_requests_per_client_max")), logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(
-            host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),
+            bodyBytesMax: settings.integer("body_bytes_max"),
             connectionsMax: settings.connectionsMax, idleTimeout: settings.seconds("idle_timeout_seconds"),
             loops: loops)
+        configuration.places = places
         configuration.memoryBytesMax = settings.integer("memory_bytes_max")
         configuration.headTime = settings.seconds("request_head_seconds")
         configuration.bodyTime = settings.seconds("request_body_seconds")
+        configuration.trustedProxies = try settings.trustedProxies()
         configuration.reservedTargets = ["/livez", "/readyz", "/metrics"]
         server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
     }
@@ -113,15 +115,22 @@ public struct StateServer: Service, Sendable {
     ///
     /// - Throws: `ServerError` when the address cannot be listened on.
     public func run() async throws {
-        let address = try server.start()
-        logger.info(
-            "ready",
-            metadata: [
-                "host": .string(address.host), "port": .stringConvertible(address.port),
-                "cursor": .string(handler.latest.description), "data": .string(settings.text("data")),
-            ])
+        let bound = try server.start()
+        let address = bound.first { $0.path == nil }
+        var metadata: Logger.Metadata = [
+            "cursor": .string(handler.latest.description), "data": .string(settings.text("data")),
+        ]
+        for (place, suffix) in zip(bound, ["", "_also"]) {
+            if let path = place.path {
+                metadata["socket\(suffix)"] = .string(path)
+            } else {
+                metadata["host\(suffix)"] = .string(place.host)
+                metadata["port\(suffix)"] = .stringConvertible(place.port)
+            }
+        }
+        logger.info("ready", metadata: metadata)
         watchTokens()
-        try onReady(Address(host: address.host, port: address.port))
+        try onReady(Address(host: address?.host ?? "", port: address?.port ?? 0))
         // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()

@@ -12,8 +12,8 @@ struct Health: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            let address = try await options.read().settings.reachableAddress()
-            let line = try Self.statusLine(of: "/readyz", host: address.host, port: address.port)
+            let place = try await options.read().settings.reachablePlace()
+            let line = try Self.statusLine(of: "/readyz", at: place)
             guard line.hasPrefix("HTTP/1.1 200") else { throw Failure("not ready: \(line)") }
             print("ready")
         } catch {
@@ -22,25 +22,13 @@ struct Health: AsyncParsableCommand {
     }
 
     /// Sends a GET request and returns the status line of the response; waits at most five seconds for it.
-    private static func statusLine(of path: String, host: String, port: UInt16) throws -> String {
-        var hints = addrinfo()
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var found: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, String(port), &hints, &found) == 0, let address = found else {
-            throw Failure("\(host) is not an address")
-        }
-        defer { freeaddrinfo(found) }
-        let descriptor = socket(
-            address.pointee.ai_family, address.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw Failure("no socket: \(String(cString: strerror(errno)))") }
+    private static func statusLine(of path: String, at place: Settings.ReachablePlace) throws -> String {
+        let (descriptor, host) =
+            switch place {
+            case .address(let host, let port): (try connect(host: host, port: port), host)
+            case .socket(let path): (try connect(path: path), "localhost")
+            }
         defer { close(descriptor) }
-        var timeout = timeval(tv_sec: 5, tv_usec: 0)
-        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-            setsockopt(descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
-        }
-        guard connect(descriptor, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0 else {
-            throw Failure("no server listens on \(host) port \(port): \(String(cString: strerror(errno)))")
-        }
         let request = Array("GET \(path) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n".utf8)
         guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
             throw Failure("the request could not be sent: \(String(cString: strerror(errno)))")
@@ -49,5 +37,48 @@ struct Health: AsyncParsableCommand {
         let count = recv(descriptor, &buffer, buffer.count, 0)
         guard count > 0 else { throw Failure("no answer within five seconds") }
         return String(decoding: buffer[..<count].prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
+    }
+
+    private static func connect(host: String, port: UInt16) throws -> Int32 {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(port), &hints, &found) == 0, let address = found else {
+            throw Failure("\(host) is not an address")
+        }
+        defer { freeaddrinfo(found) }
+        return try connect(
+            address.pointee.ai_addr, address.pointee.ai_addrlen, family: address.pointee.ai_family,
+            "\(host) port \(port)")
+    }
+
+    private static func connect(path: String) throws -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        // The settings have been read, so the path fits.
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        return try withUnsafePointer(to: address) { pointer in
+            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                try connect(
+                    $0, socklen_t(MemoryLayout<sockaddr_un>.size), family: AF_UNIX, "the socket \(path)")
+            }
+        }
+    }
+
+    private static func connect(
+        _ address: UnsafePointer<sockaddr>, _ size: socklen_t, family: Int32, _ name: String
+    ) throws -> Int32 {
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw Failure("no socket: \(String(cString: strerror(errno)))") }
+        var timeout = timeval(tv_sec: 5, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        }
+        guard Glibc.connect(descriptor, address, size) == 0 else {
+            let reason = String(cString: strerror(errno))
+            close(descriptor)
+            throw Failure("no server listens on \(name): \(reason)")
+        }
+        return descriptor
     }
 }

@@ -10,7 +10,7 @@ struct Serve: AsyncParsableCommand {
 
     @OptionGroup var options: SettingsOptions
 
-    @Option(help: "Write the bound port to this file when ready.")
+    @Option(help: "Write the bound port to this file when ready; 0 where the server listens on Unix sockets only.")
     var portFile: String?
 
     @Flag(

@@ -7,7 +7,7 @@ struct SettingsOptions: ParsableArguments {
     @Option(help: "A JSON file of settings; config/storekeeper.json lists them all.")
     var config: String?
 
-    @Option(help: "Address and port, such as 127.0.0.1:8080; port 0 picks a free one.")
+    @Option(help: "Address and port, such as 127.0.0.1:8080, or unix:/path/of/a.sock; port 0 picks a free one.")
     var listen: String?
 
     @Option(help: "Directory of the journal; none keeps the state in memory.")

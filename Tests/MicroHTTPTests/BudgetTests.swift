@@ -54,7 +54,7 @@ struct BudgetTests {
         configuration.memoryBytesMax = 4 << 20
         let gauges = ServerGauges(loops: 1, memoryBytesMax: configuration.memoryBytesMax)
         let server = HTTPServer(configuration: configuration, handlers: .echo(), gauges: gauges)
-        let port = try server.start().port
+        let port = try server.start()[0].port
         let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n"
         let most = String(repeating: "x", count: (1 << 20) - 1)
         do {
@@ -90,7 +90,7 @@ struct BudgetTests {
                 .now(request.target == "/long" ? .text(String(repeating: "x", count: 16 << 20)) : .text("short"))
             }, refuse: { fault, _ in Response(status: fault.status) })
         let server = HTTPServer(configuration: configuration, handlers: handlers, gauges: gauges)
-        let port = try server.start().port
+        let port = try server.start()[0].port
         do {
             let deaf = try (0..<3).map { _ in
                 let client = try RawClient(port: port)

@@ -7,9 +7,9 @@ struct LifecycleTests {
     @Test("a server listens on addresses of both kinds", arguments: ["127.0.0.1", "0.0.0.0", "localhost", "::1", "::"])
     func hosts(host: String) async throws {
         var configuration = ServerConfiguration.small()
-        configuration.host = host
+        configuration.places = [.address(host: host, port: 0)]
         let server = HTTPServer(configuration: configuration, handlers: .echo())
-        let address = try server.start()
+        let address = try server.start()[0]
 
         let client = try RawClient(port: address.port, host: host == "::1" ? "::1" : "127.0.0.1")
         client.request("/")
@@ -21,7 +21,7 @@ struct LifecycleTests {
     func addressInUse() async throws {
         try await withServer { _, port in
             var configuration = ServerConfiguration.small()
-            configuration.port = port
+            configuration.places = [.address(host: "127.0.0.1", port: port)]
             let second = HTTPServer(configuration: configuration, handlers: .echo())
 
             let error = #expect(throws: ServerError.self) { try second.start() }
@@ -35,7 +35,7 @@ struct LifecycleTests {
     @Test("an unknown host is an error")
     func unknownHost() {
         var configuration = ServerConfiguration.small()
-        configuration.host = "nowhere.invalid"
+        configuration.places = [.address(host: "nowhere.invalid", port: 0)]
         let server = HTTPServer(configuration: configuration, handlers: .echo())
 
         let error = #expect(throws: ServerError.self) { try server.start() }

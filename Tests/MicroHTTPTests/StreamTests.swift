@@ -147,7 +147,7 @@ struct StreamTests {
     func ends() async throws {
         let record = StreamRecord()
         let server = HTTPServer(configuration: .small(), handlers: record.handlers(heartbeat: .milliseconds(50)))
-        let port = try server.start().port
+        let port = try server.start()[0].port
         let stays = try RawClient(port: port)
         stays.request("/")
         do {

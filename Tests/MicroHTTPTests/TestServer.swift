@@ -63,7 +63,7 @@ func withServer(
     _ body: (HTTPServer, UInt16) async throws -> Void
 ) async throws {
     let server = HTTPServer(configuration: configuration, handlers: handlers)
-    let address = try server.start()
+    let address = try server.start()[0]
     do {
         try await body(server, address.port)
     } catch {

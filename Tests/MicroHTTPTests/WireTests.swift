@@ -94,7 +94,10 @@ struct WireTests {
 
     @Test("a long head is answered behind short requests in its segment, whole or in parts")
     func pipelinedLongHeads() async throws {
-        try await withServer { _, port in
+        var configuration = ServerConfiguration.small()
+        // The parts can be seconds apart beside tests that block the threads of the pool.
+        configuration.headTime = .seconds(60)
+        try await withServer(configuration: configuration) { _, port in
             let short = "GET /s HTTP/1.1\r\nHost: a\r\n\r\n"
             for size in [2500, 3400, 3900, 6000, 16_000] {
                 let long = "GET /l HTTP/1.1\r\nHost: a\r\nCookie: \(String(repeating: "x", count: size))\r\n\r\n"
@@ -206,4 +209,94 @@ struct WireTests {
             #expect(try await eventually { server.statistics.connections == 1 })
         }
     }
+
+    @Test(
+        "a request whose last bytes come together with the end of the input, and which is not complete, ends at once",
+        arguments: [
+            ["chunked\r\n\r\n", "40000\r\n", "262143"], ["chunked\r\n\r\n40000\r\n", "262144", "\r"],
+            ["chunked\r\n\r\n", "40000\r"], ["300000\r\n\r\n", "299999"], ["300000\r\n\r\n", "70000", "200000"],
+            ["300000\r\n", "\r\n", "10"], ["300000\r\n", "User-Agent: a\r\n"],
+            ["300000\r\nCookie: ", "5000", "\r\n", "User-Agent: a\r\n"],
+        ])
+    func endWithinRequest(parts: [String]) async throws {
+        var configuration = ServerConfiguration.small(bodyBytesMax: 1 << 20)
+        configuration.headTime = .seconds(60)
+        let gauges = ServerGauges(loops: 1, memoryBytesMax: configuration.memoryBytesMax)
+        let server = HTTPServer(configuration: configuration, handlers: .echo(), gauges: gauges)
+        let port = try server.start()[0].port
+        // A number stands for so many bytes.
+        let pieces = parts.map { part in Int(part).map(long) ?? part }
+        for _ in 0..<4 {
+            let client = try RawClient(port: port)
+            client.send("POST / HTTP/1.1\r\nHost: a\r\n")
+            client.send((parts[0].hasPrefix("chunked") ? "Transfer-Encoding: " : "Content-Length: ") + pieces[0])
+            for piece in pieces.dropFirst().dropLast() { client.send(piece) }
+            // The loop has looked at the connection before the last bytes come.
+            try await Task.sleep(for: .milliseconds(150))
+            client.sendLast(pieces.last ?? "")
+
+            #expect(try await eventually { server.statistics.connections == 0 })
+            #expect(gauges.memory.bytes == 0)
+        }
+        await server.stop(grace: .zero)
+    }
+
+    @Test("a declared body that is too long is discarded while it comes, so that the client gets its answer")
+    func declaredBodyTooLong() async throws {
+        try await withServer(configuration: .small(bodyBytesMax: 1000)) { server, port in
+            for _ in 0..<20 {
+                let client = try RawClient(port: port)
+                client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n")
+                for _ in 0..<9 { #expect(client.send(long(100_000))) }
+
+                #expect(client.rest().hasPrefix("HTTP/1.1 413 "))
+            }
+            #expect(try await eventually { server.statistics.connections == 0 })
+        }
+    }
+
+    @Test("a body behind a refused head is not taken for a request of its own")
+    func bodyOfRefusedHead() async throws {
+        try await withServer { server, port in
+            for _ in 0..<20 {
+                let client = try RawClient(port: port)
+                client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n")
+                client.send(long(1_000_000))
+
+                #expect(client.rest().components(separatedBy: "HTTP/1.1").count <= 2)
+            }
+            #expect(try await eventually { server.statistics.connections == 0 })
+        }
+    }
+
+    @Test("of a declared body that is far too long, the server discards a part and closes")
+    func declaredBodyFarTooLong() async throws {
+        try await withServer(configuration: .small(bodyBytesMax: 1000)) { server, port in
+            let client = try RawClient(port: port)
+            client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
+            #expect(client.response()?.status == 413)
+
+            var sent = 0
+            while sent < 100_000_000, client.send(long(100_000)) { sent += 100_000 }
+
+            #expect(sent < 50_000_000)
+            #expect(try await eventually { server.statistics.connections == 0 })
+        }
+    }
+
+    @Test("a client that waits for permission to send a body that is too long gets its answer and the end at once")
+    func declaredBodyTooLongExpected() async throws {
+        try await withServer(configuration: .small(bodyBytesMax: 1000)) { server, port in
+            let client = try RawClient(port: port)
+            client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\nExpect: 100-continue\r\n\r\n")
+
+            let answer = client.rest()
+
+            #expect(answer.hasPrefix("HTTP/1.1 413 "))
+            #expect(!answer.contains("100 Continue"))
+            #expect(try await eventually { server.statistics.connections == 0 })
+        }
+    }
 }
+
+private func long(_ count: Int) -> String { String(repeating: "x", count: count) }

@@ -1,4 +1,5 @@
 import Foundation
+import MicroHTTP
 import Testing
 
 @testable import StateServer
@@ -93,6 +94,8 @@ struct SettingsTests {
             #expect(await fault("{\"data\":\(value)}")?.hasSuffix("must be a text") == true, "\(value)")
         }
         #expect(await fault(#"{"listen":"foo"}"#)?.contains("listen must be an address and a port") == true)
+        #expect(await fault(#"{"trusted_proxies":"10.0.0.1/8"}"#)?.contains("trusted_proxies must be none, or") == true)
+        #expect(await fault(#"{"trusted_proxies":"127.0.0.1, 10.0.0.0/8,::1"}"#) == nil)
         #expect(await fault(#"{"log_level":"loud"}"#)?.contains("log_level must be one of trace, debug") == true)
     }
 
@@ -128,10 +131,31 @@ struct SettingsTests {
     func listen(text: String, host: String?, port: UInt16) {
         var settings = Settings()
         settings["listen"] = .text(text)
-        let address: (host: String, port: UInt16)?
-        do { address = try settings.listenAddress() } catch { address = nil }
+        let places = try? settings.listeningPlaces()
 
-        #expect(address?.host == host)
-        if host != nil { #expect(address?.port == port) }
+        #expect(places == host.map { [.address(host: $0, port: port)] })
+    }
+
+    @Test(
+        "a place to listen on is also unix: and a path, and permissions go with it",
+        arguments: [
+            ("unix:/run/a.sock", "0600", 0o600), ("unix:a", "0660", 0o660), ("unix:a", "777", 0o777),
+            ("unix:\(String(repeating: "a", count: 107))", "0600", 0o600),
+            ("unix:\(String(repeating: "a", count: 108))", "0600", nil), ("unix:", "0600", nil),
+            ("unix:a", "0800", nil), ("unix:a", "60", nil), ("unix:a", "0060", nil), ("unix:a", "1777", nil),
+            ("unix:a", "+600", nil), ("unix:a", "rw", nil),
+        ] as [(String, String, UInt32?)])
+    func sockets(text: String, mode: String, expected: UInt32?) {
+        var settings = Settings()
+        settings["listen_also"] = .text(text)
+        settings["socket_mode"] = .text(mode)
+
+        let places = try? settings.listeningPlaces()
+
+        #expect(
+            places
+                == expected.map {
+                    [.address(host: "127.0.0.1", port: 8080), .socket(path: String(text.dropFirst(5)), mode: $0)]
+                })
     }
 }

@@ -1,14 +1,14 @@
 import CMicroHTTPD
 import Glibc
 
-/// The listening socket of a loop, and the connections over capacity.
+/// The listening sockets of a loop, and the connections over capacity.
 ///
 /// The loop accepts clients by itself, because libmicrohttpd does not know the parked connections, which count too.
 /// Only the loop thread uses it.
 final class ClientAcceptor {
     private let context: LoopContext
-    private var listener: ListeningSocket?
-    /// Whether the poller watches the listening socket.
+    private var listeners: [ListeningSocket]
+    /// Whether the poller watches the listening sockets.
     private var isListening = false
     /// Answers a connection over capacity and ends it.
     private let refuse: (ClientConnection) -> Void
@@ -21,40 +21,57 @@ final class ClientAcceptor {
     /// When the loop tries again after the system refused a client.
     private static let retryTime = Duration.milliseconds(100)
 
-    init(_ context: LoopContext, listener: ListeningSocket, refuse: @escaping (ClientConnection) -> Void) {
+    init(_ context: LoopContext, listeners: [ListeningSocket], refuse: @escaping (ClientConnection) -> Void) {
         self.context = context
         self.refuse = refuse
-        self.listener = listener
+        self.listeners = listeners
     }
 
     // MARK: Accepting
 
-    /// Starts to watch the listening socket.
+    /// Starts to watch the listening sockets.
     func start() throws(ServerError) {
-        guard let listener else { return }
-        try context.poller.watchListener(listener.descriptor)
+        var watched: [ListeningSocket] = []
+        do throws(ServerError) {
+            for listener in listeners {
+                try context.poller.watchListener(listener.descriptor)
+                watched.append(listener)
+            }
+        } catch {
+            for listener in watched { context.poller.unwatch(listener.descriptor) }
+            throw error
+        }
         isListening = true
     }
 
-    /// Accepts the clients in the backlog, up to the limit of connections.
+    /// Accepts the clients in the backlogs, up to the limit of connections.
     func acceptClients() {
-        guard let listener, isListening else { return }
+        guard isListening else { return }
         // A place becomes free in the next run of libmicrohttpd, and the poller reports the backlog again.
         if !hasRoom, endOldestOverCapacity() { return }
+        for listener in listeners {
+            guard acceptClients(of: listener) else {
+                pause()
+                return retryLater()
+            }
+        }
+        if !hasRoom, overCapacity.isEmpty { pause() }
+    }
+
+    /// Accepts the clients in one backlog; returns false where the system refuses one.
+    private func acceptClients(of listener: ListeningSocket) -> Bool {
         while hasRoom {
             guard context.daemons.small.accept(from: listener.descriptor) < 0 else { continue }
             switch errno {
-            case EAGAIN: return
+            case EAGAIN: return true
             case EINTR, ECONNABORTED, EPROTO: continue
             default:
                 // The process has no descriptors or memory left; the clients stay in the backlog for a moment.
                 context.handlers.debugLog("no client can be accepted: \(ServerError.words(for: errno))")
-                pause()
-                retryLater()
-                return
+                return false
             }
         }
-        if overCapacity.isEmpty { pause() }
+        return true
     }
 
     /// Refuses the connection over capacity that has waited longest; returns false where there is none.
@@ -67,10 +84,9 @@ final class ClientAcceptor {
 
     /// Listens again if there is room for connections.
     func listenIfPossible() {
-        guard let listener, !isListening, !awaitsRetry, hasRoom else { return }
+        guard !listeners.isEmpty, !isListening, !awaitsRetry, hasRoom else { return }
         do {
-            try context.poller.watchListener(listener.descriptor)
-            isListening = true
+            try start()
         } catch {
             context.handlers.debugLog(error.description)
             retryLater()
@@ -88,12 +104,11 @@ final class ClientAcceptor {
         listenIfPossible()
     }
 
-    /// Closes the listening socket.
+    /// Closes the listening sockets.
     func stop() {
-        guard let listener else { return }
         pause()
-        Glibc.close(listener.descriptor)
-        self.listener = nil
+        for listener in listeners { listener.close() }
+        listeners = []
     }
 
     private var hasRoom: Bool {
@@ -101,8 +116,8 @@ final class ClientAcceptor {
     }
 
     private func pause() {
-        guard let listener, isListening else { return }
-        context.poller.unwatch(listener.descriptor)
+        guard isListening else { return }
+        for listener in listeners { context.poller.unwatch(listener.descriptor) }
         isListening = false
     }
 

@@ -17,6 +17,7 @@ final class EventLoop {
     private let parked: ParkedConnections
     private let receiver: RequestReceiver
     private let wire: WireObserver
+    private let idle: IdleConnections
 
     private var items: [LoopMailbox.Item] = []
     private var published = Statistics()
@@ -26,24 +27,26 @@ final class EventLoop {
     /// How long answers that are being sent when the grace time ends may take.
     private static let cuttingTime = Duration.milliseconds(250)
 
-    /// Makes a loop that serves the clients of a listening socket.
+    /// Makes a loop that serves the clients of listening sockets.
     ///
     /// - Parameter index: the index of the loop in its server.
     init(
         configuration: ServerConfiguration, index: Int, handlers: Handlers, memory: MemoryBudget, mailbox: LoopMailbox,
-        gauges: LoopGauges, listener: ListeningSocket
+        gauges: LoopGauges, listeners: [ListeningSocket]
     ) throws(ServerError) {
         self.mailbox = mailbox
         self.gauges = gauges
         log = LoopLog(handlers.debugLog)
         context = try LoopContext(configuration: configuration, handlers: handlers, memory: memory)
-        let wire = WireObserver(context)
+        idle = IdleConnections(context)
+        let wire = WireObserver(context, idle: idle)
         self.wire = wire
-        acceptor = ClientAcceptor(context, listener: listener) { wire.refuse($0, .connectionsExhausted) }
+        acceptor = ClientAcceptor(context, listeners: listeners) { wire.refuse($0, .connectionsExhausted) }
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)
         receiver = RequestReceiver(
-            context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, wire: wire)
+            context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, wire: wire,
+            idle: idle)
     }
 
     /// Starts libmicrohttpd, before the loop thread starts.
@@ -164,7 +167,7 @@ final class EventLoop {
                 parked.handle(subject, of: number)
             case .silence(let number), .parked(let number): parked.handle(subject, of: number)
             case .listening: acceptor.retry()
-            case .idleConnections: receiver.idle.check()
+            case .idleConnections: idle.check()
             case .receiving: wire.check()
             case .overCapacity(let number): acceptor.endOverCapacity(number)
             }

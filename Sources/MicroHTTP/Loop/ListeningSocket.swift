@@ -2,14 +2,6 @@
 import CMicroHTTPD
 import Glibc
 
-/// The address on which a server listens.
-public struct BoundAddress: Sendable, Equatable {
-    /// The address in numbers, such as `127.0.0.1` or `::`.
-    public let host: String
-    /// The port; where the configuration has 0, the one that the system has chosen.
-    public let port: UInt16
-}
-
 /// A socket that is bound and listens.
 ///
 /// The server binds it instead of libmicrohttpd, which does not report why an address cannot be bound.
@@ -17,10 +9,34 @@ struct ListeningSocket {
     let descriptor: Int32
     let address: BoundAddress
 
-    /// Binds and listens on the configured host and port.
+    /// Binds and listens on a place.
     ///
-    /// - Parameter isShared: whether further sockets of this process listen on the same address.
-    init(host: String, port: UInt16, isShared: Bool) throws(ServerError) {
+    /// - Parameter isShared: whether further sockets of this process listen on the same place.
+    init(_ place: ListeningPlace, isShared: Bool) throws(ServerError) {
+        switch place {
+        case .address(let host, let port): try self.init(host: host, port: port, isShared: isShared)
+        case .socket(let path, let mode):
+            self.init(descriptor: try SocketFile.listen(at: path, mode: mode), address: BoundAddress(path: path))
+        }
+    }
+
+    /// Returns a further socket on the same place, for another loop.
+    func another() throws(ServerError) -> ListeningSocket {
+        guard let path = address.path else { return try Self(host: address.host, port: address.port, isShared: true) }
+        // A Unix socket has one file: the loops share its backlog.
+        let descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw .socketUnusable(path: path, reason: ServerError.words(for: errno)) }
+        return Self(descriptor: descriptor, address: address)
+    }
+
+    private init(descriptor: Int32, address: BoundAddress) {
+        self.descriptor = descriptor
+        self.address = address
+    }
+
+    func close() { Glibc.close(descriptor) }
+
+    private init(host: String, port: UInt16, isShared: Bool) throws(ServerError) {
         do {
             try self.init(candidatesOf: host, port: port, isShared: isShared)
         } catch .cannotListen where host == "::" {
@@ -64,7 +80,7 @@ struct ListeningSocket {
             try Self.listen(on: descriptor, at: candidate, host: host, port: port, isShared: isShared)
             address = try Self.boundAddress(of: descriptor, host: host, port: port)
         } catch {
-            close(descriptor)
+            Glibc.close(descriptor)
             throw error
         }
         self.descriptor = descriptor

@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import Glibc
 import HTTPMessages
 
 /// A client's connection while libmicrohttpd has it, and the state of its current request.
@@ -35,7 +36,14 @@ final class ClientConnection {
 
     let handle: OpaquePointer
     let descriptor: Int32
+    /// The peer's address, or its user.
     let client: String
+    /// Whether the peer is on a Unix socket.
+    let isLocal: Bool
+    /// Whether the peer is a proxy whose requests name their clients.
+    let isProxy: Bool
+    /// The client that the current request's head names, if the peer is such a proxy.
+    var namedClient: String?
     /// The number of a connection over capacity; nil for any other.
     let overCapacity: UInt64?
     var phase = Phase.idle
@@ -92,17 +100,35 @@ final class ClientConnection {
     var receivingSince: ContinuousClock.Instant?
     var receivingNumber = 0
 
-    init(handle: OpaquePointer, client: String, overCapacity: UInt64?, hasLongHeads: Bool) {
+    init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?, hasLongHeads: Bool) {
         self.handle = handle
-        self.client = client
+        client = peer.client
+        isLocal = peer.isLocal
+        self.isProxy = isProxy
         self.hasLongHeads = hasLongHeads
         self.overCapacity = overCapacity
         descriptor = microhttpd_connection_descriptor(handle)
     }
 
-    /// The client's address without its port.
-    static func client(of handle: OpaquePointer) -> String {
-        microhttpd_client_address(handle).flatMap { numericAddress($0)?.host } ?? "unknown"
+    /// The client of the current request: the one that a trusted proxy names, or the peer.
+    var requestClient: String { namedClient ?? client }
+}
+
+/// The other end of a connection.
+struct Peer {
+    /// Its address without the port; on a Unix socket its user, such as `uid 1000`.
+    let client: String
+    let isLocal: Bool
+
+    init(of handle: OpaquePointer) {
+        let address = microhttpd_client_address(handle)
+        isLocal = address.map { Int32($0.pointee.sa_family) == AF_UNIX } ?? false
+        if isLocal {
+            let user = microhttpd_peer_user(microhttpd_connection_descriptor(handle))
+            client = user < 0 ? "unknown" : "uid \(user)"
+        } else {
+            client = address.flatMap { numericAddress($0)?.host } ?? "unknown"
+        }
     }
 }
 
@@ -170,7 +196,7 @@ extension ClientConnection {
         if count > MemoryBudget.smallBytesMax, count > reservedCount {
             // The array grows by doubling, and so does what is reserved for it.
             let more = min(max(2 * reservedCount, 256 << 10, count), limits.bodyBytesMax) - reservedCount
-            if let fault = memory.reserve(more, for: client) { return discardBody(fault, limits) }
+            if let fault = memory.reserve(more, for: requestClient) { return discardBody(fault, limits) }
             reservedCount += more
         }
         if body.isEmpty, bodyCountDeclared > 0 {

@@ -18,12 +18,26 @@ final class HeadCache {
         let framing: BodyFraming
         /// The reusable answer, with the generation for which it counts.
         fileprivate var answer: (prepared: PreparedResponse, generation: UInt64)?
+        /// The client that the head names to a server that trusts its peer, once it has been looked for.
+        private var named: String??
 
         fileprivate init(key: [UInt8], request: Request, framing: BodyFraming) {
             self.key = key
             head = Request.Head(
-                method: request.method, target: request.target, fields: request.fields, memo: HeadMemo())
+                method: request.method, target: request.target, fields: request.fields, isLocal: request.head.isLocal,
+                memo: HeadMemo())
             self.framing = framing
+        }
+
+        /// Returns the client that the head names, for a connection of a trusted proxy.
+        ///
+        /// It depends on the head only, so requests with equal heads can share it; whether a peer is trusted depends on the
+        /// connection.
+        func namedClient(by proxies: TrustedProxies) -> String? {
+            if let named { return named }
+            let found = proxies.client(by: head.fields)
+            named = .some(found)
+            return found
         }
 
         /// Returns the request with this client's address.
@@ -52,16 +66,17 @@ final class HeadCache {
     /// Returns the entry of the head with these bytes, if there is one.
     ///
     /// - Parameters:
-    ///   - target: the target as received; libmicrohttpd has decoded its own copy (Libmicrohttpd page, 19).
+    ///   - connection: the connection, with the target as received; libmicrohttpd has decoded its own copy (Libmicrohttpd
+    ///     page, 19).
     ///   - version: the version, which begins the part of the head after the target.
     func entry(
-        of connection: OpaquePointer, method: UnsafePointer<CChar>, target: RawTarget, version: UnsafePointer<CChar>
+        of connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
     ) -> Entry? {
-        guard fillKey(method, target.bytes, version, Int(microhttpd_head_size(connection))) else { return nil }
+        guard fillKey(method, version, of: connection) else { return nil }
         guard let entry = entries[slot], entry.key == key else { return nil }
         // A NUL in a head looks like an end that libmicrohttpd has marked, but it makes fewer lines and so fewer
         // fields.
-        guard RequestReader.fieldsCount(of: connection) == entry.head.fields.count else { return nil }
+        guard RequestReader.fieldsCount(of: connection.handle) == entry.head.fields.count else { return nil }
         return entry
     }
 
@@ -99,18 +114,22 @@ final class HeadCache {
     /// store.
     ///
     /// The bytes are those that libmicrohttpd leaves after parsing, with NULs at the ends of names and values at the
-    /// same places for the same head, and the target as received.
+    /// same places for the same head, and the target as received. Heads of Unix sockets have keys of their own, because
+    /// any `Host` is allowed in them, and their answers must not be those of other connections.
     private func fillKey(
-        _ method: UnsafePointer<CChar>, _ target: [UInt8], _ version: UnsafePointer<CChar>, _ headCount: Int
+        _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>, of connection: ClientConnection
     ) -> Bool {
+        let headCount = Int(microhttpd_head_size(connection.handle))
         key.removeAll(keepingCapacity: true)
         let end = UnsafePointer(method + headCount)
         // libmicrohttpd has replaced the space between the target and the version by a NUL, which the key omits.
         guard headCount <= Self.bytesMax, version > method, version < end else { return false }
         // The NUL after the method separates it from the target.
         key.append(contentsOf: UnsafeRawBufferPointer(start: method, count: strlen(method) + 1))
-        key.append(contentsOf: target)
+        key.append(contentsOf: connection.target.bytes)
         key.append(contentsOf: UnsafeRawBufferPointer(start: version, count: end - version))
+        // The key of another head ends with the bytes of the empty line.
+        if connection.isLocal { key.append(1) }
         hash = key.withUnsafeBytes { storekeeper_short_hash($0.baseAddress, $0.count) }
         return true
     }

@@ -1,11 +1,12 @@
 import CMicroHTTPD
 import Glibc
 
-/// The connections in libmicrohttpd that may be idle, which the loop checks for clients that have finished sending.
+/// The connections in libmicrohttpd that may be silent, which the loop checks for clients that have finished sending.
 ///
 /// libmicrohttpd watches its sockets edge-triggered, and forgets the event of the end of the input where that arrived
-/// together with a request (Libmicrohttpd page, 29). It would keep such a connection until the idle timeout. The loop
-/// looks at each connection once when it has been idle for 50 to 100 ms, so a busy connection costs no system call.
+/// together with other bytes (Libmicrohttpd page, 29). It would keep such a connection until the idle timeout, and the
+/// memory of a body that never becomes complete with it. The loop looks at each connection once when it has been silent
+/// for 50 to 100 ms, behind a request or within one, so a busy connection costs no system call.
 ///
 /// Only the loop thread uses it.
 final class IdleConnections {
@@ -15,7 +16,7 @@ final class IdleConnections {
 
     init(_ context: LoopContext) { self.context = context }
 
-    /// Notes that a connection has started, or that a request on it is complete.
+    /// Notes that a connection has started, that a request on it is complete, or that a part of one has been received.
     func note(_ connection: ClientConnection) {
         guard connection.idleCheck == .none else {
             connection.idleCheck = .postponed
@@ -26,7 +27,7 @@ final class IdleConnections {
         connections.append(connection)
     }
 
-    /// Checks the connections that have been idle since the last call.
+    /// Checks the connections that have been silent since the last call.
     func check() {
         connections.removeAll { connection in
             guard connection.idleCheck == .postponed, connection.awaitsInput else {

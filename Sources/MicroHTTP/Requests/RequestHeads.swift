@@ -22,16 +22,18 @@ final class RequestHeads {
         let end = UnsafeRawPointer(method + headCount)
         let isVersion10 = RequestReader.version(version) == .http10
         connection.isVersion10 = isVersion10
+        connection.namedClient = nil
         if connection.overCapacity == nil,
-            let head = cache.entry(of: connection.handle, method: method, target: connection.target, version: version)
+            let head = cache.entry(of: connection, method: method, version: version)
         {
             connection.head = head
+            if connection.isProxy { connection.namedClient = head.namedClient(by: configuration.trustedProxies) }
             return connection.accept(head.framing, headCount: headCount, end: end)
         }
         do throws(TransportFault) {
-            let request = try reader.head(
-                of: connection.handle, target: connection.target, method: method, version: version,
-                client: connection.client)
+            let head = try reader.head(of: connection, method: method, version: version)
+            if connection.isProxy { connection.namedClient = configuration.trustedProxies.client(by: head.fields) }
+            let request = Request(head, client: connection.requestClient)
             connection.request = request
             guard connection.overCapacity == nil || configuration.reservedTargets.contains(request.target) else {
                 throw .connectionsExhausted

@@ -38,28 +38,27 @@ struct RawTarget {
 struct RequestReader {
     private let cache = FieldCache()
 
-    /// Returns the head as a request without body, in the first call of the access handler.
+    /// Returns the head, in the first call of the access handler.
     ///
     /// - Throws: ``TransportFault/malformed(_:)``.
     func head(
-        of connection: OpaquePointer, target: RawTarget, method: UnsafePointer<CChar>,
-        version: UnsafePointer<CChar>, client: String
-    ) throws(TransportFault) -> Request {
-        guard let text = target.text, UInt(bitPattern: version) == target.end + 1 else {
+        of connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
+    ) throws(TransportFault) -> Request.Head {
+        guard let text = connection.target.text, UInt(bitPattern: version) == connection.target.end + 1 else {
             throw .malformed("the request target holds a byte that must be percent-encoded")
         }
         guard let methodValue = Self.method(method) else { throw .malformed("the method is not a token") }
         var scan = FieldScan(cache: cache, next: UInt(bitPattern: version) + UInt(strlen(version)) + 2)
         withUnsafeMutablePointer(to: &scan) { scan in
             // The returned number of fields is not needed: the scan has the fields.
-            _ = MHD_get_connection_values_n(connection, .HEADER_KIND, scanField, scan)
+            _ = MHD_get_connection_values_n(connection.handle, .HEADER_KIND, scanField, scan)
         }
         // The size of the head counts from the method to the end of the empty line.
-        let end = UInt(bitPattern: method) + UInt(microhttpd_head_size(connection))
+        let end = UInt(bitPattern: method) + UInt(microhttpd_head_size(connection.handle))
         guard scan.isWellFormed, scan.next + 2 == end else {
             throw .malformed("a line of the head is not of the form name, colon, value, CR LF")
         }
-        return Request(method: methodValue, target: text, fields: scan.fields, client: client)
+        return Request.Head(method: methodValue, target: text, fields: scan.fields, isLocal: connection.isLocal)
     }
 
     /// How many fields libmicrohttpd has found in the head.

@@ -1,5 +1,6 @@
 import CMicroHTTPD
 import HTTPMessages
+import HTTPTypes
 
 /// The receiver of libmicrohttpd's callbacks: it follows each connection and each request, and calls the handlers.
 ///
@@ -12,7 +13,7 @@ final class RequestReceiver {
     private let parked: ParkedConnections
     private let heads: RequestHeads
     private let wire: WireObserver
-    let idle: IdleConnections
+    private let idle: IdleConnections
     private var lastNumber: UInt64
     private let numberStride: UInt64
     /// How many requests libmicrohttpd has begun to receive and not yet completed.
@@ -21,14 +22,14 @@ final class RequestReceiver {
     /// - Parameter index: the index of the loop, which determines the numbers that it gives out.
     init(
         _ context: LoopContext, index: Int, mailbox: LoopMailbox, acceptor: ClientAcceptor, pending: PendingExchanges,
-        parked: ParkedConnections, wire: WireObserver
+        parked: ParkedConnections, wire: WireObserver, idle: IdleConnections
     ) {
         self.context = context
         self.mailbox = mailbox
         self.acceptor = acceptor
         self.pending = pending
         self.parked = parked
-        idle = IdleConnections(context)
+        self.idle = idle
         heads = RequestHeads(context.configuration)
         self.wire = wire
         lastNumber = UInt64(index)
@@ -46,17 +47,21 @@ final class RequestReceiver {
     func connectionStarted(_ handle: OpaquePointer) -> ClientConnection {
         context.noteProgress()
         context.statistics.connections += 1
-        let client = ClientConnection.client(of: handle)
-        context.clients.add(client)
+        let peer = Peer(of: handle)
+        context.clients.add(peer.client)
+        let proxies = context.configuration.trustedProxies
+        let isProxy = !proxies.isEmpty && proxies.trusts(peer.isLocal ? nil : peer.client)
         let isOver = context.statistics.connections > context.configuration.connectionsMax
         let hasLongHeads = wire.isMoving || parked.returning?.hasLongHeads == true
         if hasLongHeads { context.longHeadsCount += 1 }
-        guard isOver, parked.returning == nil, !wire.isMoving, !wire.makeRoom(for: client) else {
+        guard isOver, parked.returning == nil, !wire.isMoving, !wire.makeRoom(for: peer.client) else {
             return begin(
-                ClientConnection(handle: handle, client: client, overCapacity: nil, hasLongHeads: hasLongHeads))
+                ClientConnection(
+                    handle: handle, peer: peer, isProxy: isProxy, overCapacity: nil, hasLongHeads: hasLongHeads))
         }
         let number = nextNumber()
-        let connection = ClientConnection(handle: handle, client: client, overCapacity: number, hasLongHeads: false)
+        let connection = ClientConnection(
+            handle: handle, peer: peer, isProxy: isProxy, overCapacity: number, hasLongHeads: false)
         acceptor.register(connection, as: number)
         wire.add(connection)
         return connection
@@ -110,9 +115,10 @@ final class RequestReceiver {
             // An answer in this call closes the connection (Libmicrohttpd page, 6) and spares a client that waits for
             // `100 Continue` the upload (22), so only refusals are answered here.
             if let fault = heads.read(connection, method: method, version: version) {
-                return refuse(connection, fault)
+                return discardDeclaredBody(of: connection, fault) || refuse(connection, fault)
             }
             connection.phase = .reading
+            if connection.hasBody { idle.note(connection) }
             return true
         case .reading:
             if piece.isEmpty { return receive(connection) }
@@ -123,7 +129,7 @@ final class RequestReceiver {
             }
             return true
         case .draining(let bytesLeft):
-            // The client has its answer, and has sent the rest of the body.
+            // The client has its answer, and all of the body has come.
             if piece.isEmpty { return false }
             context.noteProgress()
             connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
@@ -180,12 +186,13 @@ final class RequestReceiver {
         if let answer = connection.head?.answer(of: generation), !context.stage.isStopping, connection.body.isEmpty {
             return queue(answer, on: connection)
         }
-        guard var request = connection.request.take() ?? connection.head?.request(client: connection.client) else {
+        guard var request = connection.request.take() ?? connection.head?.request(client: connection.requestClient)
+        else {
             return false
         }
         swap(&request.body, &connection.body)
         context.noteRequest()
-        let exchange = Exchange(id: nextNumber(), client: connection.client, sink: mailbox)
+        let exchange = Exchange(id: nextNumber(), client: connection.requestClient, sink: mailbox)
         switch context.handlers.receive(request, exchange) {
         case .reusable(let response):
             let response = exchange.completed(response)
@@ -211,7 +218,7 @@ final class RequestReceiver {
 
     private func releaseBody(of connection: ClientConnection) {
         guard connection.reservedCount > 0 else { return }
-        context.memory.release(connection.reservedCount, for: connection.client)
+        context.memory.release(connection.reservedCount, for: connection.requestClient)
         connection.reservedCount = 0
     }
 
@@ -267,10 +274,28 @@ final class RequestReceiver {
         return false
     }
 
+    /// Answers a request whose head declares too long a body, and discards the body as it comes.
+    ///
+    /// To close the connection while the client sends would reset it, and the reset can overtake the answer.
+    ///
+    /// - Returns: false where the fault is another one, or the client sends no body before it is asked for one.
+    private func discardDeclaredBody(of connection: ClientConnection, _ fault: TransportFault) -> Bool {
+        guard case .bodyTooLarge = fault, let request = connection.request, request.fields[.expect] == nil else {
+            return false
+        }
+        connection.hasBody = true
+        connection.phase = .draining(bytesLeft: context.configuration.drainBytesMax)
+        idle.note(connection)
+        wire.refuseBody(of: connection, fault)
+        return true
+    }
+
     private func refuse(_ connection: ClientConnection, _ fault: TransportFault) -> Bool {
         context.statistics.refused += 1
         var response = context.handlers.refuse(fault, connection.request)
         response.connection = .close
+        // What comes behind the head is not a request that could be answered.
+        connection.isAnsweredEarly = true
         return send(response, on: connection)
     }
 

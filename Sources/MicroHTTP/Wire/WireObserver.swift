@@ -13,6 +13,7 @@ import HTTPMessages
 /// Only the loop thread uses it.
 final class WireObserver {
     private let context: LoopContext
+    private let idle: IdleConnections
     private let calls: UnsafeMutablePointer<SocketCalls>
     /// The connections that libmicrohttpd has, by descriptor.
     private var connections: [ClientConnection?] = []
@@ -24,8 +25,9 @@ final class WireObserver {
     /// How often the time of requests that are being received is checked.
     private static let checkInterval = Duration.milliseconds(500)
 
-    init(_ context: LoopContext) {
+    init(_ context: LoopContext, idle: IdleConnections) {
         self.context = context
+        self.idle = idle
         headBytesMax = context.configuration.headBytesMax
         calls = .allocate(capacity: 1)
         calls.initialize(to: SocketCalls())
@@ -150,20 +152,32 @@ final class WireObserver {
         if !connection.hasLongHeads, connection.overCapacity == nil {
             // Bytes behind an earlier request belong to a head that is followed only where its beginning was kept.
             switch connection.phase {
-            case .idle where earlierCount == 0: return longHeads.take(bytes, of: connection)
-            case .idle, .lineReceived:
-                return connection.partialHead.isEmpty || longHeads.take(bytes, of: connection)
-            case .reading, .draining, .held, .suspended, .answered, .queued, .parked: return true
+            case .idle where earlierCount == 0: return takeHead(bytes, of: connection)
+            case .idle, .lineReceived: return connection.partialHead.isEmpty || takeHead(bytes, of: connection)
+            case .reading, .draining:
+                idle.note(connection)
+                return true
+            case .held, .suspended, .answered, .queued, .parked: return true
             }
         }
-        guard earlierCount >= headBytesMax else { return true }
         switch connection.phase {
         case .idle, .lineReceived:
+            idle.note(connection)
             // libmicrohttpd asks for more although it has as many bytes as a head may have.
-            if !Self.hasEndOfHead(bytes, earlierCount) { refuse(connection, context.configuration.headFault) }
-        case .reading, .draining, .held, .suspended, .answered, .queued, .parked: break
+            if earlierCount >= headBytesMax, !Self.hasEndOfHead(bytes, earlierCount) {
+                refuse(connection, context.configuration.headFault)
+            }
+        case .reading, .draining: idle.note(connection)
+        case .held, .suspended, .answered, .queued, .parked: break
         }
         return !connection.isRefused
+    }
+
+    /// Follows bytes of a head; the end of the input may have come with those that do not end it.
+    private func takeHead(_ bytes: UnsafeRawBufferPointer, of connection: ClientConnection) -> Bool {
+        let isTaken = longHeads.take(bytes, of: connection)
+        if !connection.partialHead.isEmpty { idle.note(connection) }
+        return isTaken
     }
 
     /// Whether a head ends in bytes that were received, or in those that libmicrohttpd has in memory before them.
@@ -224,7 +238,7 @@ final class WireObserver {
     private func send(_ fault: TransportFault, on connection: ClientConnection) {
         context.statistics.refused += 1
         let response = context.handlers.refuse(
-            fault, connection.request ?? connection.head?.request(client: connection.client))
+            fault, connection.request ?? connection.head?.request(client: connection.requestClient))
         let (bytes, _) = WireResponse(response, closing: true).bytes(closing: true, isHead: false)
         // An empty socket takes a problem document at once, and a client that has left an answer unread gets none.
         _ = bytes.withUnsafeBytes { bytes in

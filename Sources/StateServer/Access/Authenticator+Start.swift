@@ -1,4 +1,5 @@
 internal import Logging
+internal import MicroHTTP
 internal import StateHTTP
 internal import StateStore
 
@@ -10,7 +11,7 @@ extension Authenticator {
     ///
     /// - Throws: ``SettingsFault`` for a token file that cannot be read or written.
     convenience init(
-        _ settings: Settings, host: String, _ catalogue: Catalogue, now: @escaping @Sendable () -> Instant,
+        _ settings: Settings, places: [ListeningPlace], _ catalogue: Catalogue, now: @escaping @Sendable () -> Instant,
         logger: Logger
     ) throws(SettingsFault) {
         let access = settings.text("access")
@@ -21,7 +22,7 @@ extension Authenticator {
         let file = settings.tokenFile
         let stamp = file?.stamp
         var tokens = try file?.read()
-        let isOpen = access == "auto" && AllowedHosts.isLoopback(host)
+        let isOpen = access == "auto" && places.allSatisfy { $0.host.map(AllowedHosts.isLoopback) ?? true }
         if !isOpen, tokens == nil {
             let token = Token()
             let entry = TokenFile.Entry(token, subject: "admin", .everything)
@@ -32,14 +33,19 @@ extension Authenticator {
                 metadata: [
                     "token": .string(entry.id),
                     "use": .string(
-                        "curl -H 'Authorization: Bearer \(token.text)' http://\(Self.reachable(settings))/v1"),
+                        "curl -H 'Authorization: Bearer \(token.text)' \(Self.reachable(settings))/v1"),
                 ])
         }
         self.init(catalogue, tokens: tokens, file: file, stamp: stamp, now: now, logger: logger)
     }
 
+    /// The arguments with which curl reaches the server.
     private static func reachable(_ settings: Settings) -> String {
-        guard let (host, port) = try? settings.reachableAddress() else { return settings.text("listen") }
-        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        switch try? settings.reachablePlace() {
+        case .address(let host, let port)?: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        case .socket(let path)?: "--unix-socket \(path) http://localhost"
+        // The settings have been read, so there is a place.
+        case nil: settings.text("listen")
+        }
     }
 }

@@ -70,3 +70,13 @@ class Client:
 
     def __exit__(self, *_):
         self.close()
+
+
+class LocalClient(Client):
+    """A client on a Unix socket."""
+
+    def __init__(self, path, timeout=60):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.buffer = bytearray()

@@ -4,7 +4,7 @@ import time
 
 import pytest
 from harness.actions import action, add
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 from harness.hostile.attacks import load_tasks
 from harness.hostile.connections import Crowd
 from harness.messages import encode_request, parse_answer
@@ -159,3 +159,22 @@ def test_streams_that_are_not_read_do_not_hold_their_values(workspace):
         grown = server.memory_peak_bytes() - before
         crowd.leave()
     expect(grown < 64 * MEBIBYTE, f"the server grew by {grown / MEBIBYTE:.0f} MiB for streams that nobody reads")
+
+
+@pytest.mark.parametrize("form", ["chunked", "declared"])
+def test_bodies_whose_client_has_left_within_them_give_their_share_back_at_once(workspace, form):
+    """The client closes behind its last bytes, so that both can arrive together."""
+    server = workspace.server(data="none")
+    head = {"chunked": b"Transfer-Encoding: chunked", "declared": b"Content-Length: 8100000"}[form]
+    body = b" " * 1_000_000 if form == "declared" else b"f4240\r\n" + b" " * 1_000_000 + b"\r\n"
+    request = b"POST /v1/actions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    for _ in range(16):
+        with server.client() as leaving:
+            leaving.send(request + head + b"\r\n\r\n" + body * 8)
+    begun = time.monotonic()
+
+    with server.client() as client:
+        wait_until(lambda: server.metric(client, "connections") == 1, "the connections to be closed", seconds=3)
+        answer = client.post(add(1) + b" " * 4_000_000)
+
+    expect_equal(answer.status, 200, f"a body of 4 MB from the same address after {time.monotonic() - begun:.1f} s")

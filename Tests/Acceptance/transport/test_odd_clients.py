@@ -85,3 +85,21 @@ def test_waits_of_http_1_0_head_half_closed_chunked_and_fragmented_clients_are_a
             )
             half.close()
         wait_until(lambda: server.metric(client, "connections") == 1, "all connections to be given up", 5)
+
+
+def test_a_client_that_sends_all_of_a_body_that_is_too_long_gets_its_413(workspace, figures):
+    """A proxy does so, and makes a 502 of a connection that is reset while it sends."""
+    server = workspace.server(data="none", body_bytes_max=100_000)
+    json = b"Content-Type: application/json\r\n"
+    declared = b"Content-Length: 1000000\r\n\r\n" + b" " * 1_000_000
+    chunked = b"Transfer-Encoding: chunked\r\n\r\nf4240\r\n" + b" " * 1_000_000 + b"\r\n0\r\n\r\n"
+    for body in (declared, chunked):
+        for _ in range(45):
+            with server.client(timeout=5) as client:
+                client.send(b"POST /v1/actions HTTP/1.1\r\nHost: localhost\r\n" + json + body)
+                answer = client.receive()
+                expect_equal((answer.status, answer.json["code"]), (413, "body-too-large"), "status and code")
+                expect(answer.closes and ends(client), "the connection was not closed:", answer)
+    with server.client(timeout=5) as client:
+        wait_until(lambda: server.metric(client, "connections") == 1, "the connections to be closed", seconds=3)
+    figures("90 of 90 were answered")

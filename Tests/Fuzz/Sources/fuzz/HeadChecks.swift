@@ -106,7 +106,7 @@ private func encoded(_ part: String) -> String {
         .map { String(decoding: $0, as: UTF8.self) }
     guard lines.count == 3 else { return }
     let further = lines[1].split(separator: ",").map(String.init)
-    let hosts = AllowedHosts(listening: lines[0], further: further)
+    let hosts = AllowedHosts(listening: [lines[0]], further: further)
     let value = lines[2]
     let isAllowed = hosts.allows(value)
     expect(hosts.allows(value.uppercased()) == hosts.allows(value.uppercased().lowercased()), "case counts: \(value)")

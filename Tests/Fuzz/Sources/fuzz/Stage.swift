@@ -67,7 +67,7 @@ final class Stage {
     // The catalogue and the documents of the contract are the same for each input.
     private static let model = require(try? CompiledDomain(Example()), "the domain is not valid")
     private static let contract = Contract(
-        catalogue: model.catalogue, hosts: AllowedHosts(listening: "127.0.0.1", further: ["example.com"]))
+        catalogue: model.catalogue, hosts: AllowedHosts(listening: ["127.0.0.1"], further: ["example.com"]))
     static let epoch = require(Epoch("aaaaaaaaaaaaaaaa"), "no epoch")
 
     private let store: Store<Example.State>

@@ -1,0 +1,208 @@
+import CMicroHTTPD
+import Glibc
+import HTTPTypes
+
+/// The proxies whose word counts for the addresses of their clients.
+///
+/// A proxy names the client in `Forwarded` (RFC 7239) or `X-Forwarded-For`. Anyone can write these fields, so the server
+/// reads them only where the peer is one of these proxies, and from the right: each proxy appends the peer that it has
+/// seen, so the first address from the right that is none of these proxies is the client. What stands to the left of it
+/// is the client's own word.
+public struct TrustedProxies: Sendable, Equatable {
+    /// A network of addresses; IPv4 is the part of IPv6 that RFC 4291, section 2.5.5.2, has for it.
+    private struct Network: Equatable {
+        let prefix: UInt128
+        let mask: UInt128
+
+        func contains(_ address: UInt128) -> Bool { address & mask == prefix }
+    }
+
+    private var networks: [Network] = []
+    /// Whether the peers on Unix sockets are trusted.
+    private var hasSockets = false
+
+    /// Trusts no peer.
+    public init() {}
+
+    /// Trusts these peers; nil where one of the names is not an address, a network or `unix`.
+    ///
+    /// - Parameter names: addresses such as `10.0.0.1`, networks such as `10.0.0.0/8` and `fd00::/8`, and `unix` for the
+    ///   peers on Unix sockets. A network has no bits behind its prefix.
+    public init?(_ names: [String]) {
+        for name in names {
+            guard name != "unix" else {
+                hasSockets = true
+                continue
+            }
+            guard let network = Self.network(name) else { return nil }
+            networks.append(network)
+        }
+    }
+
+    var isEmpty: Bool { networks.isEmpty && !hasSockets }
+
+    private static func network(_ name: String) -> Network? {
+        let parts = name.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let address = bits(of: String(parts[0])) else { return nil }
+        guard parts.count == 2 else { return Network(prefix: address, mask: .max) }
+        let bitsMax = name.contains(":") ? 128 : 32
+        guard let count = Int(parts[1]), (0...bitsMax).contains(count), !parts[1].hasPrefix("+") else { return nil }
+        let freeCount = bitsMax - count
+        let mask = freeCount == 128 ? 0 : UInt128.max << UInt128(freeCount)
+        return address & mask == address ? Network(prefix: address, mask: mask) : nil
+    }
+
+    // MARK: Peers
+
+    /// Whether a peer is trusted.
+    ///
+    /// - Parameter peer: its address in numbers; nil for the peer on a Unix socket.
+    func trusts(_ peer: String?) -> Bool {
+        guard let peer else { return hasSockets }
+        return Self.bits(of: peer).map(trusts) ?? false
+    }
+
+    private func trusts(_ address: UInt128) -> Bool { networks.contains { $0.contains(address) } }
+
+    // MARK: Fields
+
+    /// The address of the client that the fields of a trusted peer's request name, in numbers.
+    ///
+    /// - Returns: nil where they name none, where one of the addresses that have to be read is not an address, and where
+    ///   `Forwarded` and `X-Forwarded-For` name different clients, because a proxy that writes one of them may let the
+    ///   other one of its client pass.
+    func client(by fields: HTTPFields) -> String? {
+        let standard = fields[values: .forwarded]
+        let usual = fields[values: .xForwardedFor]
+        guard !standard.isEmpty else { return usual.isEmpty ? nil : client(in: usual, node: Self.usualNode) }
+        let named = client(in: standard, node: Self.standardNode)
+        guard !usual.isEmpty else { return named }
+        return named == client(in: usual, node: Self.usualNode) ? named : nil
+    }
+
+    /// The last address that is not trusted, or the first one where all are.
+    private func client(in values: [String], node: (Substring) -> String?) -> String? {
+        var farthest: UInt128?
+        for value in values.reversed() {
+            guard let elements = Self.elements(of: value, separator: ",") else { return nil }
+            // RFC 9110, section 5.6.1.2: a list may have empty elements.
+            for element in elements.reversed() where !element.isEmpty {
+                guard let node = node(element), let address = Self.bits(of: node) else { return nil }
+                farthest = address
+                guard trusts(address) else { return Self.text(of: address) }
+            }
+        }
+        return farthest.flatMap(Self.text)
+    }
+
+    /// The parts of a value between the separators outside of quotes, without the white space around them; nil where a
+    /// quote does not end.
+    private static func elements(of value: some StringProtocol, separator: Character) -> [Substring]? {
+        var (elements, start, isQuoted, isEscaped) = ([Substring](), value.startIndex, false, false)
+        for index in value.indices {
+            let character = value[index]
+            if isEscaped {
+                isEscaped = false
+            } else if isQuoted {
+                isEscaped = character == "\\"
+                if character == "\"" { isQuoted = false }
+            } else if character == "\"" {
+                isQuoted = true
+            } else if character == separator {
+                elements.append(trimmed(value[start..<index]))
+                start = value.index(after: index)
+            }
+        }
+        guard !isQuoted else { return nil }
+        return elements + [trimmed(value[start...])]
+    }
+
+    private static func trimmed(_ text: some StringProtocol) -> Substring {
+        var text = Substring(text)
+        while text.first == " " || text.first == "\t" { text.removeFirst() }
+        while text.last == " " || text.last == "\t" { text.removeLast() }
+        return text
+    }
+
+    /// The address in an element of `X-Forwarded-For`: an address, also with a port.
+    private static func usualNode(_ element: Substring) -> String? {
+        let isBareIPv6 = element.count { $0 == ":" } > 1 && !element.hasPrefix("[")
+        return isBareIPv6 ? String(element) : withoutPort(element)
+    }
+
+    /// The address in the `for` of an element of `Forwarded` (RFC 7239, sections 4 and 6).
+    private static func standardNode(_ element: Substring) -> String? {
+        guard let pairs = elements(of: element, separator: ";") else { return nil }
+        var node: Substring?
+        for pair in pairs where !pair.isEmpty {
+            guard let equals = pair.firstIndex(of: "=") else { return nil }
+            guard pair[..<equals].lowercased() == "for" else { continue }
+            guard node == nil else { return nil }
+            node = pair[pair.index(after: equals)...]
+        }
+        guard let node else { return nil }
+        // A colon and a bracket can stand in quotes only.
+        guard node.hasPrefix("\"") else { return node.contains { ":[]\"".contains($0) } ? nil : String(node) }
+        let text = node.dropFirst().dropLast()
+        // No address needs an escape.
+        guard node.count > 1, node.hasSuffix("\""), !text.contains(where: { "\"\\".contains($0) }) else { return nil }
+        return withoutPort(text)
+    }
+
+    /// The address before the port, without brackets; IPv6 has to be in brackets.
+    private static func withoutPort(_ node: Substring) -> String? {
+        let host: Substring
+        let rest: Substring
+        if node.hasPrefix("[") {
+            guard let end = node.firstIndex(of: "]") else { return nil }
+            host = node[..<end].dropFirst()
+            rest = node[node.index(after: end)...]
+            guard host.contains(":") else { return nil }
+        } else {
+            let colon = node.firstIndex(of: ":") ?? node.endIndex
+            (host, rest) = (node[..<colon], node[colon...])
+        }
+        guard !rest.isEmpty else { return String(host) }
+        // RFC 7239, section 6, also has obfuscated ports; none of them changes the address.
+        let port = rest.dropFirst()
+        let isPort = port.utf8.allSatisfy { (0x30...0x39).contains($0) } && (1...5).contains(port.utf8.count)
+        return rest.first == ":" && (isPort || port.hasPrefix("_")) ? String(host) : nil
+    }
+
+    // MARK: Addresses
+
+    /// An address as bits; IPv4 in the form of IPv6.
+    private static func bits(of text: String) -> UInt128? {
+        var (inet, inet6) = (in_addr(), in6_addr())
+        if inet_pton(AF_INET, text, &inet) == 1 {
+            return mappedPrefix | UInt128(UInt32(bigEndian: inet.s_addr))
+        }
+        guard inet_pton(AF_INET6, text, &inet6) == 1 else { return nil }
+        return withUnsafeBytes(of: inet6) { $0.reduce(0) { $0 << 8 | UInt128($1) } }
+    }
+
+    /// An address in the form in which that of a peer is.
+    private static func text(of address: UInt128) -> String? {
+        var big = address.bigEndian
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(AF_INET6)
+        withUnsafeMutableBytes(of: &address.sin6_addr) { to in
+            withUnsafeBytes(of: &big) { to.copyMemory(from: $0) }
+        }
+        return withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { numericAddress($0)?.host }
+        }
+    }
+
+    private static let mappedPrefix: UInt128 = 0xFFFF << 32
+}
+
+extension HTTPField.Name {
+    fileprivate static let forwarded = Self.name("Forwarded")
+    fileprivate static let xForwardedFor = Self.name("X-Forwarded-For")
+
+    private static func name(_ text: String) -> Self {
+        guard let name = Self(text) else { preconditionFailure("the name of a field is a token") }
+        return name
+    }
+}
