@@ -81,7 +81,8 @@ def test_a_service_manager_that_is_not_there_does_not_keep_the_server_from_servi
     server.stop()
 
 
-def test_the_unit_waits_for_ready():
+def test_the_unit_waits_for_ready_and_does_not_start_again_where_that_is_in_vain():
     lines = (CONFIG / "systemd/storekeeper.service").read_text().splitlines()
 
     expect("Type=notify" in lines and "NotifyAccess=main" in lines, "the type of the service is not notify")
+    expect("RestartPreventExitStatus=64 65 78" in lines, "the exit codes after which a start is in vain are others")
