@@ -42,6 +42,8 @@ public struct StateServer: Service, Sendable {
     private let onReady: @Sendable (Address) throws -> Void
     /// How long a stop may take before it ends the process; nil where the process has other things to do.
     private var exitDelay: Duration?
+    /// The service manager of the process; nil where the process has other things to do, or was started by hand.
+    private var manager: ServiceManager?
 
     /// Builds a server: compiles the domain, opens the journal and recovers the state.
     ///
@@ -131,9 +133,17 @@ public struct StateServer: Service, Sendable {
         logger.info("ready", metadata: metadata)
         watchTokens()
         try onReady(Address(host: address?.host ?? "", port: address?.port ?? 0))
+        notify(.ready)
         // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()
+    }
+
+    private func notify(_ notification: ServiceManager.Notification) {
+        guard let reason = manager?.send(notification) else { return }
+        logger.warning(
+            "service manager not notified",
+            metadata: ["notification": .string(notification.rawValue), "reason": .string(reason)])
     }
 
     /// Reads the token file again after each change, which it looks for twice a second.
@@ -165,13 +175,15 @@ public struct StateServer: Service, Sendable {
 
     /// Serves until SIGTERM or SIGINT; then drains and closes the journal.
     ///
-    /// SIGHUP makes it read the token file at once.
+    /// SIGHUP makes it read the token file at once. A service manager that has set `NOTIFY_SOCKET` is notified when the server
+    /// takes requests, and when it begins to stop.
     ///
     /// A program with further services runs this one in their `ServiceGroup` with ``run()``.
     ///
     /// - Throws: `ServerError` when the address cannot be listened on.
     public func runUntilSignal() async throws {
         var server = self
+        server.manager = ServiceManager()
         server.exitDelay = settings.seconds("grace_seconds") + .seconds(2)
         let hangUps = Task { [server] in
             for await _ in await UnixSignalsSequence(trapping: .sighup) { server.readTokens() }
@@ -197,6 +209,7 @@ public struct StateServer: Service, Sendable {
 
     private func stop() async {
         limitStop()
+        notify(.stopping)
         let begun = ContinuousClock.now
         logger.info("stopping", metadata: ["waiters": .stringConvertible(handler.hub.watchesCount)])
         handler.beginDraining()

@@ -18,7 +18,7 @@ struct Check: AsyncParsableCommand {
                 print("\(value)\(padding)# \(reading.origins[setting.key] ?? "default")")
             }
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import FoundationEssentials
+internal import Glibc
 internal import Logging
 internal import StateServer
 internal import StateStore
@@ -34,7 +35,7 @@ struct Serve: AsyncParsableCommand {
             Self.exit()
         } catch {
             StateLogHandler.flush()
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 
@@ -76,4 +77,19 @@ struct Failure: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
+
+    /// The error that ends the program after a failed start: with its sentence, and the exit code of sysexits.h for what an
+    /// operator has to mend before another start.
+    static func ending(with error: any Error) -> any Error {
+        let code: ExitCode
+        switch FailureCause(of: error) {
+        case .damagedJournal: code = ExitCode(EX_DATAERR)
+        case .settings: code = ExitCode(EX_CONFIG)
+        case .other: return Failure("\(error)")
+        }
+        let line = Array("Error: \(error)\n".utf8)
+        // The code says the same where nobody reads the sentence.
+        _ = write(STDERR_FILENO, line, line.count)
+        return code
+    }
 }

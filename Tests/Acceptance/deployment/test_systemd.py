@@ -1,8 +1,12 @@
 """The unit of config/systemd: systemd itself reads and rates it."""
 
+import os
 import pathlib
+import socket
 
+import pytest
 from harness.expectations import expect, expect_equal
+from harness.server import Server
 from harness.tools import CONFIG, need, run
 
 # In tenths, of 100: what is left are the network and the addresses, which a server needs.
@@ -45,3 +49,40 @@ def test_the_service_is_exposed_as_little_as_a_server_can_be(workspace, figures)
     expect_equal(code, 0, f"the exit code of systemd-analyze security: {said[-300:]}")
     expect(open_code != 0, "a unit without ProtectSystem passes as well")
     figures(said.strip().splitlines()[-1])
+
+
+@pytest.mark.parametrize("kind", ["path", "abstract"])
+def test_the_service_manager_learns_when_the_server_serves_and_when_it_stops(workspace, kind):
+    name = workspace.path("notify") if kind == "path" else f"@storekeeper-acceptance-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(name.replace("@", "\0"))
+        manager.settimeout(20)
+        server = Server(workspace, workspace.path("data"), {})
+        server.environment = {"NOTIFY_SOCKET": name}
+        server.launch()
+
+        expect_equal(manager.recv(100), b"READY=1", "the first notification")
+        expect(server.ready(), "the server was not ready")
+        with server.client() as client:
+            expect_equal(client.get("/readyz").status, 200, "the status of a probe at once")
+        server.terminate()
+        expect_equal(manager.recv(100), b"STOPPING=1", "the second notification")
+        expect_equal(server.wait(), 0, "the exit code")
+        manager.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            manager.recv(100)
+
+
+def test_a_service_manager_that_is_not_there_does_not_keep_the_server_from_serving(workspace):
+    server = Server(workspace, "none", {})
+    server.environment = {"NOTIFY_SOCKET": workspace.path("nothing")}
+    server.start()
+    expect("service manager not notified" in server.log_text(), server.log_text())
+    server.stop()
+
+
+def test_the_unit_waits_for_ready_and_does_not_start_again_where_that_is_in_vain():
+    lines = (CONFIG / "systemd/storekeeper.service").read_text().splitlines()
+
+    expect("Type=notify" in lines and "NotifyAccess=main" in lines, "the type of the service is not notify")
+    expect("RestartPreventExitStatus=64 65 78" in lines, "the exit codes after which a start is in vain are others")

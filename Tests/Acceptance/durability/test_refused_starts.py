@@ -38,14 +38,16 @@ def test_a_bad_setting_a_busy_port_or_an_impossible_directory_ends_the_start_wit
     start_refusal(workspace, "none", "body_bytes_max", body_bytes_max="many")
     start_refusal(workspace, "none", "WAITERS_MAX", waiter_max=4)
     start_refusal(workspace, "/proc/nothing/here", "/proc/nothing/here")
-    for arguments, says in (
-        [["--listen", f"{HOST}:{server.port}"], str(server.port)],
-        [["--listen", "nowhere"], "listen"],
-        [["--domain", "nothing"], "showcase"],
-        [["--config", "/nothing.json"], "/nothing.json"],
+    # As sysexits.h has them: 1 for what may pass, 64 for the command line, 78 for the settings.
+    for arguments, says, code in (
+        [["--listen", f"{HOST}:{server.port}"], str(server.port), 1],
+        [["--listen", "nowhere"], "listen", 78],
+        [["--domain", "nothing"], "showcase", 78],
+        [["--config", "/nothing.json"], "/nothing.json", 78],
+        [["--lisen", "nowhere"], "lisen", 64],
     ):
         run = subprocess.run(
             [workspace.binary, "serve", "--data", "none", *arguments], capture_output=True, timeout=20, text=True
         )
         said = run.stderr + run.stdout
-        expect(run.returncode > 0 and says in said, f"{arguments}: exit code {run.returncode}:", said)
+        expect(run.returncode == code and says in said, f"{arguments}: exit code {run.returncode}:", said)

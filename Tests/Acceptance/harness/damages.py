@@ -162,7 +162,7 @@ def is_running(server):
 
 def judge_refusal(server, before):
     text = server.log_text()
-    expect(server.process.returncode == 1, f"the server ended with {server.process.returncode}:", text)
+    expect(server.process.returncode == 65, f"the server ended with {server.process.returncode}:", text)
     expect("Fatal error" not in text, "it crashed:", text)
     last = text.strip().splitlines()[-1]
     expect(any(word in last for word in SENTENCES), "no sentence about the journal:", text)

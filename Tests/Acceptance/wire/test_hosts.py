@@ -72,7 +72,7 @@ def test_allowed_hosts_pass_beside_the_listened_address_and_others_do_not(worksp
 
 
 def test_on_a_wildcard_address_any_name_passes_until_allowed_hosts_is_set(workspace):
-    server = workspace.server(data="none", address="0.0.0.0")
+    server = workspace.server(data="none", address="0.0.0.0", access="open")
     for host in ("state.example", "127.0.0.1", "anything"):
         received = converse(server.port, head("GET", COUNTER, host=host))
         expect_equal(judge_one_answer(received).status, 200, f"the status for {host}")
@@ -81,6 +81,6 @@ def test_on_a_wildcard_address_any_name_passes_until_allowed_hosts_is_set(worksp
 def test_on_a_wildcard_address_only_allowed_hosts_pass_where_they_are_set(workspace):
     allowed = workspace.known(allowed_hosts="state.example")
     expect(allowed, "the server has no setting allowed_hosts")
-    server = workspace.server(data="none", address="0.0.0.0", **allowed)
+    server = workspace.server(data="none", address="0.0.0.0", access="open", **allowed)
     expect_equal(judge_one_answer(converse(server.port, head("GET", COUNTER, host="state.example"))).status, 200, "own")
     judge_document(judge_one_answer(converse(server.port, head("GET", COUNTER, host="evil.example"))), {400, 403, 421})
