@@ -2,11 +2,12 @@ internal import StateJSON
 internal import StateJournal
 public import StateStore
 
-/// Exports, imports, replays and verifies the journal in a data directory, without a server.
+/// Does what can be done with the journal in a data directory without a server.
 ///
-/// ``export(since:to:)`` and ``verify(_:)`` only read, so a server may run on the same directory. ``load(_:)`` and
-/// ``replay(_:_:)`` make a whole new journal, or none, in a directory without one. Each holds the state and a few megabytes
-/// of commits in memory, for a history of any length.
+/// ``facts()``, ``export(since:to:)``, ``verify(_:_:)`` and ``backup(to:)`` only read, so a server may run on the same
+/// directory. ``load(_:)``, ``replay(_:_:)`` and ``restore(from:_:)`` make a whole new journal, or none, in a directory
+/// without one. ``compact()`` needs the directory to itself. Each holds the state and a few megabytes of commits in memory,
+/// for a history of any length.
 public struct JournalTool: Sendable {
     /// The commits that an operation has read or made.
     public struct Span: Sendable {
@@ -21,12 +22,22 @@ public struct JournalTool: Sendable {
         public var commitsCount: Int { Int(end - start) }
     }
 
-    private let directory: String
+    /// How much is verified.
+    public enum Depth: Sendable {
+        /// The fence, the chain, the tables, the newest snapshot, and what the domain's reducers make of each action.
+        case plain
+        /// Besides: each snapshot, the index of IDs, and the table of keys.
+        case deep
+    }
+
+    let directory: String
+    let settings: Settings
 
     /// Makes a tool for the directory in the setting `data`.
     ///
     /// - Throws: ``SettingsFault`` when `data` is `none`.
     public init(settings: Settings) throws(SettingsFault) {
+        self.settings = settings
         directory = settings.text("data")
         guard directory != "none" else {
             throw SettingsFault(description: "data is none: there is no journal; name its directory with --data")
@@ -114,12 +125,17 @@ public struct JournalTool: Sendable {
     ///
     /// Where two patches differ, the states decide. Saved snapshots are compared, too.
     ///
+    /// - Parameter depth: ``Depth/deep`` reads everything in one transaction, so that the WAL of a server that runs grows
+    ///   meanwhile.
     /// - Throws: `JournalError`, or an error whose sentence names the first version and the pointer that differ, or the
     ///   action that the domain does not know or rejects.
-    public func verify<D: Domain>(_ domain: D) throws -> Span {
+    public func verify<D: Domain>(_ domain: D, _ depth: Depth = .plain) throws -> Span {
         let compiled = try CompiledDomain(domain)
         let reader = try JournalReader(directory: directory)
-        try reader.verify()
+        switch depth {
+        case .plain: try reader.verify()
+        case .deep: try reader.verifyDeeply(at: .now())
+        }
         let beginning = try reader.beginning()
         var verification: Verification<D.State>
         do {

@@ -89,7 +89,7 @@ extension Settings {
     var retention: SQLiteJournal.Retention {
         SQLiteJournal.Retention(
             commitsMax: integer("journal_commits_max"), snapshotsMax: integer("journal_snapshots_max"),
-            bytesMax: integer("journal_bytes_max"))
+            bytesMax: integer("journal_bytes_max"), secondsMax: integer("journal_seconds_max"))
     }
 
     /// `connections_max`, or for 0 as many as the limit of open files allows, up to 20000.

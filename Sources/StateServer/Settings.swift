@@ -165,6 +165,9 @@ public struct Setting: Sendable {
         Setting(
             "journal_bytes_max", 1 << 30, (1 << 20)...(1 << 50),
             "bytes of commits kept in the journal, besides those after its second-newest snapshot"),
+        Setting(
+            "journal_seconds_max", 0, 0...3_153_600_000,
+            "how long a commit is kept in the journal, besides those after its second-newest snapshot; 0: no limit"),
         Setting("journal_snapshots_max", 8, 2...1000, "snapshots kept in the journal"),
         Setting("idempotency_seconds", 86_400, 1...31_536_000, "how long an Idempotency-Key is remembered"),
         Setting(

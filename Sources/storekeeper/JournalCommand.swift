@@ -4,8 +4,11 @@ internal import StateServer
 /// `storekeeper journal`: the commands that use a journal without serving it.
 struct JournalCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "journal", abstract: "Export, import, replay or verify the journal in a data directory.",
-        subcommands: [JournalExport.self, JournalImport.self, JournalReplay.self, JournalVerify.self])
+        commandName: "journal", abstract: "Operate the journal in a data directory.",
+        subcommands: [
+            JournalInfo.self, JournalVerify.self, JournalBackup.self, JournalRestore.self, JournalCompact.self,
+            JournalExport.self, JournalImport.self, JournalReplay.self,
+        ])
 }
 
 /// `storekeeper journal export`: writes the history as JSON Lines to standard output.
@@ -81,10 +84,13 @@ struct JournalVerify: AsyncParsableCommand {
 
     @OptionGroup var options: SettingsOptions
 
+    @Flag(help: "Verify each snapshot, the index of IDs and the table of idempotency keys, too.")
+    var deep = false
+
     func run() async throws {
         do {
             let settings = try await options.read().settings
-            let span = try JournalTool(settings: settings).verify(Domains.domain(settings))
+            let span = try JournalTool(settings: settings).verify(Domains.domain(settings), deep ? .deep : .plain)
             print("verified: \(span.sentence)")
         } catch {
             throw Failure("\(error)")
@@ -94,5 +100,5 @@ struct JournalVerify: AsyncParsableCommand {
 
 extension JournalTool.Span {
     /// A sentence such as `versions 0 to 300, 300 commits`.
-    fileprivate var sentence: String { "versions \(start) to \(end), \(commitsCount) commits" }
+    var sentence: String { "versions \(start) to \(end), \(commitsCount) commits" }
 }

@@ -39,6 +39,11 @@ struct DataDirectory: Sendable {
         Glibc.close(descriptor)
     }
 
+    /// Removes what a killed process has left of a draft.
+    func removeDraft() throws(JournalError) {
+        for suffix in ["-journal"] + Self.companions + [""] { try remove(draft + suffix) }
+    }
+
     /// The size of a file in bytes; nil where there is none.
     func size(_ file: String) -> Int? {
         var status = stat()

@@ -86,9 +86,13 @@ extension SQLiteJournal {
 
     /// Begins a history in an empty file.
     static func begin(_ db: Database, _ path: String, _ epoch: Epoch, version: Version, state: [UInt8]) throws {
+        try begin(db, epoch, version: version)
+        try SegmentRows(path: path, epoch: epoch).insertSnapshot(db, version: version, state: state)
+    }
+    /// Begins a history in an empty file, with its first snapshot to come.
+    static func begin(_ db: Database, _ epoch: Epoch, version: Version) throws {
         try JournalSchema.create(db)
         try JournalSchema.begin(db, epoch, version: version)
         try JournalSchema.setTerm(db, 0)
-        try SegmentRows(path: path, epoch: epoch).insertSnapshot(db, version: version, state: state)
     }
 }

@@ -128,33 +128,3 @@ struct Salvage {
         }
     }
 }
-
-/// Spells the cursors of one history as those of another.
-private struct Respelling {
-    let from: Epoch
-    let to: Epoch
-
-    init(from: Epoch, to: Epoch) {
-        self.from = from
-        self.to = to
-    }
-
-    func commit(_ commit: Commit) -> Commit {
-        Commit(
-            version: commit.version, time: commit.time, id: id(commit.id), cause: commit.cause.map(id),
-            root: commit.root.map(id), by: commit.by, types: commit.types, action: commit.action, patch: commit.patch,
-            changedPointers: commit.changedPointers, clientIDs: commit.clientIDs,
-            idempotency: commit.idempotency.map(key))
-    }
-
-    func key(_ key: KeyRecord) -> KeyRecord {
-        KeyRecord(
-            key: key.key, fingerprint: key.fingerprint, version: key.version, id: id(key.id), isChange: key.isChange,
-            expiry: key.expiry, client: key.client)
-    }
-
-    private func id(_ id: String) -> String {
-        guard let cursor = Cursor(text: id), cursor.epoch == from else { return id }
-        return Cursor(to, cursor.version).description
-    }
-}

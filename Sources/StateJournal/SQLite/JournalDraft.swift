@@ -23,20 +23,8 @@ package final class JournalDraft {
     ///
     /// - Throws: ``JournalError`` when the directory has a journal, or another process has locked it.
     package convenience init(directory: String) throws {
-        let directory = DataDirectory(path: directory)
-        let lock = try DirectoryLock(directory)
-        // SQLite would take a leftover file of an old journal, such as its WAL, for a part of the new one.
-        for file in [directory.journal, directory.replacement] {
-            for suffix in [""] + DataDirectory.companions where directory.size(file + suffix) != nil {
-                throw JournalError("the data directory \(directory.path) has a journal already; an empty one is needed")
-            }
-        }
-        if case .record(let fence, _) = try Fence.read(directory), fence.stage != .beginning {
-            throw JournalError(
-                "the data directory \(directory.path) has the fence of a journal, although the journal is gone; an empty one is needed"
-            )
-        }
-        try self.init(in: directory, lock)
+        let place = try EmptyPlace(directory)
+        try self.init(in: place.directory, place.lock)
     }
 
     /// Begins a draft in a directory that the caller has locked.
@@ -46,8 +34,7 @@ package final class JournalDraft {
         rows = SegmentRows(path: directory.journal, epoch: epoch)
         writer = SegmentWriter(epoch: epoch, path: directory.journal)
         tip = ChainLink(beginning: epoch, version: 0)
-        // A draft whose process was killed leaves its file.
-        try directory.remove(directory.draft)
+        try directory.removeDraft()
         try directory.touch(directory.draft)
         do {
             var configuration = Configuration()
@@ -74,6 +61,18 @@ package final class JournalDraft {
         try writing { try SQLiteJournal.begin($0, rows.path, epoch, version: version, state: state) }
     }
 
+    /// Begins the history behind a version, with a snapshot to come.
+    func begin(version: Version) throws {
+        tip = ChainLink(beginning: epoch, version: version)
+        try writing { try SQLiteJournal.begin($0, epoch, version: version) }
+    }
+
+    /// Saves the state at the version of a commit that the draft has.
+    func save(_ state: [UInt8], version: Version) throws {
+        try flush()
+        try writing { try rows.insertSnapshot($0, version: version, state: state) }
+    }
+
     /// Adds the next commit; writes 1,024 commits, which are four segments, or 16 megabytes at a time.
     ///
     /// - Throws: ``JournalError``.
@@ -95,13 +94,8 @@ package final class JournalDraft {
     /// - Throws: ``JournalError``; the directory then has no journal.
     package func finish(_ state: [UInt8], version: Version) throws {
         try end(state, version: version)
-        // The fence comes first: a journal without one is refused.
-        let fence = try Fence(
-            directory, FenceRecord(epoch: epoch, term: 0, link: tip, stage: .beginning))
-        try directory.rename(directory.draft, to: directory.journal)
+        try EmptyPlace.publish(directory, epoch, term: 0, tip)
         isFinished = true
-        try directory.sync(directory.path)
-        try fence.close()
         lock.release()
     }
 

@@ -20,10 +20,10 @@ package final class JournalReader: Sendable {
     package let epoch: Epoch
     /// The newest version when the reader was opened.
     package let latest: Version
-    private let directory: DataDirectory
-    private let database: DatabaseQueue
-    private let rows: SegmentRows
-    private let path: String
+    let directory: DataDirectory
+    let database: DatabaseQueue
+    let rows: SegmentRows
+    let path: String
 
     /// Opens the journal in a directory, and changes nothing there.
     ///
@@ -63,7 +63,10 @@ package final class JournalReader: Sendable {
         }
     }
 
-    private func compare(with fence: Fence.Content, _ db: Database) throws {
+    func fence() throws -> Fence.Content { try Fence.read(directory) }
+
+    /// Verifies that the journal, or a copy of it, has what the fence says.
+    func compare(with fence: Fence.Content, _ db: Database) throws {
         switch fence {
         case .record(let record, _): try Inspection.compare(rows, with: record, db)
         case .damaged: throw JournalError(damaged: directory.fence, "neither of its two records is whole")
@@ -165,7 +168,7 @@ package final class JournalReader: Sendable {
         try reading { try rows.snapshot($0, version)?.state.text }
     }
 
-    private func reading<Value>(_ read: (Database) throws -> Value) throws -> Value {
+    func reading<Value>(_ read: (Database) throws -> Value) throws -> Value {
         do {
             return try database.read(read)
         } catch {

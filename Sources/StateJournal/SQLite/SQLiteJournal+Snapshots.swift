@@ -45,14 +45,15 @@ extension SQLiteJournal {
     }
 
     /// Deletes snapshots, expired keys and the segments that only have commits beyond the retention.
-    private func prune(_ db: Database, latest: Version) throws -> Version {
-        let heavy = try versionBeyondBytesMax(db)
+    func prune(_ db: Database, latest: Version) throws -> Version {
+        let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+        let unkept = max(try versionBeyondBytesMax(db), try versionBeyondSecondsMax(db, at: now))
         try db.execute(
             sql: """
                 DELETE FROM snapshots WHERE version NOT IN
                     (SELECT version FROM snapshots ORDER BY version DESC LIMIT ?1)
                 OR version < ?2 AND version NOT IN (SELECT version FROM snapshots ORDER BY version DESC LIMIT 2)
-                """, arguments: [max(retention.snapshotsMax, 2), Int64(clamping: heavy)])
+                """, arguments: [max(retention.snapshotsMax, 2), Int64(clamping: unkept)])
         if let time = historyTime {
             try db.execute(sql: "DELETE FROM keys WHERE expiry < ?", arguments: [time.milliseconds])
         }
@@ -60,7 +61,7 @@ extension SQLiteJournal {
         let kept = try rows.oldestState(db)
         let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0
         let base = try rows.base(db)
-        guard let link = try rows.link(db, endingAtOrBefore: min(kept, max(surplus, heavy))),
+        guard let link = try rows.link(db, endingAtOrBefore: min(kept, max(surplus, unkept))),
             link.version > base.version
         else { return base.version }
         try db.execute(sql: "DELETE FROM segments WHERE first <= ?", arguments: [Int64(link.version)])
@@ -82,5 +83,20 @@ extension SQLiteJournal {
             if bytes > retention.bytesMax { return version }
         }
         return 0
+    }
+    /// The newest version whose commit is older than the journal keeps commits, or 0.
+    ///
+    /// It reads O(log n) commits, as if their times were in order: where a clock was set back, it may find an older version.
+    private func versionBeyondSecondsMax(_ db: Database, at now: Timestamp) throws -> Version {
+        guard retention.secondsMax > 0 else { return 0 }
+        let limit = now.advanced(by: .seconds(-retention.secondsMax))
+        var (low, high) = (try rows.oldest(db), try rows.tip(db).version)
+        while low < high {
+            let middle = high - (high - low) / 2
+            // A damaged commit must neither delete anything nor keep a snapshot from being saved.
+            guard let commit = try? rows.commit(db, middle) else { return 0 }
+            if commit.time < limit { low = middle } else { high = middle - 1 }
+        }
+        return low
     }
 }

@@ -19,9 +19,16 @@ package final class SQLiteJournal: Journal {
         /// How many bytes of segments are kept, besides those after the second-newest snapshot; snapshots are saved so
         /// often that these are about a quarter of it.
         package var bytesMax: Int
+        /// For how many seconds a commit is kept, besides those after the second-newest snapshot; 0 for no limit.
+        ///
+        /// While there are commits, snapshots are saved so often that these span about a quarter of it.
+        package var secondsMax: Int
 
         /// Makes a retention; the defaults suit a server.
-        package init(commitsMax: Int = 1_000_000, snapshotsMax: Int = 8, bytesMax: Int = 1 << 30) {
+        package init(
+            commitsMax: Int = 1_000_000, snapshotsMax: Int = 8, bytesMax: Int = 1 << 30, secondsMax: Int = 0
+        ) {
+            self.secondsMax = secondsMax
             self.commitsMax = commitsMax
             self.snapshotsMax = snapshotsMax
             self.bytesMax = bytesMax
@@ -104,7 +111,10 @@ package final class SQLiteJournal: Journal {
             } else {
                 ids = Mutex(try database.read { try rows.recentIDs($0) })
             }
-            condition = Mutex(Condition(tip: tip, snapshots: SnapshotSchedule(bytesMax: retention.bytesMax)))
+            condition = Mutex(
+                Condition(
+                    tip: tip,
+                    snapshots: SnapshotSchedule(bytesMax: retention.bytesMax, secondsMax: retention.secondsMax)))
             writer = SegmentWriter(epoch: epoch, path: path, term: term)
         } catch {
             throw JournalError("open", path, error)

@@ -50,7 +50,8 @@ extension SegmentRows {
         return (value, chain)
     }
 
-    private func snapshotBytes(_ db: Database, _ version: Version) throws -> (state: Data, chain: SegmentHash)? {
+    /// Returns the bytes of a snapshot, whose hash is right; nil where there is none or it is damaged.
+    func snapshotBytes(_ db: Database, _ version: Version) throws -> (state: Data, chain: SegmentHash)? {
         let row: Row?
         do {
             row = try Row.fetchOne(

@@ -1,0 +1,113 @@
+internal import FoundationEssentials
+internal import GRDB
+internal import StateJSON
+package import StateStore
+
+extension JournalReader {
+    /// Verifies all that ``verify()`` does, and that each snapshot is what the commits make, that the index has each ID,
+    /// and that the table of keys has each key.
+    ///
+    /// It reads everything in one read transaction, so that the WAL of a serving journal grows meanwhile. O(n) in the size
+    /// of the journal.
+    ///
+    /// - Parameter time: the current time, at which keys may have expired.
+    /// - Throws: ``JournalError`` for the first fault.
+    package func verifyDeeply(at time: Timestamp) throws {
+        // The fence is read first: a server that is running raises it after the journal.
+        let fence = try fence()
+        try reading { db in
+            try compare(with: fence, db)
+            try rows.verifyBase(db)
+            _ = try StartCheck.run(rows, db, .whole)
+            let found = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)")
+            guard found == ["ok"] else {
+                throw JournalError(damaged: path, "SQLite says: \(found.first ?? "nothing")")
+            }
+            try verifySnapshots(db)
+            try verifyIDs(db)
+            try verifyKeys(db, at: time)
+        }
+    }
+
+    /// Verifies each snapshot by its hash, its place in the chain, and the state that the one before and the commits between
+    /// make.
+    private func verifySnapshots(_ db: Database) throws {
+        var last: PatchedState?
+        for version in try rows.snapshotVersions(db, through: .max) {
+            guard let (state, chain) = try rows.snapshot(db, version) else {
+                throw JournalError(damaged: path, "the snapshot of version \(version) is not what was recorded")
+            }
+            try rows.verify(db, version, chain)
+            if var made = last {
+                try rows.read(db, after: made.version, through: version) { commit in
+                    do throws(HistoryFault) {
+                        _ = try made.take(commit)
+                    } catch {
+                        throw JournalError(damaged: path, "the patches do not fit: \(error)")
+                    }
+                    return true
+                }
+                guard made.version == version, made.value == state else {
+                    throw JournalError(
+                        damaged: path, "the snapshot of version \(version) is not the state that the commits make")
+                }
+            }
+            last = PatchedState(state, version: version)
+        }
+    }
+
+    /// Verifies that the index has each ID up to its end, and nothing else behind the oldest commit.
+    private func verifyIDs(_ db: Database) throws {
+        let base = try rows.base(db).version
+        let indexed = try IDTable.indexed(db) ?? base
+        var entries = Set<RecentIDs.Entry>()
+        var count = 0
+        func look() throws {
+            for entry in entries {
+                let isThere = try IDTable.versions(db, entry.hash).contains(entry.version)
+                guard isThere else {
+                    throw JournalError(damaged: path, "the index lacks an ID of version \(entry.version)")
+                }
+            }
+            count += entries.count
+            entries.removeAll(keepingCapacity: true)
+        }
+        try rows.read(db, after: base, through: indexed) { commit in
+            for id in commit.clientIDs {
+                entries.insert(RecentIDs.Entry(hash: RecentIDs.hash(of: id), version: commit.version))
+            }
+            if entries.count >= RecentIDs.waitingMax { try look() }
+            return true
+        }
+        try look()
+        let found = try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM ids WHERE version > ? AND version <= ?",
+            arguments: [Int64(base), Int64(clamping: indexed)])
+        guard found == count else {
+            throw JournalError(damaged: path, "the index has \(found ?? 0) IDs, and the commits have \(count)")
+        }
+    }
+
+    /// Verifies that the table has the keys of each segment, which only their expiry removes.
+    private func verifyKeys(_ db: Database, at time: Timestamp) throws {
+        var table: [Version: [KeyRecord]] = [:]
+        let base = try rows.base(db).version
+        try rows.readKeys(db) { first, keys in if first > base { table[first] = keys } }
+        try rows.readSegments(db, after: base, through: .max) { decoder, first in
+            var keys: [KeyRecord] = []
+            for index in 0..<decoder.count {
+                if let key = try decoder.commit(at: index).idempotency { keys.append(key) }
+            }
+            let saved = table.removeValue(forKey: first)
+            guard saved.map({ $0 == keys }) ?? keys.allSatisfy({ $0.expiry <= time }) else {
+                throw JournalError(
+                    damaged: path, "the keys of the segment from version \(first) on are not in the table")
+            }
+            return true
+        }
+        if let first = table.keys.min() {
+            throw JournalError(
+                damaged: path, "the table has keys from version \(first) on, and no segment begins there")
+        }
+    }
+}

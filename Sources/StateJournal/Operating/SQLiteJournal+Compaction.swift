@@ -1,0 +1,59 @@
+internal import GRDB
+package import StateStore
+
+extension SQLiteJournal {
+    /// What a compaction has done.
+    package struct Compaction: Sendable {
+        /// The bytes of the file before and after.
+        package var bytesBefore: Int
+        package var bytesAfter: Int
+        /// The oldest version after which every commit is there, before and after.
+        package var oldestBefore: Version
+        package var oldestAfter: Version
+    }
+
+    /// Deletes what the retention does not keep, and gives the space of everything that was deleted back to the file system.
+    ///
+    /// No server may be running. It verifies the whole journal first, and refuses a damaged one. SQLite writes the file anew
+    /// in one transaction, which needs free space of up to twice the size of the file.
+    ///
+    /// - Throws: ``JournalError`` where there is no journal, another process uses it, or it is damaged; nothing is lost then.
+    package static func compact(
+        directory path: String, retention: Retention, at time: Timestamp
+    ) throws -> Compaction {
+        let directory = DataDirectory(path: path)
+        let none = JournalError("there is no journal in the data directory \(path)")
+        guard directory.size(directory.journal) ?? 0 > 0 else { throw none }
+        let before = directory.size(directory.journal) ?? 0
+        let journal = try SQLiteJournal(
+            directory: path, retention: retention, extent: .whole, report: { _ in }, initial: { throw none })
+        let recovery = try journal.recover(at: time)
+        if recovery.patchesCount > 0 {
+            _ = try journal.saveSnapshot(recovery.state, version: recovery.version)
+            journal.scheduleSnapshots {
+                $0.begin(commits: 0, patchBytes: 0, bytes: 0, snapshotBytes: recovery.state.count)
+            }
+        }
+        let oldest = try journal.shrink(latest: recovery.version)
+        try journal.close(recovery.state, version: recovery.version)
+        return Compaction(
+            bytesBefore: before, bytesAfter: directory.size(directory.journal) ?? 0, oldestBefore: recovery.oldest,
+            oldestAfter: oldest)
+    }
+
+    /// Prunes, and writes the file anew.
+    private func shrink(latest: Version) throws -> Version {
+        do {
+            try fence.sync()
+            let oldest = try writing { db in
+                let oldest = try prune(db, latest: latest)
+                try db.execute(sql: "DELETE FROM ids WHERE version <= ?", arguments: [Int64(oldest)])
+                return oldest
+            }
+            try database.writeWithoutTransaction { db in try db.execute(sql: "VACUUM") }
+            return oldest
+        } catch {
+            throw JournalError("compact", path, error)
+        }
+    }
+}
