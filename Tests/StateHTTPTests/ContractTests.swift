@@ -221,4 +221,29 @@ struct ContractTests {
         guard case .changes(let follow) = answer else { Issue.record("\(answer)"); return }
         #expect(follow.limit == given)
     }
+
+    @Test("a line feed behind the last line of a bulk load begins no further line")
+    func lines() throws {
+        var limits = ContractLimits()
+        limits.bulkLinesMax = 3
+        let contract = try contract(limits)
+        func linesCount(_ ends: [String]) -> Int? {
+            let body = ends.map { #"{"type":"counter/reset"}"# + $0 }.joined()
+            let plan = contract.plan(
+                for: Request(
+                    method: .post, target: "/v1/actions", fields: [.contentType: "application/x-ndjson"],
+                    body: Array(body.utf8)),
+                in: Circumstances(
+                    bounds: HistoryBounds(latest: Self.latest, oldest: 0),
+                    name: RequestName(Request(target: "/").head, number: 1)))
+            guard case .dispatch(let request) = plan, case .lines(let lines) = request.content else { return nil }
+            return lines.count
+        }
+
+        #expect(linesCount(["\n", "\n", ""]) == 3)
+        #expect(linesCount(["\n", "\n", "\n"]) == 3)
+        #expect(linesCount(["\r\n", "\r\n", "\r\n"]) == 3)
+        #expect(linesCount(["\n", "\n", "\n", ""]) == nil)
+        #expect(linesCount(["\n", "\n", "\n\n"]) == nil)
+    }
 }
