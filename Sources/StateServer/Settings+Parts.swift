@@ -49,10 +49,26 @@ extension Settings {
     }
 
     /// The names by which clients may reach a server that listens on a host.
-    func allowedHosts(listening host: String) -> AllowedHosts {
+    ///
+    /// - Throws: ``SettingsFault`` for a name that no request can have.
+    func allowedHosts(listening host: String) throws(SettingsFault) -> AllowedHosts {
+        AllowedHosts(listening: host, further: try allowedNames())
+    }
+
+    /// The names in `allowed_hosts`.
+    ///
+    /// - Throws: ``SettingsFault`` for a name that no request can have.
+    func allowedNames() throws(SettingsFault) -> [String] {
         let text = text("allowed_hosts")
-        let names = text == "listened" ? [] : text.split(separator: ",").map { $0.filter { $0 != " " } }
-        return AllowedHosts(listening: host, further: names)
+        guard text != "listened" else { return [] }
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map(AllowedHosts.trimmed)
+        guard names.allSatisfy({ $0 != "listened" && AllowedHosts.isName($0) }) else {
+            throw SettingsFault(
+                description:
+                    "allowed_hosts must be listened, or names with commas between them such as state.example, 192.0.2.1:8080 or [2001:db8::1]: no pattern, no URL and no empty name"
+            )
+        }
+        return names
     }
 
     var retention: SQLiteJournal.Retention {

@@ -87,7 +87,7 @@ public struct StateServer: Service, Sendable {
         handler = RequestHandler(
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
-                hosts: settings.allowedHosts(listening: host)), store: store,
+                hosts: try settings.allowedHosts(listening: host)), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges,
             slowReads: SlowReads(
