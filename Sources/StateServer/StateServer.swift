@@ -105,6 +105,14 @@ public struct StateServer: Service, Sendable {
         server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
     }
 
+    /// Finds out whether a server with these settings could listen on its address, before it makes a journal.
+    ///
+    /// - Throws: `ServerError` or ``SettingsFault``; each describes itself in a sentence.
+    public static func checkAddress(in settings: Settings) throws {
+        let (host, port) = try settings.listenAddress()
+        try HTTPServer.checkAddress(host: host, port: port, loops: settings.integer("loops"))
+    }
+
     /// Serves until the task is cancelled or the service group shuts down; then drains and closes the journal.
     ///
     /// - Throws: `ServerError` when the address cannot be listened on.
