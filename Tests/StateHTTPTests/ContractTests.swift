@@ -246,4 +246,23 @@ struct ContractTests {
         #expect(linesCount(["\n", "\n", "\n", ""]) == nil)
         #expect(linesCount(["\n", "\n", "\n\n"]) == nil)
     }
+
+    @Test(
+        "a number in the query is spelled as in JSON, without a sign",
+        arguments: [
+            ("state?wait=0x1", 400), ("state?wait=1.", 400), ("state?wait=.5", 400), ("state?wait=%201", 400),
+            ("state?wait=+1", 400), ("state?wait=01", 400), ("state?wait=1e400", 400), ("state?wait=0.25", nil),
+            ("state?version=00", 400), ("state?version=-0", 400), ("state?version=%2B7", 400), ("state?version=7", nil),
+            ("state?version=0", nil), ("state?wait=1&debounce=%2B5", 400), ("state?wait=1&debounce=05", 400),
+            ("state?wait=1&debounce=5", nil),
+        ] as [(String, Int?)])
+    func numbers(target: String, status: Int?) throws {
+        let answer = try answer(Request(target: "/v1/\(target)"))
+
+        if case .respond(let response) = answer {
+            #expect(response.status.code == status)
+        } else {
+            #expect(status == nil, "\(answer)")
+        }
+    }
 }
