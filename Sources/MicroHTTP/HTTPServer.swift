@@ -91,6 +91,13 @@ public final class HTTPServer: Sendable {
         }
     }
 
+    /// Finds out whether a server could listen on an address at this moment.
+    ///
+    /// - Throws: ``ServerError`` with the reason why it could not.
+    public static func checkAddress(host: String, port: UInt16, loops: Int = 1) throws(ServerError) {
+        close(try ListeningSocket(.address(host: host, port: port), isShared: loops > 1).descriptor)
+    }
+
     /// Closes the listening sockets; the server keeps serving the connections that it has.
     public func stopAccepting() {
         let loops = state.withLock { state in

@@ -42,6 +42,29 @@ package struct AllowedHosts: Sendable {
         host.hasPrefix("127.") || host == "::1" || host.lowercased() == "localhost"
     }
 
+    /// A name of a list without the spaces around it.
+    package static func trimmed(_ name: Substring) -> String {
+        String(name.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+    }
+
+    /// Whether a request can name a server so in `Host`: a name of ASCII letters, digits, hyphens, dots and underscores or
+    /// an address, in brackets where it is IPv6, with a port or without one.
+    package static func isName(_ text: String) -> Bool {
+        let name = withoutPort(text) ?? text
+        let port = text.utf8.dropFirst(name.utf8.count + 1)
+        guard name == text || UInt16(String(decoding: port, as: UTF8.self)) != nil else { return false }
+        let isDigit = { (0x30...0x39).contains($0 as UInt8) }
+        if name.hasPrefix("["), name.hasSuffix("]") {
+            let address = name.utf8.dropFirst().dropLast()
+            return address.contains(UInt8(ascii: ":"))
+                && address.allSatisfy { isDigit($0) || (0x61...0x66).contains($0 | 0x20) || $0 == 0x3A || $0 == 0x2E }
+        }
+        return !name.isEmpty
+            && name.utf8.allSatisfy { byte in
+                isDigit(byte) || (0x61...0x7A).contains(byte | 0x20) || [0x2D, 0x2E, 0x5F].contains(byte)
+            }
+    }
+
     /// Whether a client may reach the server by the value of its `Host`.
     package func allows(_ value: String) -> Bool {
         guard let names else { return true }

@@ -88,6 +88,10 @@ package struct Contract: Sendable {
     }
 
     private func route(_ request: Request, _ circumstances: Circumstances) throws(Problem) -> Plan {
+        if request.method == .options, request.target == "*" {
+            try checkHost(request)
+            return .respond(Response(status: .noContent, fields: [.allow: "GET, HEAD, POST, OPTIONS"]))
+        }
         var target: RequestTarget
         do throws(RequestTarget.Fault) {
             target = try RequestTarget(request.target)

@@ -50,10 +50,10 @@ extension Settings {
     }
 
     /// The names by which clients may reach a server that listens on these places.
-    func allowedHosts(listening places: [ListeningPlace]) -> AllowedHosts {
-        let text = text("allowed_hosts")
-        let names = text == "listened" ? [] : text.split(separator: ",").map { $0.filter { $0 != " " } }
-        return AllowedHosts(listening: places.compactMap(\.host), further: names)
+    ///
+    /// - Throws: ``SettingsFault`` for a name that no request can have.
+    func allowedHosts(listening places: [ListeningPlace]) throws(SettingsFault) -> AllowedHosts {
+        AllowedHosts(listening: places.compactMap(\.host), further: try allowedNames())
     }
 
     /// The proxies whose word for the addresses of their clients counts.
@@ -84,6 +84,22 @@ extension Settings {
         guard path == "data" else { return TokenFile(path: path) }
         let data = text("data")
         return data == "none" ? nil : TokenFile(path: data + "/tokens.json")
+    }
+
+    /// The names in `allowed_hosts`.
+    ///
+    /// - Throws: ``SettingsFault`` for a name that no request can have.
+    func allowedNames() throws(SettingsFault) -> [String] {
+        let text = text("allowed_hosts")
+        guard text != "listened" else { return [] }
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map(AllowedHosts.trimmed)
+        guard names.allSatisfy({ $0 != "listened" && AllowedHosts.isName($0) }) else {
+            throw SettingsFault(
+                description:
+                    "allowed_hosts must be listened, or names with commas between them such as state.example, 192.0.2.1:8080 or [2001:db8::1]: no pattern, no URL and no empty name"
+            )
+        }
+        return names
     }
 
     var retention: SQLiteJournal.Retention {

@@ -75,6 +75,7 @@ public struct SettingsReading: Sendable {
         // What makes no sense is found before anything is opened.
         _ = try settings.listeningPlaces()
         _ = try settings.trustedProxies()
+        _ = try settings.allowedNames()
         guard Logger.Level(rawValue: settings.text("log_level")) != nil else {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             throw SettingsFault(description: "log_level must be one of \(levels)")
@@ -123,16 +124,12 @@ public struct SettingsReading: Sendable {
                     }
                 }
             guard let number else { return nil }
-            guard setting.range.contains(number) else {
-                throw SettingsFault(
-                    description:
-                        "\(setting.key) (\(origin)) must be a whole number from \(setting.range.lowerBound) to \(setting.range.upperBound)"
-                )
-            }
+            guard setting.range.contains(number) else { throw setting.outOfRange(origin) }
             return .integer(number)
         }
     }
 
+    /// Throws for a key that is no setting, and for a value of another type than its setting has.
     private static func checkKeys(of file: String) throws {
         guard let data = FileManager.default.contents(atPath: file) else {
             throw SettingsFault(
@@ -148,11 +145,13 @@ public struct SettingsReading: Sendable {
             throw SettingsFault(description: "the configuration file \(file) must hold one JSON object")
         }
         try checkNames(object.members.map(\.key), known: Setting.all.map(\.key), place: file)
+        // The provider has nothing for a value of another type, as for a key that is missing, and converts some.
         for (key, value) in object.members {
-            // The provider has no text for a value of another type, as for a key that is missing.
-            guard case .text? = Setting.all.first(where: { $0.key == key })?.initial else { continue }
-            guard case .string = value else {
-                throw SettingsFault(description: "\(key) (\(file)) must be a text")
+            guard let setting = Setting.all.first(where: { $0.key == key }) else { continue }
+            switch (setting.initial, value) {
+            case (.text, .string), (.integer, .integer): break
+            case (.text, _): throw SettingsFault(description: "\(key) (\(file)) must be a text")
+            case (.integer, _): throw setting.outOfRange(file)
             }
         }
     }
@@ -166,5 +165,13 @@ public struct SettingsReading: Sendable {
             let hint = NearestNames.of(spelled, among: known).first.map { "; did you mean \($0)?" } ?? ""
             throw SettingsFault(description: "\(place) has \(name), which is not a setting\(hint)")
         }
+    }
+}
+
+extension Setting {
+    /// The fault of a value that is no number or is out of the range.
+    fileprivate func outOfRange(_ origin: String) -> SettingsFault {
+        SettingsFault(
+            description: "\(key) (\(origin)) must be a whole number from \(range.lowerBound) to \(range.upperBound)")
     }
 }

@@ -93,7 +93,7 @@ public struct StateServer: Service, Sendable {
             authenticator: authenticator, origins: settings.allowedOrigins,
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
-                hosts: settings.allowedHosts(listening: places), origins: settings.allowedOrigins), store: store,
+                hosts: try settings.allowedHosts(listening: places), origins: settings.allowedOrigins), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges,
             slowReads: SlowReads(
@@ -111,6 +111,17 @@ public struct StateServer: Service, Sendable {
         configuration.trustedProxies = try settings.trustedProxies()
         configuration.reservedTargets = ["/livez", "/readyz", "/metrics"]
         server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
+    }
+
+    /// Finds out whether a server with these settings could listen on its addresses, before it makes a journal.
+    ///
+    /// A Unix socket is not tried: its file would stay.
+    ///
+    /// - Throws: `ServerError` or ``SettingsFault``; each describes itself in a sentence.
+    public static func checkAddress(in settings: Settings) throws {
+        for case .address(let host, let port) in try settings.listeningPlaces() {
+            try HTTPServer.checkAddress(host: host, port: port, loops: settings.integer("loops"))
+        }
     }
 
     /// Serves until the task is cancelled or the service group shuts down; then drains and closes the journal.

@@ -9,6 +9,9 @@ package protocol AnyStore: AnyObject, Sendable {
     /// How many transactions wait for a turn, or for its landing.
     var waitingCount: Int { get }
 
+    /// How many transactions may wait; the store refuses more.
+    var mailboxMax: Int { get }
+
     /// Puts a transaction into the mailbox without scheduling a turn; ``flush()`` schedules one for many transactions.
     func enqueue(_ pending: PendingTransaction)
 

@@ -54,6 +54,7 @@ public final class Store<State: StateType>: Sendable {
     /// A member for each landing that has begun and not ended.
     let landings = DispatchGroup()
     private let epoch: Epoch
+    let limits: StoreLimits
     private let mailbox: Mutex<Mailbox>
     /// Only a turn changes the core, on the queue; the mutex lets the compiler check that.
     private let core: Mutex<Core<State>>
@@ -86,6 +87,7 @@ public final class Store<State: StateType>: Sendable {
         self.domain = domain
         self.automaticallySkipsRepeats = automaticallySkipsRepeats
         epoch = origin.cursor.epoch
+        self.limits = limits
         mailbox = Mutex(Mailbox(capacity: limits.mailboxMax))
         cascades = Mutex(Cascades(limits: limits))
         effects = Effects(countMax: limits.effectsMax)
@@ -142,6 +144,9 @@ public final class Store<State: StateType>: Sendable {
     func onQueueLater(_ body: @escaping @Sendable () -> Void) {
         queue.async { TurnMark.with(ObjectIdentifier(self), body) }
     }
+
+    /// How many transactions may wait; the store refuses more.
+    package var mailboxMax: Int { limits.mailboxMax }
 
     /// How many transactions wait for a turn, or for its landing.
     package var waitingCount: Int { mailbox.withLock { $0.count } }

@@ -25,6 +25,7 @@ struct Serve: AsyncParsableCommand {
         do {
             let settings = try await options.read().settings
             if let portFile { try Self.checkPlace(of: portFile) }
+            try StateServer.checkAddress(in: settings)
             let logger = Self.logger(settings)
             let server = try Self.server(
                 Domains.domain(settings), settings, logger, onDamage: acceptLoss ? .acceptLoss : .refuse,
@@ -52,6 +53,10 @@ struct Serve: AsyncParsableCommand {
 
     /// Throws where the port file could not be written when the server is ready.
     private static func checkPlace(of portFile: String) throws {
+        // Only a directory has contents.
+        if (try? FileManager.default.contentsOfDirectory(atPath: portFile)) != nil {
+            throw Failure("the port file \(portFile) is a directory; name a file")
+        }
         let trial = URL(fileURLWithPath: portFile + ".trial")
         do {
             try Data().write(to: trial)

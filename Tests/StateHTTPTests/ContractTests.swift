@@ -225,4 +225,48 @@ struct ContractTests {
         guard case .changes(let follow) = answer else { Issue.record("\(answer)"); return }
         #expect(follow.limit == given)
     }
+
+    @Test("a line feed behind the last line of a bulk load begins no further line")
+    func lines() throws {
+        var limits = ContractLimits()
+        limits.bulkLinesMax = 3
+        let contract = try contract(limits)
+        func linesCount(_ ends: [String]) -> Int? {
+            let body = ends.map { #"{"type":"counter/reset"}"# + $0 }.joined()
+            let plan = contract.plan(
+                for: Request(
+                    method: .post, target: "/v1/actions", fields: [.contentType: "application/x-ndjson"],
+                    body: Array(body.utf8)),
+                in: Circumstances(
+                    bounds: HistoryBounds(latest: Self.latest, oldest: 0),
+                    name: RequestName(Request(target: "/").head, number: 1), authentication: .granted(Access())))
+            guard case .dispatch(let request) = plan, case .lines(let lines) = request.content else { return nil }
+            return lines.count
+        }
+
+        #expect(linesCount(["\n", "\n", ""]) == 3)
+        #expect(linesCount(["\n", "\n", "\n"]) == 3)
+        #expect(linesCount(["\r\n", "\r\n", "\r\n"]) == 3)
+        #expect(linesCount(["\n", "\n", "\n", ""]) == nil)
+        #expect(linesCount(["\n", "\n", "\n\n"]) == nil)
+    }
+
+    @Test(
+        "a number in the query is spelled as in JSON, without a sign",
+        arguments: [
+            ("state?wait=0x1", 400), ("state?wait=1.", 400), ("state?wait=.5", 400), ("state?wait=%201", 400),
+            ("state?wait=+1", 400), ("state?wait=01", 400), ("state?wait=1e400", 400), ("state?wait=0.25", nil),
+            ("state?version=00", 400), ("state?version=-0", 400), ("state?version=%2B7", 400), ("state?version=7", nil),
+            ("state?version=0", nil), ("state?wait=1&debounce=%2B5", 400), ("state?wait=1&debounce=05", 400),
+            ("state?wait=1&debounce=5", nil),
+        ] as [(String, Int?)])
+    func numbers(target: String, status: Int?) throws {
+        let answer = try answer(Request(target: "/v1/\(target)"))
+
+        if case .respond(let response) = answer {
+            #expect(response.status.code == status)
+        } else {
+            #expect(status == nil, "\(answer)")
+        }
+    }
 }

@@ -377,6 +377,41 @@ struct FenceTests {
     }
 }
 
+@Suite("Writing the fence")
+struct FenceWritingTests {
+    /// Writes four bytes by calls that answer so, and returns what was written, by offset.
+    private func write(_ answers: [(count: Int, code: Int32)]) -> (isWritten: Bool, pieces: [[Int]], code: Int32) {
+        var (answers, pieces) = (answers[...], [[Int]]())
+        let isWritten = [UInt8]([1, 2, 3, 4]).withUnsafeBytes { bytes in
+            Fence.write(bytes, at: 100) { start, count, offset in
+                guard let answer = answers.popFirst() else { return 0 }
+                pieces.append([Int(offset), count])
+                errno = answer.code
+                return answer.count
+            }
+        }
+        return (isWritten, pieces, errno)
+    }
+
+    @Test("a write that is cut short goes on behind what is written, and one that a signal ends begins again")
+    func parts() {
+        let result = write([(-1, EINTR), (1, 0), (-1, EINTR), (3, 0)])
+
+        #expect(result.isWritten)
+        #expect(result.pieces == [[100, 4], [100, 4], [101, 3], [101, 3]])
+    }
+
+    @Test("an error ends a write, and so does a file that takes nothing")
+    func errors() {
+        let (broken, full) = (write([(2, 0), (-1, EIO)]), write([(0, 0)]))
+
+        #expect(!broken.isWritten && broken.code == EIO)
+        #expect(broken.pieces == [[100, 4], [102, 2]])
+        #expect(!full.isWritten && full.code == ENOSPC)
+        #expect(full.pieces == [[100, 4]])
+    }
+}
+
 /// The events that a journal reports.
 private final class Collected: Sendable {
     private let collected = Mutex<[JournalEvent]>([])

@@ -1,6 +1,9 @@
+import Dispatch
+import Synchronization
 import Testing
 
 @testable import StateServer
+@testable import StateStore
 
 @Suite("Portions of a bulk load")
 struct PortionSizeTests {
@@ -41,5 +44,53 @@ struct PortionSizeTests {
         size.adapt(to: .microseconds(32), of: 32, among: 1)
         size.adapt(to: .milliseconds(128), of: 128, among: 1)
         #expect(size.count == 2)
+    }
+}
+
+@Suite("Bulk loads", .timeLimit(.minutes(1)))
+struct BulkLoadTests {
+    private func store(mailboxMax: Int = 65_536) throws -> Store<Number.State> {
+        Store(
+            domain: try CompiledDomain(Number()), limits: StoreLimits(mailboxMax: mailboxMax),
+            now: { Timestamp(milliseconds: 0) })
+    }
+
+    /// The outcomes of a load of additions of 1.
+    private func outcomes(of count: Int, in store: Store<Number.State>) -> [Outcome] {
+        let transactions = Array(repeating: Transaction([.init(Number.Add(amount: 1))]), count: count)
+        let load = BulkLoad(transactions, store: store, among: BulkLoads())
+        let outcomes = Mutex<[Outcome]>([])
+        let done = DispatchSemaphore(value: 0)
+        // The thread of a queue has a stack of half a megabyte.
+        DispatchQueue(label: "test").async {
+            load.run { all in
+                outcomes.withLock { $0 = all }
+                done.signal()
+            }
+            store.flush()
+        }
+        done.wait()
+        return outcomes.withLock { $0 }
+    }
+
+    @Test("a load of a store that stops ends, however long it is")
+    func stopping() throws {
+        let store = try store()
+        store.drain()
+
+        let outcomes = outcomes(of: 200_000, in: store)
+
+        #expect(outcomes.count == 200_000)
+        #expect(outcomes.allSatisfy { if case .draining = $0 { true } else { false } })
+    }
+
+    @Test("a load is committed whole by a mailbox that is much smaller", arguments: [1, 2, 10, 32])
+    func smallMailbox(actionsMax: Int) throws {
+        let store = try store(mailboxMax: actionsMax)
+
+        let outcomes = outcomes(of: 500, in: store)
+
+        #expect(outcomes.count { if case .committed = $0 { true } else { false } } == 500)
+        #expect(store.version == 500)
     }
 }

@@ -174,7 +174,19 @@ struct JournalToolTests {
         let error = #expect(throws: (any Error).self) { _ = try scratch.tool("loaded").load(feed(lines)) }
 
         #expect(error.map { "\($0)" }?.hasPrefix(sentence) == true, "\(String(describing: error))")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path + "/loaded") == ["lock"])
+        #expect(!FileManager.default.fileExists(atPath: scratch.path + "/loaded"))
+    }
+
+    @Test("a failed import removes the directories that it made, and no other")
+    func directories() throws {
+        let files = FileManager.default
+        try files.createDirectory(atPath: scratch.path + "/there", withIntermediateDirectories: true)
+
+        for name in ["there/a/b", "there"] {
+            #expect(throws: (any Error).self) { _ = try scratch.tool(name).load(feed([])) }
+        }
+
+        #expect(try files.contentsOfDirectory(atPath: scratch.path + "/there") == ["lock"])
     }
 
     @Test("replaying an action that the domain does not know names line, version and type")

@@ -79,7 +79,8 @@ struct SettingsTests {
     @Test(
         "a number out of its range or of another kind is refused, in each source",
         arguments: [
-            ("3", true), ("4", false), ("512", false), ("513", true), ("\"64\"", false), ("true", true), ("4.5", true),
+            ("3", true), ("4", false), ("512", false), ("513", true), ("\"64\"", true), ("true", true), ("4.5", true),
+            ("64.0", true), ("null", true), ("[64]", true), ("{\"a\":64}", true),
         ])
     func range(value: String, isRefused: Bool) async {
         let fault = await fault("{\"depth_max\":\(value)}")
@@ -97,6 +98,21 @@ struct SettingsTests {
         #expect(await fault(#"{"trusted_proxies":"10.0.0.1/8"}"#)?.contains("trusted_proxies must be none, or") == true)
         #expect(await fault(#"{"trusted_proxies":"127.0.0.1, 10.0.0.0/8,::1"}"#) == nil)
         #expect(await fault(#"{"log_level":"loud"}"#)?.contains("log_level must be one of trace, debug") == true)
+    }
+
+    @Test(
+        "a name in allowed_hosts is a host, with a port or without one",
+        arguments: [
+            ("state.example", true), ("state.example:8080, other.example", true), ("[2001:db8::1]:80", true),
+            ("192.0.2.1", true), ("*", false), ("*.example", false), ("http://state.example/", false), (",,", false),
+            ("a.example,", false), ("state.example:", false), ("state.example:x", false), ("a b", false),
+            ("2001:db8::1", false), ("state.example/", false), ("listened,a.example", false),
+        ])
+    func allowedHosts(text: String, isTaken: Bool) async {
+        let fault = await fault("{\"allowed_hosts\":\"\(text)\"}")
+
+        #expect((fault == nil) == isTaken, "\(fault ?? "taken")")
+        if let fault { #expect(fault.hasPrefix("allowed_hosts must be")) }
     }
 
     @Test("a variable that must be a number and is none is refused")

@@ -112,8 +112,11 @@ extension Contract {
             guard let inner = request.store.inner(collection.entities),
                 var ids = try snapshot.encoded(.pointer(collection.ids))?.bytes
             else { continue }
+            // A pointer into a table selects one entity.
             if let token = pointer.tokens.dropFirst(collection.entities.tokens.count).first {
-                ids = [UInt8(ascii: "[")] + collection.id(token) + [UInt8(ascii: "]")]
+                let entity = collection.entities.appending(token)
+                let isThere = try snapshot.encoded(.pointer(entity)) != nil
+                ids = [UInt8(ascii: "[")] + (isThere ? collection.id(token) : []) + [UInt8(ascii: "]")]
             }
             writer.separator(&isFirst)
             writer.string(inner.description)

@@ -20,7 +20,10 @@ extension Contract {
             var faultsCount = 0
             // The search for similar names costs more than the rest of a faulty line: only the first line gets it.
             var hint = Hint.nearestNames
-            guard body.count(where: { $0 == UInt8(ascii: "\n") }) < limits.bulkLinesMax else {
+            // A line feed behind the last line begins no further one.
+            let isEnded = body.last == UInt8(ascii: "\n")
+            let linesCount = body.count { $0 == UInt8(ascii: "\n") } + (isEnded ? 0 : 1)
+            guard linesCount <= limits.bulkLinesMax else {
                 throw Problem(
                     .contentTooLarge, "too-many-lines",
                     "a bulk load has at most \(limits.bulkLinesMax) lines; send it in parts",

@@ -56,7 +56,7 @@ extension Contract {
             }
         }
         if let text = try parameters.text("version") {
-            guard let version = Version(text) else {
+            guard let version: Version = Parameters.wholeNumber(text) else {
                 throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
             }
             guard !parameters.has("wait"), read.atLeast == nil, read.until == nil else {

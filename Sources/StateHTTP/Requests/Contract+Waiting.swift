@@ -8,7 +8,7 @@ extension Contract {
         let longest = limits.waitMax
         if parameters.has("wait") {
             guard let text = parameters.value("wait") else { return Wait(duration: limits.waitDefault) }
-            guard let seconds = Double(text), seconds.isFinite, seconds >= 0 else {
+            guard let seconds = Parameters.number(text), seconds.isFinite else {
                 throw Problem(.badRequest, "bad-parameter", "wait must be a number of seconds, 0 or more")
             }
             guard seconds > 0 else { return nil }
@@ -48,7 +48,7 @@ extension Contract {
     func debounce(_ parameters: Parameters) throws(Problem) -> Duration? {
         guard let text = try parameters.text("debounce") else { return nil }
         let longest = Int(limits.debounceMax / .milliseconds(1))
-        guard let milliseconds = Int(text), (0...longest).contains(milliseconds) else {
+        guard let milliseconds: Int = Parameters.wholeNumber(text), (0...longest).contains(milliseconds) else {
             throw Problem(
                 .badRequest, "bad-parameter", "debounce must be a number of milliseconds from 0 to \(longest)")
         }

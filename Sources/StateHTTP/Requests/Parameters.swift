@@ -1,5 +1,6 @@
 internal import HTTPMessages
 internal import HTTPTypes
+internal import StateJSON
 
 /// The query parameters of a request, all of them known to its route.
 struct Parameters {
@@ -45,6 +46,22 @@ struct Parameters {
         case "false": return false
         default: throw Problem(.badRequest, "bad-parameter", "\(name) is true or false")
         }
+    }
+
+    /// Reads digits without a sign and without leading zeros; nil for anything else.
+    static func wholeNumber<Number: FixedWidthInteger>(_ text: String) -> Number? {
+        let isPlain = text.utf8.allSatisfy { (0x30...0x39).contains($0) } && (text == "0" || !text.hasPrefix("0"))
+        return isPlain ? Number(text) : nil
+    }
+
+    /// Reads a number without a sign as JSON spells it; nil for anything else.
+    static func number(_ text: String) -> Double? {
+        let isDigit = { (0x30...0x39).contains($0 as UInt8) }
+        // A reader of JSON takes white space around the number.
+        guard text.utf8.first.map(isDigit) == true, text.utf8.last.map(isDigit) == true,
+            (try? JSONValue(parsing: Array(text.utf8))) != nil
+        else { return nil }
+        return Double(text)
     }
 
     func style() throws(Problem) -> Style { try flag("pretty") ? .pretty : .compact }

@@ -21,8 +21,17 @@ struct DataDirectory: Sendable {
     /// Makes the directory where there is none, for this user only, and syncs its entry.
     ///
     /// A directory that exists keeps its permissions.
-    func make() throws(JournalError) {
-        guard !FileManager.default.fileExists(atPath: path) else { return }
+    ///
+    /// - Returns: the directories that were made, the innermost first.
+    @discardableResult
+    func make() throws(JournalError) -> [String] {
+        var missing: [String] = []
+        var place = URL(fileURLWithPath: path)
+        while !FileManager.default.fileExists(atPath: place.path), place.path != "/" {
+            missing.append(place.path)
+            place.deleteLastPathComponent()
+        }
+        guard !missing.isEmpty else { return [] }
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -30,6 +39,7 @@ struct DataDirectory: Sendable {
             throw JournalError("cannot make the data directory \(path): \(error.localizedDescription)")
         }
         try sync(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+        return missing
     }
 
     /// Makes an empty file that only this user can read, unless there is one.

@@ -153,7 +153,29 @@ final class Fence: Sendable {
     }
 
     private func write(_ record: FenceRecord, slot: Int) throws(JournalError) {
-        let count = record.withBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(slot * Self.slotSize)) }
-        guard count == FenceRecord.size else { throw Self.failure("write", path) }
+        let isWritten = record.withBytes { Self.write($0, at: slot * Self.slotSize) { pwrite(descriptor, $0, $1, $2) } }
+        guard isWritten else { throw Self.failure("write", path) }
+    }
+
+    /// Writes all bytes: it goes on behind a part that was written, and tries again after a signal.
+    ///
+    /// - Parameter pwrite: the system call on the file.
+    /// - Returns: whether all bytes are written; where they are not, `errno` says why.
+    static func write(
+        _ bytes: UnsafeRawBufferPointer, at offset: Int, by pwrite: (UnsafeRawPointer?, Int, off_t) -> Int
+    ) -> Bool {
+        var written = 0
+        while written < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+            let count = pwrite(rest.baseAddress, rest.count, off_t(offset + written))
+            guard count > 0 else {
+                if count < 0, errno == EINTR { continue }
+                // A file system that takes nothing and gives no reason is full.
+                if count == 0 { errno = ENOSPC }
+                return false
+            }
+            written += count
+        }
+        return true
     }
 }

@@ -6,12 +6,16 @@ internal import Synchronization
 /// It is an advisory lock on a file in the directory, which the kernel releases when the process ends for any reason.
 final class DirectoryLock: Sendable {
     private let descriptor: Mutex<Int32?>
+    private let directory: DataDirectory
+    /// The directories that were made for the lock, the innermost first.
+    private let madeDirectories: [String]
 
     /// Makes the directory where there is none, and takes the lock.
     ///
     /// - Throws: ``JournalError`` when another process has the lock, or the directory cannot be made.
     init(_ directory: DataDirectory) throws(JournalError) {
-        try directory.make()
+        self.directory = directory
+        madeDirectories = try directory.make()
         let descriptor = open(directory.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw DataDirectory.failure("open", directory.lock) }
         var isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
@@ -40,6 +44,16 @@ final class DirectoryLock: Sendable {
     /// Releases the lock; a second call does nothing.
     func release() {
         if let descriptor = descriptor.withLock({ $0.take() }) { Glibc.close(descriptor) }
+    }
+
+    /// Where the directory was made for the lock, releases the lock and removes what was made, as far as nothing else has
+    /// come into it.
+    func undo() {
+        guard !madeDirectories.isEmpty else { return }
+        release()
+        // What cannot be removed stays: it holds no journal.
+        unlink(directory.lock)
+        for made in madeDirectories where rmdir(made) != 0 { return }
     }
 
     deinit {

@@ -49,8 +49,10 @@ package final class JournalDraft {
     }
 
     deinit {
+        guard !isFinished else { return }
         // If the file cannot be removed, the next draft removes it.
-        if !isFinished { try? directory.remove(directory.draft) }
+        try? directory.remove(directory.draft)
+        lock.undo()
     }
 
     /// Begins the history with a state, as UTF-8 JSON.

@@ -48,18 +48,16 @@ extension SQLiteJournal {
     func prune(_ db: Database, latest: Version) throws -> Version {
         let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
         let unkept = max(try versionBeyondBytesMax(db), try versionBeyondSecondsMax(db, at: now))
-        try db.execute(
-            sql: """
-                DELETE FROM snapshots WHERE version NOT IN
-                    (SELECT version FROM snapshots ORDER BY version DESC LIMIT ?1)
-                OR version < ?2 AND version NOT IN (SELECT version FROM snapshots ORDER BY version DESC LIMIT 2)
-                """, arguments: [max(retention.snapshotsMax, 2), Int64(clamping: unkept)])
+        let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0
+        let snapshots = SnapshotRetention(countMax: retention.snapshotsMax, surplus: surplus, heavy: unkept)
+        for version in snapshots.dropped(of: try rows.snapshotVersions(db, through: .max)) {
+            try db.execute(sql: "DELETE FROM snapshots WHERE version = ?", arguments: [Int64(clamping: version)])
+        }
         if let time = historyTime {
             try db.execute(sql: "DELETE FROM keys WHERE expiry < ?", arguments: [time.milliseconds])
         }
         // The commits after the oldest snapshot stay, so that a start can use it when the newer ones are damaged.
         let kept = try rows.oldestState(db)
-        let surplus = latest > Version(retention.commitsMax) ? latest - Version(retention.commitsMax) : 0
         let base = try rows.base(db)
         guard let link = try rows.link(db, endingAtOrBefore: min(kept, max(surplus, unkept))),
             link.version > base.version

@@ -4,7 +4,8 @@ internal import Synchronization
 /// The transactions of a bulk load, which reach the store in portions.
 ///
 /// All loads together have portions as large as the store can take in about two milliseconds of processor time, each at
-/// most 1024: the actions of other clients wait no longer for their turn, and the mailbox keeps room for them.
+/// most 1024 and at most half of the mailbox: the actions of other clients wait no longer for their turn, and the mailbox
+/// keeps room for them.
 final class BulkLoad: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
@@ -27,37 +28,58 @@ final class BulkLoad: Sendable {
     /// - Parameter done: takes the outcomes in order, on the thread of the last turn.
     func run(_ done: @escaping @Sendable ([Outcome]) -> Void) {
         loads.begin()
-        dispatchNext { [loads] outcomes in
+        proceed { [loads] outcomes in
             loads.end()
             done(outcomes)
         }
     }
 
-    private func dispatchNext(_ done: @escaping @Sendable ([Outcome]) -> Void) {
-        let portion = progress.withLock { progress in
-            let portion = progress.rest.prefix(progress.portion.count)
+    /// Enqueues portions until one has to wait for its turn, or none is left.
+    ///
+    /// A mailbox that is closed or full refuses a portion before this thread goes on, so this is a loop.
+    private func proceed(_ done: @escaping @Sendable ([Outcome]) -> Void) {
+        while let portion = nextPortion() {
+            let (collector, meter) = (OutcomeCollector(count: portion.count), TurnMeter())
+            for (index, transaction) in portion.enumerated() {
+                // The first one measures the turn for all.
+                store.enqueue(
+                    PendingTransaction(transaction, meter: index == 0 ? meter : nil) { collector.set(index, $0) })
+            }
+            let outcomes = collector.outcomes { [self] outcomes in
+                take(outcomes, costing: meter.cost)
+                if progress.withLock({ $0.rest.isEmpty }) { return proceed(done) }
+                // A turn that already waits comes first, without the next portion.
+                store.afterWaitingTurns { [self] in
+                    proceed(done)
+                    store.flush()
+                }
+            }
+            guard let outcomes else { return }
+            take(outcomes, costing: .zero)
+        }
+        done(progress.withLock { $0.outcomes })
+    }
+
+    private func nextPortion() -> ArraySlice<Transaction>? {
+        // Half of the mailbox is for all loads together.
+        let room = max(1, store.mailboxMax / 2 / max(1, loads.count))
+        return progress.withLock { progress in
+            guard !progress.rest.isEmpty else { return nil }
+            let portion = progress.rest.prefix(min(progress.portion.count, room))
             progress.rest = progress.rest.dropFirst(portion.count)
             return portion
         }
-        guard !portion.isEmpty else { return done(progress.withLock { $0.outcomes }) }
-        let meter = TurnMeter()
-        let collector = OutcomeCollector(count: portion.count) { [self] outcomes in
-            let isComplete = progress.withLock { progress in
-                progress.outcomes += outcomes
-                progress.portion.adapt(to: meter.cost, of: portion.count, among: loads.count)
-                return progress.rest.isEmpty
+    }
+
+    private func take(_ outcomes: [Outcome], costing cost: Duration) {
+        progress.withLock { progress in
+            progress.outcomes += outcomes
+            progress.portion.adapt(to: cost, of: outcomes.count, among: loads.count)
+            // A store that stops takes nothing more.
+            if case .draining? = outcomes.last {
+                progress.outcomes += repeatElement(.draining, count: progress.rest.count)
+                progress.rest = []
             }
-            if isComplete { return dispatchNext(done) }
-            // A turn that already waits comes first, without the next portion.
-            store.afterWaitingTurns { [self] in
-                dispatchNext(done)
-                store.flush()
-            }
-        }
-        for (index, transaction) in portion.enumerated() {
-            // The first one measures the turn for all.
-            store.enqueue(
-                PendingTransaction(transaction, meter: index == 0 ? meter : nil) { collector.set(index, $0) })
         }
     }
 }
@@ -73,23 +95,35 @@ final class BulkLoads: Sendable {
     func end() { active.subtract(1, ordering: .relaxed) }
 }
 
-/// The collector: it gathers the outcomes of several transactions and calls back with all of them, in order.
+/// The collector: it gathers the outcomes of several transactions, in order.
 private final class OutcomeCollector: Sendable {
-    private let outcomes: Mutex<(missing: Int, values: [Outcome?])>
-    private let done: @Sendable ([Outcome]) -> Void
-
-    init(count: Int, done: @escaping @Sendable ([Outcome]) -> Void) {
-        outcomes = Mutex((count, Array(repeating: nil, count: count)))
-        self.done = done
+    private struct State {
+        var missingCount: Int
+        var values: [Outcome?]
+        var done: (@Sendable ([Outcome]) -> Void)?
     }
 
-    /// Sets the outcome of a transaction; the last one to be set calls `done`.
+    private let state: Mutex<State>
+
+    init(count: Int) { state = Mutex(State(missingCount: count, values: Array(repeating: nil, count: count))) }
+
+    /// Sets the outcome of a transaction; the last one to be set calls the function that waits for them, if there is one.
     func set(_ index: Int, _ outcome: Outcome) {
-        let all: [Outcome]? = outcomes.withLock { state in
+        let (done, outcomes) = state.withLock { state -> ((@Sendable ([Outcome]) -> Void)?, [Outcome]) in
             state.values[index] = outcome
-            state.missing -= 1
-            return state.missing == 0 ? state.values.compactMap(\.self) : nil
+            state.missingCount -= 1
+            guard state.missingCount == 0, let done = state.done.take() else { return (nil, []) }
+            return (done, state.values.compactMap(\.self))
         }
-        if let all { done(all) }
+        done?(outcomes)
+    }
+
+    /// Returns the outcomes if all are there, and otherwise calls a function with them later.
+    func outcomes(orLater done: @escaping @Sendable ([Outcome]) -> Void) -> [Outcome]? {
+        state.withLock { state in
+            guard state.missingCount > 0 else { return state.values.compactMap(\.self) }
+            state.done = done
+            return nil
+        }
     }
 }
