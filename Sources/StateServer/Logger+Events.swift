@@ -1,0 +1,81 @@
+internal import Logging
+internal import StateJournal
+internal import StateStore
+
+/// The events of the store and of the journal as log lines.
+extension Logger {
+    /// Logs an action, for the logging middleware.
+    func log(_ record: LogRecord) {
+        var metadata: Logger.Metadata = [
+            "action.type": .string(record.actionType), "version": .stringConvertible(record.version),
+        ]
+        if record.isDryRun { metadata["dry_run"] = "true" }
+        if let rejection = record.rejection { metadata["rejection"] = .string(rejection.code) }
+        debug(record.rejection == nil ? "action" : "action rejected", metadata: metadata)
+    }
+
+    /// Logs an event of the store that belongs to no request.
+    func log(_ event: StoreEvent) {
+        switch event {
+        case .followUpRefused(let refused, let root):
+            warning(
+                "follow-up refused",
+                metadata: [
+                    "action.type": .string(refused.type), "cause": .string(refused.cause),
+                    "root": .string(root ?? "-"), "code": .string(refused.code), "reason": .string(refused.detail),
+                ])
+        case .effectFailed(let type, let reason, let cause):
+            warning(
+                "effect failed",
+                metadata: ["action.type": .string(type), "cause": .string(cause), "reason": .string(reason)])
+        case .journalUnreadable(let reason): error("journal unreadable", metadata: ["reason": .string(reason)])
+        }
+    }
+
+    /// Logs what a start has lost with the operator's consent.
+    func log(_ loss: Loss) {
+        var metadata: Metadata = [
+            "reason": .string(loss.reason), "epoch": .string(loss.epoch.text),
+            "set_aside": .string(loss.aside.joined(separator: ", ")), "history_start": .stringConvertible(loss.start),
+            "unreadable_key_rows": .stringConvertible(loss.unreadableKeys),
+        ]
+        metadata["version"] = .string(loss.version.map { "\($0)" } ?? "none")
+        let good = loss.version ?? 0
+        if let acknowledged = loss.acknowledged, acknowledged > good {
+            metadata["lost"] = .string(
+                "versions \(good + 1) to \(acknowledged), and what came after the last record of the fence")
+        } else {
+            metadata["lost"] = "commits that cannot be read before the history's start, or after its version"
+        }
+        error("loss accepted", metadata: metadata)
+    }
+
+    /// Logs an event of the journal.
+    func log(_ event: JournalEvent) {
+        switch event {
+        case .appendFailed(let reason, let isOpen):
+            error(
+                "journal failed", metadata: ["reason": .string(reason), "outcome": isOpen ? "unknown" : "not recorded"])
+        case .checked(let check):
+            info(
+                "journal checked",
+                metadata: [
+                    "commits": .stringConvertible(check.end - check.start),
+                    "bytes": .stringConvertible(check.segmentBytes), "tables": .stringConvertible(check.isFileVerified),
+                    "duration_us": .stringConvertible(check.duration / .microseconds(1)),
+                ])
+        case .fencePartial:
+            warning(
+                "fence damaged",
+                metadata: [
+                    "reason":
+                        "one of the two records of the fence is not whole; the other one serves, and the file is written anew"
+                ])
+        case .lossAccepted(let loss): log(loss)
+        case .snapshotNotSaved(let reason): warning("snapshot not saved", metadata: ["reason": .string(reason)])
+        case .idsNotIndexed(let reason): warning("ids not indexed", metadata: ["reason": .string(reason)])
+        case .upgrading(let commits, let total):
+            notice("upgrading the journal", metadata: ["commits": "\(commits)", "of": "\(total)"])
+        }
+    }
+}
