@@ -360,7 +360,6 @@ SHORT_FORM = {
     "bodies byte by byte",
     "past versions",
     "keys that fill the ledger",
-    "waits for a value of 3.4 kB",
     "waiters that hang up at once",
 }
 
