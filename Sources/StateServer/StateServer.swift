@@ -38,6 +38,8 @@ public struct StateServer: Service, Sendable {
     private let logger: Logger
     private let handler: RequestHandler
     private let authenticator: Authenticator
+    /// The actions that are set aside; nil without a data directory.
+    private let quarantine: Quarantine?
     private let server: HTTPServer
     private let onReady: @Sendable (Address) throws -> Void
     /// How long a stop may take before it ends the process; nil where the process has other things to do.
@@ -75,6 +77,7 @@ public struct StateServer: Service, Sendable {
                 directory: data, retention: settings.retention, onDamage: policy == .refuse ? .refuse : .acceptLoss,
                 at: now, report: { logger.log($0) }, initial: { try compiled.bytes(of: compiled.initial) })
         let journal = opened?.journal
+        quarantine = journal == nil ? nil : try Quarantine(directory: data, logger: logger)
         let (origin, oldest) = try Self.origin(compiled, opened, logger, now)
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
@@ -82,7 +85,7 @@ public struct StateServer: Service, Sendable {
         let store = Store(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
-            processorTime: Schedule.processorTime, queues: Schedule.hubQueues(),
+            processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: Schedule.hubQueues(),
             report: { logger.log($0) })
         let places = try settings.listeningPlaces()
         let loops = settings.integer("loops")
@@ -142,7 +145,7 @@ public struct StateServer: Service, Sendable {
             }
         }
         logger.info("ready", metadata: metadata)
-        watchTokens()
+        watchFiles()
         try onReady(Address(host: address?.host ?? "", port: address?.port ?? 0))
         notify(.ready)
         // The sleep ends by cancellation, and its error says only that.
@@ -157,11 +160,12 @@ public struct StateServer: Service, Sendable {
             metadata: ["notification": .string(notification.rawValue), "reason": .string(reason)])
     }
 
-    /// Reads the token file again after each change, which it looks for twice a second.
-    private func watchTokens() {
+    /// Reads the token file, and the list of quarantined actions, again after each change, which it looks for twice a second.
+    private func watchFiles() {
         guard !handler.isDraining.load(ordering: .relaxed) else { return }
         readTokens()
-        handler.schedule.after(.milliseconds(500)) { self.watchTokens() }
+        quarantine?.reload()
+        handler.schedule.after(.milliseconds(500)) { self.watchFiles() }
     }
 
     private func readTokens() {

@@ -76,14 +76,14 @@ public final class Store<State: StateType>: Sendable {
         journal: (any Journal)? = nil, watchLimits: WatchLimits = WatchLimits(), journalOldest: Version? = nil,
         clock: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
-        queues: WatchHub.Queues = .dispatch(),
+        mark: ReductionMark? = nil, queues: WatchHub.Queues = .dispatch(),
         landingQueue: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = Store.dispatchLandingQueue(),
         report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
         let origin = origin ?? Origin(state: domain.initial)
         let core = Core(
             domain: domain, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
-            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime)
+            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime, mark: mark)
         self.domain = domain
         self.automaticallySkipsRepeats = automaticallySkipsRepeats
         epoch = origin.cursor.epoch

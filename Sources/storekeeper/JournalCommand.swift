@@ -7,7 +7,7 @@ struct JournalCommand: AsyncParsableCommand {
         commandName: "journal", abstract: "Operate the journal in a data directory.",
         subcommands: [
             JournalInfo.self, JournalVerify.self, JournalBackup.self, JournalRestore.self, JournalCompact.self,
-            JournalExport.self, JournalImport.self, JournalReplay.self,
+            JournalExport.self, JournalImport.self, JournalReplay.self, QuarantineCommand.self,
         ])
 }
 

@@ -217,6 +217,8 @@ extension DispatchOptions {
             // Each line of a bulk load is a commit of its own, so each line needs a key of its own. A client's key cannot
             // hold a line feed.
             transaction.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
+        } else if transaction.items.first?.id == nil {
+            transaction.contentHash = ContentHash(body)
         }
     }
 }

@@ -11,6 +11,8 @@ struct Core<State: StateType>: Sendable {
     /// Whether no middleware can change an action on its way.
     private(set) var passesActionsOn: Bool
     let limits: StoreLimits
+    /// Notes what is being reduced; nil for a store that no crash concerns.
+    private let mark: ReductionMark?
     /// The newest computed state.
     private(set) var latest: Snapshot<State>
     /// The encodings of parts of ``latest`` that are known.
@@ -22,8 +24,9 @@ struct Core<State: StateType>: Sendable {
 
     init(
         domain: CompiledDomain<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
-        version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil
+        version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil, mark: ReductionMark? = nil
     ) {
+        self.mark = mark
         self.domain = domain
         self.epoch = epoch
         steps = middleware.map(\.step)
@@ -98,6 +101,7 @@ struct Core<State: StateType>: Sendable {
         for pending in pending {
             turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, clock, &scratch))
         }
+        mark?.end()
         patch = scratch.patch
         latest = turn.latest
         encodings = exchange(&turn.encodings, with: KnownTexts())
@@ -154,6 +158,7 @@ struct Core<State: StateType>: Sendable {
             {
                 return .preconditionFailed(failure)
             }
+            if let mark, let rejection = mark.begin(transaction) { return .rejected(rejection, index: 0) }
             let before = turn.latest
             let context = MiddlewareContext(
                 before, isDryRun: transaction.purpose == .dryRun, subject: transaction.subject)

@@ -37,11 +37,15 @@ package struct Inventory: Domain {
         }
     }
 
-    package init() {}
+    /// The item at which the reducer traps, as one with a bug does; nil for none.
+    private let trap: String?
+
+    package init(trap: String? = nil) { self.trap = trap }
 
     package var reducer: some Reducer<State> {
         Entities("items", \.items)
         On(Receive.self) { state, action throws(Rejection) in
+            precondition(trap == nil || action.item != trap, "the reducer has a bug")
             guard (1...1_000_000).contains(action.quantity) else {
                 throw Rejection("inventory.quantity", "1 to 1,000,000 at a time", kind: .invalid, pointer: "/quantity")
             }

@@ -1,0 +1,119 @@
+internal import Logging
+internal import StateStore
+internal import Synchronization
+
+/// The actions that are set aside because the process has ended twice while a turn reduced them.
+///
+/// A start looks for the transaction that the process before was reducing when it ended. The first time it becomes a
+/// suspect, because a kill or a lack of memory can meet any transaction; a suspect that is later reduced without harm is
+/// none any more. The second time the file gets it, and the turn refuses it.
+final class Quarantine: Sendable {
+    /// What a turn marks.
+    let mark: ReductionMark
+    private let file: QuarantineFile
+    private let logger: Logger
+    private let state: Mutex<State>
+
+    private struct State {
+        var entries: [QuarantineFile.Entry]
+        var stamp: [Int]?
+    }
+
+    /// How many actions the file lists at most; the oldest makes way for another one.
+    private static let entriesMax = 1000
+
+    /// Looks for what the process before was reducing; the directory is locked.
+    ///
+    /// - Throws: ``SettingsFault`` where one of the files cannot be used.
+    init(directory: String, logger: Logger) throws(SettingsFault) {
+        file = QuarantineFile(directory: directory)
+        self.logger = logger
+        let mapped = try MappedPage(directory: directory)
+        let page = mapped.page
+        page.prepare(boot: MappedPage.boot)
+        var entries = try file.read()
+        if let record = page.interrupted {
+            if Self.convict(record, page, &entries) {
+                entries = entries.suffix(Self.entriesMax)
+                do {
+                    try file.write(entries)
+                } catch {
+                    logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
+                }
+                // Only now: a start that is killed before finds the same again.
+                for (place, suspect) in page.suspects where suspect.identity == record.identity {
+                    page.removeSuspect(at: place)
+                }
+                logger.error("action quarantined", metadata: Self.metadata(record, entries.last?.id))
+            } else {
+                page.addSuspect(record)
+                logger.warning("the process ended while it reduced an action", metadata: Self.metadata(record, nil))
+            }
+            page.end()
+        }
+        state = Mutex(State(entries: entries, stamp: file.stamp))
+        mark = ReductionMark(page, owner: mapped)
+        mark.setQuarantined(Self.refused(entries))
+        let refused = entries.filter { $0.state == .quarantined }
+        guard !refused.isEmpty else { return }
+        logger.warning(
+            "actions are quarantined",
+            metadata: [
+                "count": .stringConvertible(refused.count),
+                "ids": .string(refused.suffix(10).map(\.id).joined(separator: ", ")),
+            ])
+    }
+
+    /// The names of the actions that are refused.
+    var names: [String] { state.withLock { $0.entries.filter { $0.state == .quarantined }.map(\.id) } }
+
+    /// Reads the file again where it has changed.
+    func reload() {
+        let stamp = file.stamp
+        guard state.withLock({ $0.stamp != stamp }) else { return }
+        let entries: [QuarantineFile.Entry]
+        do {
+            entries = try file.read()
+        } catch {
+            state.withLock { $0.stamp = stamp }
+            logger.error("quarantine not read", metadata: ["reason": .string("\(error)")])
+            return
+        }
+        state.withLock { $0 = State(entries: entries, stamp: stamp) }
+        mark.setQuarantined(Self.refused(entries))
+        logger.notice("quarantine read", metadata: ["count": .stringConvertible(Self.refused(entries).count)])
+    }
+
+    /// Adds a transaction to the entries where it is a suspect already, or was let pass after it had been set aside.
+    private static func convict(
+        _ record: MarkPage.Record, _ page: MarkPage, _ entries: inout [QuarantineFile.Entry]
+    ) -> Bool {
+        if let index = entries.firstIndex(where: { $0.identity == record.identity }) {
+            var entry = entries.remove(at: index)
+            entry.state = .quarantined
+            entry.crashes += 1
+            entries.append(entry)
+            return true
+        }
+        guard page.suspects.contains(where: { $0.record.identity == record.identity }) else { return false }
+        entries.append(QuarantineFile.Entry(record))
+        return true
+    }
+
+    private static func refused(_ entries: [QuarantineFile.Entry]) -> [TransactionIdentity: String] {
+        Dictionary(
+            entries.compactMap { entry in
+                entry.state == .quarantined ? entry.identity.map { ($0, entry.id) } : nil
+            }
+        ) { $1 }
+    }
+
+    private static func metadata(_ record: MarkPage.Record, _ id: String?) -> Logger.Metadata {
+        let entry = QuarantineFile.Entry(record)
+        var metadata: Logger.Metadata = [
+            "action.type": .string(record.type), "by": .string(entry.by), "quarantine": .string(id ?? "no, suspect"),
+        ]
+        if let name = entry.name { metadata["name"] = .string(name) }
+        return metadata
+    }
+}

@@ -1,0 +1,135 @@
+internal import FoundationEssentials
+internal import Glibc
+internal import StateJSON
+internal import StateStore
+
+/// The file of the actions that are set aside, which the server writes at a start and an operator's command at any time.
+struct QuarantineFile: Sendable {
+    /// An action in the file.
+    struct Entry: Sendable, Codable, Equatable {
+        /// What becomes of the action.
+        enum State: String, Codable {
+            /// It is refused.
+            case quarantined
+            /// It passes; the next crash sets it aside again.
+            case retry
+        }
+
+        /// The name by which an operator knows it.
+        var id: String
+        var state: State
+        /// The type of the action, or of the first action of a batch.
+        var type: String
+        /// What identifies it: `key`, `id` or `content`.
+        var by: String
+        /// The idempotency key or the ID; nil where the content identifies it.
+        var name: String?
+        /// The subject whose key it is; nil where that is unknown.
+        var subject: String?
+        /// The line of the bulk load whose key it is; nil for anything else.
+        var line: Int?
+        /// How many crashes there were.
+        var crashes: Int
+        /// When it was set aside, in RFC 3339.
+        var since: String
+        /// The hash of what identifies it, 32 hexadecimal digits.
+        var hash: String
+    }
+
+    private struct Content: Codable {
+        var quarantine: [Entry]
+    }
+
+    let path: String
+
+    init(directory: String) { path = directory + "/quarantine.json" }
+
+    /// The entries, oldest first; none where there is no file.
+    ///
+    /// - Throws: ``SettingsFault`` for a file that cannot be read.
+    func read() throws(SettingsFault) -> [Entry] {
+        guard access(path, F_OK) == 0 else { return [] }
+        do {
+            let entries = try JSONDecoder().decode(Content.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
+                .quarantine
+            for entry in entries where entry.identity == nil {
+                throw SettingsFault(description: "the entry \(entry.id) has no valid hash")
+            }
+            return entries
+        } catch {
+            throw SettingsFault(
+                description:
+                    "the list of quarantined actions \(path) cannot be read: \(error); repair it, or remove it to let all of them pass"
+            )
+        }
+    }
+
+    /// Writes the file whole or not at all, for the user of this process alone.
+    ///
+    /// - Throws: ``SettingsFault`` where the file cannot be written.
+    func write(_ entries: [Entry]) throws(SettingsFault) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        let trial = path + ".new"
+        do {
+            let bytes = try encoder.encode(Content(quarantine: entries)) + Data("\n".utf8)
+            let file = open(trial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+            guard file >= 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
+            defer { close(file) }
+            let written = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            guard written == bytes.count, fsync(file) == 0, rename(trial, path) == 0 else {
+                throw POSIXError(.init(rawValue: errno) ?? .EIO)
+            }
+        } catch {
+            throw SettingsFault(description: "the list of quarantined actions \(path) cannot be written: \(error)")
+        }
+    }
+
+    /// What identifies a version of the file; nil where there is none.
+    var stamp: [Int]? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return [Int(status.st_ino), Int(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
+    }
+}
+
+extension QuarantineFile.Entry {
+    /// Makes the entry of an action that has ended the process twice.
+    init(_ record: MarkPage.Record) {
+        let hash = record.identity.hash
+        let digits = [hash.high, hash.low].map { half in
+            let text = String(half, radix: 16)
+            return String(repeating: "0", count: 16 - text.count) + text
+        }.joined()
+        let (subject, key, line) = Self.parts(of: record.name, record.identity.kind)
+        self.init(
+            id: "q\(record.identity.kind.rawValue)" + digits.prefix(10), state: .quarantined, type: record.type,
+            by: Self.kinds[Int(record.identity.kind.rawValue) - 1], name: key, subject: subject, line: line, crashes: 2,
+            since: Date().formatted(.iso8601), hash: digits)
+    }
+
+    private static let kinds = ["key", "id", "content"]
+
+    /// A key is stored with the subject before a NUL and the line behind a line feed, which neither of them can hold.
+    private static func parts(
+        of name: String, _ kind: TransactionIdentity.Kind
+    ) -> (subject: String?, name: String?, line: Int?) {
+        guard kind == .key else { return (nil, name.isEmpty ? nil : name, nil) }
+        let halves = name.split(separator: "\0", maxSplits: 1, omittingEmptySubsequences: false)
+        let parts = (halves.last ?? "").split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
+        return (
+            halves.count > 1 ? String(halves[0]) : nil, parts.first.map(String.init),
+            parts.count > 1 ? Int(parts[1]).map { $0 + 1 } : nil
+        )
+    }
+
+    /// The identity; nil where the file does not spell one.
+    var identity: TransactionIdentity? {
+        let digits = hash.utf8.count == 32 ? hash : ""
+        guard let place = Self.kinds.firstIndex(of: by),
+            let kind = TransactionIdentity.Kind(rawValue: UInt8(place + 1)),
+            let high = UInt64(digits.prefix(16), radix: 16), let low = UInt64(digits.suffix(16), radix: 16)
+        else { return nil }
+        return TransactionIdentity(kind, ContentHash(high: high, low: low))
+    }
+}

@@ -1,0 +1,60 @@
+package import StateJSON
+
+/// What identifies a transaction from one attempt of its client to the next.
+package struct TransactionIdentity: Hashable, Sendable {
+    /// What the identity is made of.
+    package enum Kind: UInt8, Sendable {
+        /// The idempotency key, with the subject and the line of a bulk load.
+        case key = 1
+        /// The IDs that the client gave to the actions, with the subject.
+        case id = 2
+        /// The bytes of the request or of its line, or else the types and payloads of the actions.
+        case content = 3
+    }
+
+    package let kind: Kind
+    package let hash: ContentHash
+
+    package init(_ kind: Kind, _ hash: ContentHash) {
+        self.kind = kind
+        self.hash = hash
+    }
+
+    /// Identifies a transaction; nil for one of which only the turn knows the actions.
+    init?(_ transaction: Transaction) {
+        if let idempotency = transaction.idempotency {
+            self.init(.key, Self.hash(idempotency.key))
+        } else if let id = transaction.items.first?.id {
+            var hash = Self.hash(id)
+            for item in transaction.items.dropFirst() { hash = Self.combine(hash, item.id.map(Self.hash)) }
+            if let subject = transaction.subject { hash = Self.combine(hash, Self.hash(subject)) }
+            self.init(.id, hash)
+        } else if let hash = transaction.contentHash ?? Self.contentHash(of: transaction.items) {
+            self.init(.content, hash)
+        } else {
+            return nil
+        }
+    }
+
+    private static func hash(_ text: String) -> ContentHash {
+        var text = text
+        return text.withUTF8 { ContentHash(UnsafeRawBufferPointer($0)) }
+    }
+
+    private static func combine(_ hash: ContentHash, _ other: ContentHash?) -> ContentHash {
+        withUnsafeBytes(of: (hash.high, hash.low, other?.high ?? 0, other?.low ?? 0)) { ContentHash($0) }
+    }
+
+    /// Hashes actions that no request has brought: those of subscribers, effects and the process itself.
+    private static func contentHash(of items: [Transaction.Item]) -> ContentHash? {
+        var writer = JSONWriter()
+        for item in items {
+            guard case .action(let action) = item.content else { return nil }
+            var isFirst = true
+            writer.member("type", type(of: action).type, &isFirst)
+            // An action that cannot be encoded has its type.
+            try? JSON.write(action, to: &writer)
+        }
+        return ContentHash(writer.bytes)
+    }
+}

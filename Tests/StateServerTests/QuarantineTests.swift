@@ -1,0 +1,104 @@
+import Foundation
+import Logging
+import StateJSON
+import Testing
+
+@testable import StateServer
+@testable import StateStore
+
+@Suite("The quarantine")
+struct QuarantineTests {
+    let scratch = JournalToolTests.Scratch()
+    let logger = Logger(label: "quarantine") { _ in SwiftLogNoOpLogHandler() }
+
+    init() throws {
+        try FileManager.default.createDirectory(atPath: scratch.path, withIntermediateDirectories: true)
+    }
+
+    /// A process that ends while it reduces an action.
+    func crash(_ key: String, type: String = "boom") throws {
+        let mapped = try MappedPage(directory: scratch.path)
+        mapped.page.prepare(boot: MappedPage.boot)
+        mapped.page.begin(.init(.key, ContentHash(Array(key.utf8))), type: type, name: key)
+        withExtendedLifetime(mapped) {}
+    }
+
+    func start() throws -> Quarantine { try Quarantine(directory: scratch.path, logger: logger) }
+
+    func tool() throws -> QuarantineTool {
+        var settings = Settings()
+        settings["data"] = .text(scratch.path)
+        return try QuarantineTool(settings: settings)
+    }
+
+    @Test(
+        "the first crash makes a suspect, the second one sets the action aside, and a start without a crash changes nothing"
+    )
+    func twoCrashes() throws {
+        _ = try start()
+        try crash("ci\0order 7\n2")
+        #expect(try start().names.isEmpty)
+        #expect(try start().names.isEmpty)
+        try crash("ci\0order 7\n2")
+
+        let names = try start().names
+
+        let listed = try tool().list()
+        #expect(names == listed.map(\.id))
+        #expect(listed.map(\.name) == ["key order 7 line 3 of ci"])
+        #expect(listed.first?.crashes == 2)
+        #expect(listed.first?.type == "boom")
+        #expect(try start().names == names)
+        let mapped = try MappedPage(directory: scratch.path)
+        #expect(withExtendedLifetime(mapped) { mapped.page.suspects.isEmpty })
+    }
+
+    @Test("crashes by two actions set neither aside")
+    func two() throws {
+        for key in ["a", "b"] {
+            try crash(key)
+            #expect(try start().names.isEmpty)
+        }
+    }
+
+    @Test("after a retry one crash sets it aside, after a drop two; a server that runs notices both")
+    func retryAndDrop() throws {
+        for _ in 0..<2 {
+            try crash("a")
+            _ = try start()
+        }
+        let running = try start()
+        let id = try #require(running.names.first)
+
+        try tool().retry(id)
+        running.reload()
+        #expect(running.names.isEmpty)
+        #expect(try tool().list().map(\.isRefused) == [false])
+        try crash("a")
+        #expect(try start().names == [id])
+        #expect(try tool().list().map(\.crashes) == [3])
+
+        try tool().drop(id)
+        try crash("a")
+        #expect(try start().names.isEmpty)
+        try crash("a")
+        #expect(try start().names == [id])
+        #expect(throws: SettingsFault.self) { try tool().drop("q0") }
+    }
+
+    @Test("a file that cannot be read stops a start with a sentence, and leaves a running server as it was")
+    func damaged() throws {
+        for _ in 0..<2 {
+            try crash("a")
+            _ = try start()
+        }
+        let running = try start()
+        try Data("{".utf8).write(to: URL(fileURLWithPath: scratch.path + "/quarantine.json"))
+
+        running.reload()
+
+        #expect(running.names.count == 1)
+        let fault = #expect(throws: SettingsFault.self) { try start() }
+        #expect(fault?.description.contains("quarantine.json cannot be read") == true)
+    }
+}

@@ -1,0 +1,139 @@
+import Synchronization
+import Testing
+
+@testable import StateJSON
+@testable import StateStore
+
+@Suite("The mark of a reduction")
+struct ReductionMarkTests {
+    /// Memory for a page.
+    final class Memory {
+        let address = UnsafeMutableRawPointer.allocate(byteCount: MarkPage.size, alignment: 8)
+        var page: MarkPage { MarkPage(address) }
+
+        init(boot: UInt64 = 1) {
+            address.initializeMemory(as: UInt8.self, repeating: 7, count: MarkPage.size)
+            page.prepare(boot: ContentHash(high: boot, low: 2))
+        }
+
+        deinit { address.deallocate() }
+    }
+
+    let memory = Memory()
+
+    /// A core whose middleware notes what the page says while an action is reduced.
+    func core(_ seen: @escaping @Sendable (MarkPage.Record?) -> Void = { _ in }) throws -> Core<Sample.State> {
+        let domain = try CompiledDomain(Sample())
+        // unchecked: the turn calls the middleware on this thread.
+        nonisolated(unsafe) let page = memory.page
+        return Core(
+            domain: domain, epoch: .random(),
+            middleware: [
+                Middleware { action, _, next throws(Rejection) in
+                    seen(page.interrupted)
+                    try next(action)
+                }
+            ], limits: StoreLimits(), state: domain.initial, version: 0, keys: [],
+            mark: ReductionMark(page, owner: memory))
+    }
+
+    func transaction(_ amount: Int = 1, id: String? = nil, key: String? = nil, body: String? = nil) -> Transaction {
+        var transaction = Transaction([.init(Sample.Add(amount: amount), id: id)])
+        transaction.idempotency = key.map { ($0, "f") }
+        transaction.contentHash = body.map { ContentHash(Array($0.utf8)) }
+        return transaction
+    }
+
+    @Test("the page names each transaction while it is reduced, and none after the turn")
+    func names() throws {
+        let seen = Mutex<[MarkPage.Record?]>([])
+        var core = try core { record in seen.withLock { $0.append(record) } }
+
+        _ = core.turn(
+            [transaction(id: "mine", key: "ci\0key\n3"), transaction(id: "other")], at: Timestamp(milliseconds: 0))
+
+        let records = seen.withLock { $0 }
+        #expect(records.map { $0?.name } == ["ci\0key\n3", "other"])
+        #expect(records.map { $0?.type } == ["count/add", "count/add"])
+        #expect(records.map { $0?.identity.kind } == [.key, .id])
+        #expect(memory.page.interrupted == nil)
+    }
+
+    @Test("equal identities are of the same key, the same IDs and subject, or the same bytes")
+    func identity() throws {
+        func identity(_ transaction: Transaction) -> TransactionIdentity? { TransactionIdentity(transaction) }
+        var ofAnother = transaction(id: "a")
+        ofAnother.subject = "ci"
+        let batch = Transaction([.init(Sample.Add(amount: 1), id: "a"), .init(Sample.Add(amount: 1))], form: .batch)
+
+        let all = [
+            transaction(key: "a"), transaction(id: "a"), ofAnother, batch, transaction(body: "a"), transaction(),
+            transaction(2),
+        ].map(identity)
+
+        #expect(Set(all).count == all.count)
+        #expect(identity(transaction(5, id: "b", key: "a")) == identity(transaction(key: "a")))
+        #expect(identity(transaction(5, id: "a", body: "x")) == identity(transaction(id: "a")))
+        #expect(identity(transaction(5, body: "a")) == identity(transaction(body: "a")))
+        #expect(identity(transaction(2)) == identity(transaction(2)))
+    }
+
+    @Test(
+        "a transaction that is set aside is refused with 422's kind and the name for the operator, and the others are not"
+    )
+    func refused() throws {
+        var core = try core()
+        let mark = ReductionMark(memory.page, owner: memory)
+        let identity = try #require(TransactionIdentity(transaction(key: "bad")))
+        mark.setQuarantined([identity: "q1"])
+        let domain = try CompiledDomain(Sample())
+        core = Core(
+            domain: domain, epoch: .random(), middleware: [], limits: StoreLimits(), state: domain.initial, version: 0,
+            keys: [], mark: mark)
+
+        let turn = core.turn([transaction(key: "bad"), transaction(key: "good")], at: Timestamp(milliseconds: 0))
+
+        guard case .rejected(let rejection, index: 0) = turn.outcomes[0], case .committed = turn.outcomes[1] else {
+            Issue.record("\(turn.outcomes)")
+            return
+        }
+        #expect(rejection.code == "action-quarantined")
+        #expect(rejection.kind == .invalid)
+        #expect(rejection.detail.contains("q1"))
+        #expect(turn.commits.count == 1)
+    }
+
+    @Test("a suspect that is reduced without harm is none any more; one that a precondition refuses still is")
+    func suspects() throws {
+        for (id, place) in [("a", 0), ("b", 1)] {
+            let identity = try #require(TransactionIdentity(transaction(id: id)))
+            memory.page.addSuspect(.init(identity: identity, type: "count/add", name: id))
+            #expect(memory.page.suspects.count == place + 1)
+        }
+        var core = try core()
+        var conditional = transaction(id: "a")
+        conditional.expectations = [.init("/count/value", .string("never"))]
+
+        _ = core.turn([conditional, transaction(id: "c")], at: Timestamp(milliseconds: 0))
+        #expect(memory.page.suspects.map(\.record.name) == ["a", "b"])
+
+        _ = core.turn([transaction(id: "b")], at: Timestamp(milliseconds: 0))
+        #expect(memory.page.suspects.map(\.record.name) == ["a"])
+    }
+
+    @Test("the oldest suspect makes way for another one, and a new boot of the machine empties the page")
+    func room() throws {
+        for number in 0..<10 {
+            let identity = try #require(TransactionIdentity(transaction(id: "\(number)")))
+            memory.page.addSuspect(
+                .init(identity: identity, type: String(repeating: "t", count: 300), name: "\(number)"))
+        }
+        #expect(memory.page.suspects.map(\.record.name) == (2..<10).map(String.init))
+        #expect(memory.page.suspects.allSatisfy { $0.record.type.utf8.count == 128 })
+
+        memory.page.prepare(boot: ContentHash(high: 1, low: 2))
+        #expect(memory.page.suspects.count == 8)
+        memory.page.prepare(boot: ContentHash(high: 9, low: 2))
+        #expect(memory.page.suspects.isEmpty)
+    }
+}
