@@ -8,6 +8,8 @@ public struct Request: Sendable {
         package let target: String
         package let fields: HTTPFields
         package let memo: HeadMemo?
+        /// The trace that the request belongs to; nil where it names none.
+        package let trace: TraceContext?
 
         /// Makes a head; one with a memo is for several requests.
         package init(method: HTTPRequest.Method, target: String, fields: HTTPFields, memo: HeadMemo? = nil) {
@@ -15,6 +17,7 @@ public struct Request: Sendable {
             self.target = target
             self.fields = fields
             self.memo = memo
+            trace = fields[.traceParent].flatMap(TraceContext.init)
         }
     }
 
@@ -31,6 +34,8 @@ public struct Request: Sendable {
     public var target: String { head.target }
     /// The header fields, in the order of the head.
     public var fields: HTTPFields { head.fields }
+    /// The trace that the request belongs to; nil where it names none.
+    public var trace: TraceContext? { head.trace }
     /// The memo of the request's head; nil for a head that the transport does not cache.
     public var memo: HeadMemo? { head.memo }
 

@@ -39,6 +39,13 @@ extension Settings {
         return limits
     }
 
+    var metricLimits: ServerMetrics.Limits {
+        ServerMetrics.Limits(
+            connections: connectionsMax, waiters: watchLimits.watchesMax,
+            mailboxActions: integer("mailbox_actions_max"), idempotencyKeys: integer("idempotency_keys_max"),
+            memoryBytes: integer("memory_bytes_max"))
+    }
+
     /// The names by which clients may reach a server that listens on a host.
     func allowedHosts(listening host: String) -> AllowedHosts {
         let text = text("allowed_hosts")

@@ -1,3 +1,4 @@
+internal import CoreMetrics
 internal import Dispatch
 internal import Glibc
 public import Logging
@@ -33,6 +34,9 @@ public struct StateServer: Service, Sendable {
         /// what is lost.
         case acceptLoss
     }
+
+    /// The version of this package.
+    public static let version = "0.1.0"
 
     private let settings: Settings
     private let logger: Logger
@@ -76,12 +80,15 @@ public struct StateServer: Service, Sendable {
         let (origin, oldest) = try Self.origin(compiled, opened, logger, now)
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
+        let metrics = ServerMetrics(
+            types: compiled.catalogue.types, limits: settings.metricLimits, journal: journal,
+            sharedWith: MetricsSystem.factory)
         let schedule = Schedule.live()
         let store = Store(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
             processorTime: Schedule.processorTime, queues: Schedule.hubQueues(),
-            report: { logger.log($0) })
+            observer: metrics.observer, report: { logger.log($0) })
         let (host, port) = try settings.listenAddress()
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.integer("memory_bytes_max"))
@@ -93,7 +100,7 @@ public struct StateServer: Service, Sendable {
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
                 hosts: settings.allowedHosts(listening: host)), store: store,
             journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
-            streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, logger: logger)
+            streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges, metrics: metrics, logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(
             host: host, port: port, bodyBytesMax: settings.integer("body_bytes_max"),
@@ -102,7 +109,7 @@ public struct StateServer: Service, Sendable {
         configuration.memoryBytesMax = settings.integer("memory_bytes_max")
         configuration.headTime = settings.seconds("request_head_seconds")
         configuration.bodyTime = settings.seconds("request_body_seconds")
-        configuration.reservedTargets = ["/livez", "/readyz", "/metrics"]
+        configuration.reservedTargets = ["/livez", "/readyz", "/readyz?verbose", "/metrics"]
         server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
     }
 
@@ -118,6 +125,7 @@ public struct StateServer: Service, Sendable {
                 "cursor": .string(handler.latest.description), "data": .string(settings.text("data")),
             ])
         watchTokens()
+        shareMetrics()
         try onReady(Address(host: address.host, port: address.port))
         // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
@@ -129,6 +137,13 @@ public struct StateServer: Service, Sendable {
         guard !handler.isDraining.load(ordering: .relaxed) else { return }
         readTokens()
         handler.schedule.after(.milliseconds(500)) { self.watchTokens() }
+    }
+
+    /// Sets the gauges in the program's own metrics system, where it has one, every ten seconds.
+    private func shareMetrics() {
+        guard handler.metrics.isShared, !handler.isDraining.load(ordering: .relaxed) else { return }
+        handler.sampleMetrics()
+        handler.schedule.after(.seconds(10)) { self.shareMetrics() }
     }
 
     private func readTokens() {

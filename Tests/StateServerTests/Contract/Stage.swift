@@ -72,7 +72,11 @@ final class Stage {
                 logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() }),
             contract: Contract(catalogue: model.catalogue, limits: setting.contract), store: store, journal: nil,
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
-            gauges: ServerGauges(loops: 1), logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
+            gauges: ServerGauges(loops: 1),
+            metrics: ServerMetrics(
+                limits: .init(
+                    connections: 100, waiters: setting.watches.watchesMax, mailboxActions: 10, idempotencyKeys: 10)),
+            logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)
         self.schedule = schedule
     }
