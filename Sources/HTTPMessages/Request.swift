@@ -10,6 +10,8 @@ public struct Request: Sendable {
         /// Whether it came over a Unix socket, which pages in a browser cannot reach under any name.
         package let isLocal: Bool
         package let memo: HeadMemo?
+        /// The trace that the request belongs to; nil where it names none.
+        package let trace: TraceContext?
 
         /// Makes a head; one with a memo is for several requests.
         package init(
@@ -21,6 +23,7 @@ public struct Request: Sendable {
             self.fields = fields
             self.isLocal = isLocal
             self.memo = memo
+            trace = fields[.traceParent].flatMap(TraceContext.init)
         }
     }
 
@@ -37,6 +40,8 @@ public struct Request: Sendable {
     public var target: String { head.target }
     /// The header fields, in the order of the head.
     public var fields: HTTPFields { head.fields }
+    /// The trace that the request belongs to; nil where it names none.
+    public var trace: TraceContext? { head.trace }
     /// The memo of the request's head; nil for a head that the transport does not cache.
     public var memo: HeadMemo? { head.memo }
 

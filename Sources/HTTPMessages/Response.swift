@@ -8,6 +8,8 @@ public struct Response: Sendable {
     public var body: [UInt8]
     /// Whether the connection stays open after this response.
     public var connection: ConnectionFate
+    /// The codes of the problems that the body tells, each with its number.
+    package var problems: [String: Int] = [:]
     private var ownFields: HTTPFields
     /// The template and the value of its varying field; nil where the response has fields of its own.
     package private(set) var filled: (template: ResponseTemplate, value: String)?

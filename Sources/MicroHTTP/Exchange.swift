@@ -17,6 +17,11 @@ public final class Exchange: Sendable {
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
     nonisolated(unsafe) private var share: String?
 
+    /// The trace that the request belongs to, which its answer names; nil where it names none.
+    ///
+    /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
+    nonisolated(unsafe) public var trace: TraceContext?
+
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 
     private let stage = Atomic(Stage.armed)

@@ -105,7 +105,7 @@ package struct Contract: Sendable {
         if let preflight = origins.preflight(request) { return .respond(preflight) }
         switch path {
         case ["livez"]: return try operations(.live, request, target)
-        case ["readyz"]: return try operations(.ready, request, target)
+        case ["readyz"]: return try readiness(request, target, circumstances)
         default: break
         }
         let access: Access
@@ -214,6 +214,23 @@ package struct Contract: Sendable {
         return tokens
     }
 
+    /// Reads a request for the probe `/readyz`, whose `verbose` is a parameter for a client that may operate the server.
+    private func readiness(
+        _ request: Request, _ target: RequestTarget, _ circumstances: Circumstances
+    ) throws(Problem) -> Plan {
+        if let options = try onlyReads(request) { return .respond(options) }
+        guard target.parameters.contains(where: { $0.name == "verbose" }) else {
+            _ = try Parameters(target, known: [])
+            return .ready(.plain)
+        }
+        switch circumstances.authentication {
+        case .refused(let problem): throw problem
+        case .granted(let access):
+            let parameters = try Parameters(target, known: access.operates ? ["verbose"] : [])
+            return .ready(try parameters.flag("verbose") ? .verbose : .plain)
+        }
+    }
+
     private func operations(_ plan: Plan, _ request: Request, _ target: RequestTarget) throws(Problem) -> Plan {
         if let options = try onlyReads(request) { return .respond(options) }
         _ = try Parameters(target, known: [])
@@ -309,16 +326,30 @@ package struct Circumstances: Sendable {
         self.authentication = authentication
     }
 
-    /// The text of the request's name.
-    var requestID: String { name.text }
+    /// The request's ID.
+    var requestID: RequestID { name.id }
 
     /// The latest cursor.
     package var latest: Cursor { bounds.latest }
 }
 
-/// The name of a request in problems and logs: the client's `X-Request-ID`, or else `r` and a number.
+/// What a problem and a log line say of their request: its ID, and the trace that it belongs to.
+package struct RequestID: Sendable {
+    /// The client's `X-Request-ID`, or else `r` and a number.
+    package var text: String
+    /// The trace; nil where the request names none.
+    package var trace: TraceContext?
+
+    /// Joins an ID and a trace.
+    package init(_ text: String, _ trace: TraceContext? = nil) {
+        self.text = text
+        self.trace = trace
+    }
+}
+
+/// The origin of a request's ID: the client's `X-Request-ID`, or else `r` and a number.
 ///
-/// Few requests need the text, so it is made where one does.
+/// Few requests need the ID, so it is made where one does.
 package struct RequestName: Sendable {
     private let head: Request.Head
     private let number: UInt64
@@ -329,8 +360,10 @@ package struct RequestName: Sendable {
         self.number = number
     }
 
-    /// The text: at most 128 visible ASCII characters.
-    package var text: String {
+    /// The ID, whose text is at most 128 visible ASCII characters.
+    package var id: RequestID { RequestID(text, head.trace) }
+
+    private var text: String {
         guard let given = head.fields[.requestID], (1...128).contains(given.utf8.count),
             given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { return "r\(number)" }

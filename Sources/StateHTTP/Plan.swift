@@ -20,9 +20,17 @@ package enum Plan: Sendable {
     /// Answer the probe `/livez`.
     case live
     /// Answer the probe `/readyz`.
-    case ready
+    case ready(ReadinessForm)
     /// Answer `/metrics`.
     case metrics
+}
+
+/// The form of an answer to `/readyz`.
+package enum ReadinessForm: Sendable {
+    /// A word, or the problem.
+    case plain
+    /// A line for each thing that serving depends on.
+    case verbose
 }
 
 /// The layout of a JSON body.
@@ -126,7 +134,7 @@ package struct ReadRequest: Sendable {
     package var style: Style
     /// The content coding that the client prefers; nil for none.
     package var coding: ContentCoding?
-    package var requestID: String
+    package var requestID: RequestID
 
     /// The condition that ends the wait; nil for a request that does not wait.
     package var condition: WatchCondition? {
@@ -169,7 +177,7 @@ package struct ChangesRequest: Sendable {
     package var style: Style
     /// The content coding that the client prefers; nil for none.
     package var coding: ContentCoding?
-    package var requestID: String
+    package var requestID: RequestID
 
     /// The query for the commits after a version.
     package func query(since version: Version) -> ChangesQuery {
@@ -222,8 +230,8 @@ package final class StreamRequest: Sendable {
         }
     }
 
-    /// The name of the request in problems and logs.
-    package var requestID: String {
+    /// The ID of the request in problems and logs.
+    package var requestID: RequestID {
         switch source {
         case .value(let read): read.requestID
         case .changes(let follow): follow.requestID

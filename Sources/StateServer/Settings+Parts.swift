@@ -49,6 +49,13 @@ extension Settings {
         return limits
     }
 
+    var metricLimits: ServerMetrics.Limits {
+        ServerMetrics.Limits(
+            connections: connectionsMax, waiters: watchLimits.watchesMax,
+            mailboxActions: integer("mailbox_actions_max"), idempotencyKeys: integer("idempotency_keys_max"),
+            memoryBytes: integer("memory_bytes_max"))
+    }
+
     /// The names by which clients may reach a server that listens on these places.
     ///
     /// - Throws: ``SettingsFault`` for a name that no request can have.

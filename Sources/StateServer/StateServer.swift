@@ -1,3 +1,4 @@
+internal import CoreMetrics
 internal import Dispatch
 internal import Glibc
 public import Logging
@@ -33,6 +34,9 @@ public struct StateServer: Service, Sendable {
         /// what is lost.
         case acceptLoss
     }
+
+    /// The version of this package.
+    public static let version = "0.1.0"
 
     private let settings: Settings
     private let logger: Logger
@@ -81,12 +85,15 @@ public struct StateServer: Service, Sendable {
         let (origin, oldest) = try Self.origin(compiled, opened, logger, now)
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
+        let metrics = ServerMetrics(
+            types: compiled.catalogue.types, limits: settings.metricLimits, journal: journal,
+            sharedWith: MetricsSystem.factory)
         let schedule = Schedule.live()
         let store = Store(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,
             watchLimits: settings.watchLimits, journalOldest: oldest, clock: schedule.now,
             processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: Schedule.hubQueues(),
-            report: { logger.log($0) })
+            observer: metrics.observer, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.integer("memory_bytes_max"))
@@ -101,7 +108,8 @@ public struct StateServer: Service, Sendable {
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges,
             slowReads: SlowReads(
                 countMax: settings.integer("slow_requests_max"),
-                countPerClientMax: settings.integer("slow_requests_per_client_max")), logger: logger)
+                countPerClientMax: settings.integer("slow_requests_per_client_max")), metrics: metrics,
+            logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(
             bodyBytesMax: settings.integer("body_bytes_max"),
@@ -112,7 +120,7 @@ public struct StateServer: Service, Sendable {
         configuration.headTime = settings.seconds("request_head_seconds")
         configuration.bodyTime = settings.seconds("request_body_seconds")
         configuration.trustedProxies = try settings.trustedProxies()
-        configuration.reservedTargets = ["/livez", "/readyz", "/metrics"]
+        configuration.reservedTargets = ["/livez", "/readyz", "/readyz?verbose", "/metrics"]
         server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
     }
 
@@ -146,6 +154,7 @@ public struct StateServer: Service, Sendable {
         }
         logger.info("ready", metadata: metadata)
         watchFiles()
+        shareMetrics()
         try onReady(Address(host: address?.host ?? "", port: address?.port ?? 0))
         notify(.ready)
         // The sleep ends by cancellation, and its error says only that.
@@ -166,6 +175,13 @@ public struct StateServer: Service, Sendable {
         readTokens()
         quarantine?.reload()
         handler.schedule.after(.milliseconds(500)) { self.watchFiles() }
+    }
+
+    /// Sets the gauges in the program's own metrics system, where it has one, every ten seconds.
+    private func shareMetrics() {
+        guard handler.metrics.isShared, !handler.isDraining.load(ordering: .relaxed) else { return }
+        handler.sampleMetrics()
+        handler.schedule.after(.seconds(10)) { self.shareMetrics() }
     }
 
     private func readTokens() {

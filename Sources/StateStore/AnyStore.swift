@@ -12,6 +12,12 @@ package protocol AnyStore: AnyObject, Sendable {
     /// How many transactions may wait; the store refuses more.
     var mailboxMax: Int { get }
 
+    /// How many turns are computed and not in the journal.
+    var turnsInFlightCount: Int { get }
+
+    /// How many idempotency keys the store has after the newest turn.
+    var idempotencyKeysCount: Int { get }
+
     /// Puts a transaction into the mailbox without scheduling a turn; ``flush()`` schedules one for many transactions.
     func enqueue(_ pending: PendingTransaction)
 

@@ -68,6 +68,9 @@ public final class Store<State: StateType>: Sendable {
     /// The time for which the current thread has had a processor.
     private let processorTime: @Sendable () -> Instant
     let report: @Sendable (StoreEvent) -> Void
+    /// Takes figures for metrics; nil for a store without metrics.
+    let observer: StoreObserver?
+    private let ledgerCount: Atomic<Int>
 
     package init(
         domain: CompiledDomain<State>, middleware: [Middleware<State>] = [.validation],
@@ -78,7 +81,7 @@ public final class Store<State: StateType>: Sendable {
         processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         mark: ReductionMark? = nil, queues: WatchHub.Queues = .dispatch(),
         landingQueue: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = Store.dispatchLandingQueue(),
-        report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
+        observer: StoreObserver? = nil, report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
         let origin = origin ?? Origin(state: domain.initial)
         let core = Core(
@@ -91,14 +94,17 @@ public final class Store<State: StateType>: Sendable {
         mailbox = Mutex(Mailbox(capacity: limits.mailboxMax))
         cascades = Mutex(Cascades(limits: limits))
         effects = Effects(countMax: limits.effectsMax)
+        let woken: @Sendable (Int) -> Void = if let observer { observer.woken } else { { _ in } }
         hub = WatchHub(
             core.latest, catalogue: domain.catalogue, limits: limits, watchLimits: watchLimits,
-            journalOldest: journalOldest, queues: queues, now: clock)
+            journalOldest: journalOldest, queues: queues, now: clock, woken: woken)
+        ledgerCount = Atomic(core.ledger.count)
         self.core = Mutex(core)
         self.journal = journal
         installedMiddleware = Mutex((middleware, isNew: false))
         self.landingQueue = landingQueue
         self.report = report
+        self.observer = observer
         self.now = now
         monotonicNow = clock
         self.processorTime = processorTime
@@ -151,6 +157,10 @@ public final class Store<State: StateType>: Sendable {
     /// How many transactions wait for a turn, or for its landing.
     package var waitingCount: Int { mailbox.withLock { $0.count } }
 
+    package var turnsInFlightCount: Int { inFlight.withLock { $0.count } }
+
+    package var idempotencyKeysCount: Int { ledgerCount.load(ordering: .relaxed) }
+
     /// Enqueues a transaction, schedules a turn and returns; the transaction is completed on the store's queue.
     package func submit(_ pending: PendingTransaction) {
         enqueue(pending)
@@ -159,7 +169,9 @@ public final class Store<State: StateType>: Sendable {
 
     /// Puts a transaction into the mailbox without scheduling a turn; ``flush()`` schedules one for many transactions.
     package func enqueue(_ pending: PendingTransaction) {
-        if let refusal = mailbox.withLock({ $0.enqueue(pending) }) { pending.complete(refusal) }
+        guard let refusal = mailbox.withLock({ $0.enqueue(pending) }) else { return }
+        note(pending.transaction, refusal)
+        pending.complete(refusal)
     }
 
     /// Schedules a turn for the enqueued transactions, if there are any.
@@ -203,7 +215,10 @@ public final class Store<State: StateType>: Sendable {
             isComplete.signal()
         }
         // Where a turn is already scheduled, this one still gives the outcome soonest; the later turn has nothing to do.
-        if let refusal = mailbox.withLock({ $0.enqueue(pending) }) { return refusal }
+        if let refusal = mailbox.withLock({ $0.enqueue(pending) }) {
+            note(transaction, refusal)
+            return refusal
+        }
         onQueue { turn() }
         isComplete.wait()
         return outcome.withLock { $0 }
@@ -243,9 +258,9 @@ public final class Store<State: StateType>: Sendable {
         let turn = core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
-            return ComputedTurn(
-                pending: pending, before: before,
-                result: core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime))
+            let result = core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime)
+            ledgerCount.store(core.ledger.count, ordering: .relaxed)
+            return ComputedTurn(pending: pending, before: before, result: result)
         }
         note(turn.result.historyTime)
         if let begun {

@@ -112,7 +112,7 @@ struct ContractTests {
             .conflict, "taken", "the \"name\" is taken", parts: [.init("/payload/name", "is taken")],
             members: [.init("index", Array("1".utf8))], fields: [.retryAfter: "1"])
 
-        let response = try contract().response(to: problem, latest: Self.latest, requestID: "r1")
+        let response = try contract().response(to: problem, latest: Self.latest, requestID: RequestID("r1"))
 
         #expect(response.status == .conflict)
         #expect(response.fields[.contentType] == "application/problem+json")
@@ -189,7 +189,7 @@ struct ContractTests {
         let response = contract.response(
             toOutcomeOf: "a", commit, VisibleStore(scope: contract.catalogue.whole, access: Access()),
             latest: Self.latest,
-            style: .compact, requestID: "r1")
+            style: .compact, requestID: RequestID("r1"))
 
         #expect(try json(response)[pointer: "/time"] == .string(text))
     }

@@ -29,6 +29,13 @@ public final class MemoryBudget: Sendable {
     /// How many bytes are counted at this moment.
     public var bytes: Int { state.withLock { $0.bytes } }
 
+    /// How many clients have sent bytes that are counted, and how many the client with the most.
+    ///
+    /// The cost is O(n) in the number of these clients.
+    public var shares: (clientsCount: Int, largestBytes: Int) {
+        state.withLock { ($0.sent.count, $0.sent.values.max() ?? 0) }
+    }
+
     /// Whether the clients occupy more than they may.
     var isExceeded: Bool { bytes > bytesMax }
 

@@ -56,7 +56,7 @@ extension Contract {
     /// The answer to a GET of the outcome of an action: the commit, or 404.
     package func response(
         toOutcomeOf id: String, _ commit: Commit?, _ store: VisibleStore, latest: Cursor, style: Style,
-        requestID: String
+        requestID: RequestID
     ) -> Response {
         guard let commit, store.seesAction(of: commit) else {
             let problem = Problem(

@@ -11,6 +11,7 @@ extension Contract {
         to lines: [DispatchRequest.Line], outcomes: [Outcome], of request: DispatchRequest, latest: Cursor
     ) -> Response {
         var body: [UInt8] = []
+        var problems: [String: Int] = [:]
         var rest = outcomes[...]
         for line in lines {
             let answer = line.content.flatMap { transaction in
@@ -22,11 +23,13 @@ extension Contract {
                 // An empty line gets no answer, so the client needs the number of the line.
                 problem.members.append(.init("line", Array(String(line.number).utf8)))
                 body += Self.document(problem, latest: nil, requestID: nil)
+                problems[problem.code, default: 0] += 1
             }
             body.append(UInt8(ascii: "\n"))
         }
         var response = Response.json(.ok, body, latest: latest)
         response.fields[.contentType] = "application/x-ndjson"
+        response.problems = problems
         return response
     }
 
@@ -42,7 +45,7 @@ extension Contract {
         switch result(of: outcome, form, request.store, cascade, epoch: latest.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
-            return response(to: problem, latest: latest, requestID: name.text, style: request.style)
+            return response(to: problem, latest: latest, requestID: name.id, style: request.style)
         }
         let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
         var response = Response.json(body, style: request.style, cursor: receipt?.cursor ?? latest.description)

@@ -31,16 +31,17 @@ extension Response {
 extension Contract {
     /// The answer with a problem document (RFC 9457).
     package func response(
-        to problem: Problem, latest: Cursor?, requestID: String, style: Style = .compact
+        to problem: Problem, latest: Cursor?, requestID: RequestID, style: Style = .compact
     ) -> Response {
         var response = Response.json(
             problem.status, Self.document(problem, latest: latest, requestID: requestID), style: style, latest: latest)
         response.fields[.contentType] = "application/problem+json"
         for field in problem.fields { response.fields[field.name] = field.value }
+        response.problems = [problem.code: 1]
         return response
     }
 
-    static func document(_ problem: Problem, latest: Cursor?, requestID: String?) -> [UInt8] {
+    static func document(_ problem: Problem, latest: Cursor?, requestID: RequestID?) -> [UInt8] {
         var writer = JSONWriter()
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
@@ -52,7 +53,8 @@ extension Contract {
         writer.integer(problem.status.code)
         writer.member("code", problem.code, &isFirst)
         writer.member("detail", problem.detail, &isFirst)
-        writer.member("requestId", requestID, &isFirst)
+        writer.member("requestId", requestID?.text, &isFirst)
+        writer.member("traceId", requestID?.trace?.traceID, &isFirst)
         writer.member("cursor", latest?.description, &isFirst)
         if !problem.parts.isEmpty {
             writer.key("errors", &isFirst)

@@ -25,7 +25,7 @@ extension RequestHandler {
             let watch = watch(exchange, .changes(request), subject, debounce: request.debounce)
             let watching: Watching
             (following, watching) = hub.watch(watch, query)
-            if let reply = reply(to: watching, wait, request.requestID) { return reply }
+            if let reply = reply(to: watching, watch, wait, request.requestID) { return reply }
         } else {
             following = hub.following(query)
         }
@@ -86,5 +86,5 @@ extension RequestHandler {
 }
 
 extension ChangesRequest.Form {
-    fileprivate var isDifference: Bool { if case .difference = self { true } else { false } }
+    var isDifference: Bool { if case .difference = self { true } else { false } }
 }

@@ -8,7 +8,7 @@ internal import Synchronization
 /// Requests that dispatch actions.
 extension RequestHandler {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ name: RequestName) -> Reply {
-        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.text)) }
+        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.id)) }
         switch request.content {
         case .one(var transaction):
             if transaction.idempotency != nil { transaction.client = exchange.client }
@@ -19,7 +19,7 @@ extension RequestHandler {
             }
             store.enqueue(
                 PendingTransaction(transaction) { [self] outcome in
-                    note(outcome)
+                    note(outcome, name)
                     answer(exchange, request, outcome, name)
                 })
         case .lines(let lines):
@@ -28,13 +28,13 @@ extension RequestHandler {
                 for index in transactions.indices { transactions[index].client = exchange.client }
             }
             BulkLoad(transactions, store: store, among: bulkLoads).run { [self] outcomes in
-                for outcome in outcomes { note(outcome) }
+                for outcome in outcomes { note(outcome, name) }
                 let latest = latest
-                let answer = { @Sendable [contract] in
-                    exchange.answer(contract.response(to: lines, outcomes: outcomes, of: request, latest: latest))
+                let write = { @Sendable [self] in
+                    answer(exchange, contract.response(to: lines, outcomes: outcomes, of: request, latest: latest))
                 }
                 // The answers to many lines take long to write; this thread runs the turns.
-                if lines.count > Self.quickLinesMax { schedule.slow(.parse, exchange.client, answer) } else { answer() }
+                if lines.count > Self.quickLinesMax { schedule.slow(.parse, exchange.client, write) } else { write() }
             }
         }
         return .working()
@@ -46,10 +46,10 @@ extension RequestHandler {
         guard request.style == .pretty, outcome.representationBytesCount > Self.quickBytesMax else {
             let response = contract.response(to: request, outcome: outcome, latest: latest, name: name)
             note(response, to: name)
-            return exchange.answer(response)
+            return answer(exchange, response)
         }
-        schedule.slow(.read, exchange.client) { [contract] in
-            exchange.answer(contract.response(to: request, outcome: outcome, latest: latest, name: name))
+        schedule.slow(.read, exchange.client) { [self] in
+            answer(exchange, contract.response(to: request, outcome: outcome, latest: latest, name: name))
         }
     }
 
@@ -64,17 +64,18 @@ extension RequestHandler {
         let id = exchange.id
         let watch = Watch(
             id, client: exchange.client, receiver: self,
-            request: WatchedRequest(exchange, .dispatch(request, name)), subject: .cascade)
+            request: WatchedRequest(exchange, .dispatch(request, name)), subject: .cascade, route: .action)
         guard hub.register(watch) == nil else { return nil }
+        metrics.waitBegan(.action)
         store.enqueue(
             PendingTransaction(transaction, watcherID: id) { [self] outcome in
-                note(outcome)
+                note(outcome, name)
                 hub.decided(id, outcome)
             } completed: { [self] report in
                 guard let outcome = hub.completed(id) else { return }
                 // The store forgets a complete cascade, so a replay does not know what its commit caused.
                 let isForgotten = report.causedCount == 0 && outcome.isReplay
-                exchange.answer(response(to: request, outcome, isForgotten ? nil : report, name))
+                answer(exchange, response(to: request, outcome, isForgotten ? nil : report, name))
             })
         return .working(atMost: time(of: wait))
     }
@@ -101,19 +102,13 @@ extension RequestHandler {
     /// The most lines whose answers the thread of the turn writes.
     private static let quickLinesMax = 64
 
-    private func note(_ outcome: Outcome) {
-        switch outcome {
-        case .committed(let receipt): if !receipt.isReplay { counters.commits.add(1, ordering: .relaxed) }
-        case .wouldCommit, .nothingCommitted: break
-        case .failed(let detail):
-            counters.refusals.add(1, ordering: .relaxed)
-            logger.error("action failed", metadata: ["reason": .string(detail)])
-        case .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .draining:
-            counters.refusals.add(1, ordering: .relaxed)
-        }
+    /// Logs a failure of the domain, whose reason the client does not get.
+    private func note(_ outcome: Outcome, _ name: RequestName) {
+        guard case .failed(let detail) = outcome else { return }
+        logger.error("action failed", metadata: name.id.metadata(["reason": .string(detail)]))
     }
 
-    func outcome(_ id: String, _ visible: VisibleStore, _ style: Style, _ exchange: Exchange, _ requestID: String)
+    func outcome(_ id: String, _ visible: VisibleStore, _ style: Style, _ exchange: Exchange, _ requestID: RequestID)
         -> Reply
     {
         let latest = latest

@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// Probes, metrics and stopping.
 extension RequestHandler {
-    func readiness(_ requestID: String) -> Response {
+    func readiness(_ requestID: RequestID) -> Response {
         if isDraining.load(ordering: .relaxed) { return respond(.draining, requestID) }
         if let journal, journal.failure != nil {
             // A load balancer sends no action to a server that is not ready, so the probe itself has to try the journal.
@@ -17,11 +17,55 @@ extension RequestHandler {
         return Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ready\n".utf8))
     }
 
-    func metrics() -> Response {
-        let text = Metrics.text(
-            counters, gauges.statistics, latest: latest.version, waiters: hub.watchesCount, streams: hub.streamsCount,
-            mailbox: store.waitingCount, memoryBytes: gauges.memory.bytes, isDurable: journal?.failure == nil)
-        return Response(status: .ok, fields: [.contentType: "text/plain; version=0.0.4"], body: Array(text.utf8))
+    /// The answer to `/readyz?verbose`: a line for each thing that serving depends on, and the verdict.
+    ///
+    /// A thing with `[!]` makes the server refuse some requests, and it is ready all the same.
+    func verboseReadiness() -> Response {
+        let isReady = !isDraining.load(ordering: .relaxed) && journal?.failure == nil
+        if journal?.failure != nil, let journal { schedule.slow(.read, "") { journal.probe() } }
+        let draining = isDraining.load(ordering: .relaxed)
+        var lines = [
+            draining ? "[-]draining: the server is stopping and takes no more actions" : "[+]draining: no"
+        ]
+        if let journal {
+            lines.append(journal.failure.map { "[-]journal: \($0)" } ?? "[+]journal: it takes commits")
+        } else {
+            lines.append("[+]journal: none, the state is in memory only")
+        }
+        func use(_ name: String, _ used: Int, of limit: Int, _ unit: String) {
+            lines.append("[\(used < limit ? "+" : "!")]\(name): \(used) of \(limit) \(unit)")
+        }
+        let limits = metrics.limits
+        use("connections", gauges.statistics.connections, of: limits.connections, "connections")
+        use("memory", gauges.memory.bytes, of: gauges.memory.bytesMax, "bytes")
+        use("waiters", hub.watchesCount, of: limits.waiters, "waits and streams")
+        use("mailbox", store.waitingCount, of: limits.mailboxActions, "actions")
+        use("idempotency keys", store.idempotencyKeysCount, of: limits.idempotencyKeys, "keys")
+        lines.append(isReady ? "ready" : "not ready")
+        let text = lines.joined(separator: "\n") + "\n"
+        return Response(
+            status: isReady ? .ok : .serviceUnavailable,
+            fields: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"], body: Array(text.utf8))
+    }
+
+    /// The answer to `/metrics`.
+    func metricsText() -> Response {
+        Response(
+            status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
+            body: metrics.text(after: figures))
+    }
+
+    /// Sets the gauges of the metrics for a program that reads them by itself.
+    func sampleMetrics() { metrics.sample(figures) }
+
+    private var figures: ServerMetrics.Figures {
+        let shares = gauges.memory.shares
+        return ServerMetrics.Figures(
+            hub: hub.figures, transport: gauges.statistics, mailboxActions: store.waitingCount,
+            turnsInFlight: store.turnsInFlightCount, idempotencyKeys: store.idempotencyKeysCount,
+            memoryBytes: gauges.memory.bytes, memoryClients: shares.clientsCount,
+            memoryLargestShare: shares.largestBytes, isDurable: journal?.failure == nil,
+            isDraining: isDraining.load(ordering: .relaxed))
     }
 
     /// Begins to drain: not ready, no new waits, no new actions.

@@ -16,7 +16,9 @@ extension RequestHandler {
         if let version = request.atLeast {
             if let wait {
                 let watch = watch(exchange, .read(request), .version(version))
-                if let reply = reply(to: hub.watch(watch, until: version), wait, request.requestID) { return reply }
+                if let reply = reply(to: hub.watch(watch, until: version), watch, wait, request.requestID) {
+                    return reply
+                }
             }
             guard latest.version >= version else { return .now(contract.aheadOfLatest(request, latest: latest)) }
         }
@@ -27,7 +29,7 @@ extension RequestHandler {
                     exchange, .read(request), .value(request.selection, until: condition), debounce: request.debounce)
                 // A long value is parsed for `until` off the loop: the hub compares it on a queue of its own.
                 let seen = now.flatMap { request.isLongToCompare($0) ? nil : $0 }
-                if let reply = reply(to: hub.watch(watch, seen: seen), wait, request.requestID) { return reply }
+                if let reply = reply(to: hub.watch(watch, seen: seen), watch, wait, request.requestID) { return reply }
             }
             guard let now else {
                 return reading(exchange, request.requestID) { [self] in
@@ -51,15 +53,17 @@ extension RequestHandler {
     ) -> Watch {
         Watch(
             exchange.id, client: exchange.client, receiver: self, request: WatchedRequest(exchange, kind),
-            subject: subject, examinedVersion: examinedVersion, debounce: debounce)
+            subject: subject, route: kind.route, examinedVersion: examinedVersion, debounce: debounce)
     }
 
     /// The reply to the transport for a registered watch; nil where the request need not wait.
-    func reply(to watching: Watching, _ wait: Wait, _ requestID: String) -> Reply? {
+    func reply(to watching: Watching, _ watch: Watch, _ wait: Wait, _ requestID: RequestID) -> Reply? {
         switch watching {
-        case .parked: .waiting(atMost: time(of: wait))
-        case .refused(let refusal): .now(respond(.tooManyWaiters(refusal), requestID))
-        case .ready: nil
+        case .parked:
+            metrics.waitBegan(watch.route)
+            return .waiting(atMost: time(of: wait))
+        case .refused(let refusal): return .now(respond(.tooManyWaiters(refusal), requestID))
+        case .ready: return nil
         }
     }
 
@@ -96,8 +100,7 @@ extension RequestHandler {
     }
 
     func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
-        logger.error(
-            "encoding failed", metadata: ["reason": .string("\(error)"), "request_id": .string(request.requestID)])
+        logger.error("encoding failed", metadata: request.requestID.metadata(["reason": .string("\(error)")]))
         return respond(.ourFault, request.requestID)
     }
 
@@ -153,7 +156,7 @@ extension RequestHandler {
 
     /// Computes an answer as slow work: from the disk, or by the encoding of a large value.
     func reading(
-        _ exchange: Exchange, _ requestID: String, _ kind: SlowWork.Kind = .read,
+        _ exchange: Exchange, _ requestID: RequestID, _ kind: SlowWork.Kind = .read,
         _ read: @escaping @Sendable () throws -> Response
     ) -> Reply {
         if let refusal = slowReads.begin(exchange, isAbandonable: kind == .past) {
@@ -164,9 +167,9 @@ extension RequestHandler {
             // The client may have gone.
             guard !exchange.isOver else { return }
             do {
-                exchange.answer(try read())
+                answer(exchange, try read())
             } catch {
-                exchange.answer(failedReading(requestID, error))
+                answer(exchange, failedReading(requestID, error))
             }
         }
         // The loop watches the client of a request that waits, but not that of one that is being worked on.
@@ -174,8 +177,8 @@ extension RequestHandler {
     }
 
     /// The answer to a request whose reading of the journal, or of a large value, has failed.
-    func failedReading(_ requestID: String, _ error: any Error) -> Response {
-        logger.error("reading failed", metadata: ["reason": .string("\(error)"), "request_id": .string(requestID)])
+    func failedReading(_ requestID: RequestID, _ error: any Error) -> Response {
+        logger.error("reading failed", metadata: requestID.metadata(["reason": .string("\(error)")]))
         return respond(.of(reading: error), requestID)
     }
 }

@@ -27,6 +27,7 @@ extension RequestHandler {
         if let refusal = hub.register(watch) {
             return .now(respond(.tooManyWaiters(refusal), request.requestID))
         }
+        metrics.streamBegan(watch.route)
         // A value or a reset that comes first has a cursor of its own.
         let start = watch.chunk == .first ? watch.examinedVersion.map { Cursor(bounds.latest.epoch, $0) } : nil
         let response = contract.response(
@@ -55,10 +56,10 @@ extension RequestHandler {
             case .now, .never: break
             }
         }
+        let watched = WatchedRequest(exchange, .stream(request))
         return Watch(
-            stream: exchange.id, client: exchange.client, receiver: self,
-            request: WatchedRequest(exchange, .stream(request)), subject: subject, examinedVersion: examined,
-            reset: reset,
+            stream: exchange.id, client: exchange.client, receiver: self, request: watched, subject: subject,
+            route: watched.kind.route, examinedVersion: examined, reset: reset,
             // Each stream ends at a random time, so clients meet the end of a stream not only at a restart.
             debounce: request.debounce, endsAt: schedule.now() + streamLifetime * schedule.random(0.75...1))
     }

@@ -27,22 +27,28 @@ extension RequestHandler: WatchReceiver {
     private func answer(_ group: [WatchedRequest], _ change: Delivery.Change) {
         switch (group.first?.kind, change) {
         case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
-            Exchange.answer(group.map(\.exchange), with: closing(contract.response(to: request, reading)))
+            answer(group, with: contract.response(to: request, reading))
         case (.changes(let request)?, .changes(let page, _)):
-            Exchange.answer(group.map(\.exchange), with: closing(contract.response(to: request, page)))
+            answer(group, with: contract.response(to: request, page))
         case _:
             // A problem carries the name of its request, and an answer with the latest value depends on the selection.
             for request in group { answer(request, change) }
         }
     }
 
+    /// Answers requests with equal options, so of one trace, with one response.
+    private func answer(_ group: [WatchedRequest], with response: Response) {
+        guard let first = group.first else { return }
+        Exchange.answer(group.map(\.exchange), with: finished(closing(response), first.exchange))
+    }
+
     private func answer(_ watched: WatchedRequest, _ change: Delivery.Change) {
-        if let response = response(to: watched, change) { return watched.exchange.answer(response) }
+        if let response = response(to: watched, change) { return answer(watched.exchange, response) }
         // Nothing is read for a client that has gone.
         guard !watched.exchange.isOver else { return }
         schedule.slow(.read, watched.exchange.client) { [self] in
             guard !watched.exchange.isOver else { return }
-            watched.exchange.answer(slowResponse(to: watched, change))
+            answer(watched.exchange, slowResponse(to: watched, change))
         }
     }
 
@@ -51,7 +57,7 @@ extension RequestHandler: WatchReceiver {
         switch (watched.kind, change) {
         case (.read(let request), _): closing(answerNow(request))
         case (.changes(let request), .notInMemory(let since)): closing(page(for: request, since: since))
-        case (.changes, _), (.stream, _), (.dispatch, _): respond(.ourFault, "r\(watched.exchange.id)")
+        case (.changes, _), (.stream, _), (.dispatch, _): respond(.ourFault, watched.exchange.requestID)
         }
     }
 
@@ -66,7 +72,7 @@ extension RequestHandler: WatchReceiver {
                 contract.response(to: request, ChangesPage(emptyAt: latest))
             case (.changes, _): nil
             case (.dispatch(let request, let name), .outcome(let outcome)): answer(to: request, outcome, name)
-            case (.dispatch(_, let name), _): respond(.ourFault, name.text)
+            case (.dispatch(_, let name), _): respond(.ourFault, name.id)
             case (.stream(let request), _): respond(.draining, request.requestID)
             }
         return response.map(closing)
@@ -83,9 +89,9 @@ extension RequestHandler: WatchReceiver {
             switch watched.kind {
             case .dispatch:
                 // The action was taken while the client had access, so it gets the outcome.
-                if let response = expire(exchange, .deadline) { exchange.answer(response) }
+                if let response = expire(exchange, .deadline) { answer(exchange, response) }
             case .read, .changes:
-                if hub.end(exchange.id) != nil { exchange.answer(respond(.unauthorized, "r\(exchange.id)")) }
+                if hub.end(exchange.id) != nil { answer(exchange, respond(.unauthorized, exchange.requestID)) }
             case .stream: if hub.end(exchange.id) != nil { end([watched]) }
             }
         }
@@ -97,7 +103,7 @@ extension RequestHandler: WatchReceiver {
         guard let delivery = hub.end(exchange.id) else {
             // The exchange has no watch: it is work that outlasts the grace time, or another thread answers it now.
             switch expiry {
-            case .stopping: return respond(.draining, "r\(exchange.id)")
+            case .stopping: return respond(.draining, exchange.requestID)
             // The work of a client that has gone is not begun.
             case .hangUp where slowReads.isAbandonable(exchange.id): return Response(status: .ok)
             case .hangUp, .deadline: return nil

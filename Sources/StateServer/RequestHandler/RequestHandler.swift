@@ -21,7 +21,7 @@ final class RequestHandler: Sendable {
     /// The longest silence of a stream, and its longest life.
     let heartbeat: Duration
     let streamLifetime: Duration
-    let counters = Counters()
+    let metrics: ServerMetrics
     let isDraining = Atomic(false)
     /// The fields of answers to allowed origins, and to every other client; empty without allowed origins.
     private let fieldsByOrigin: [String: AddedFields]
@@ -33,7 +33,8 @@ final class RequestHandler: Sendable {
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
         store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
-        streamLifetime: Duration, gauges: ServerGauges, slowReads: SlowReads = SlowReads(), logger: Logger
+        streamLifetime: Duration, gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
+        metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
         self.authenticator = authenticator
         fieldsByOrigin = Dictionary(
@@ -48,6 +49,7 @@ final class RequestHandler: Sendable {
         self.heartbeat = heartbeat
         self.streamLifetime = streamLifetime
         self.gauges = gauges
+        self.metrics = metrics
         self.logger = logger
     }
 
@@ -57,13 +59,16 @@ final class RequestHandler: Sendable {
     /// The functions that a transport calls.
     var handlers: Handlers {
         Handlers(
-            receive: { self.receive($0, $1) },
-            expire: { self.expire($0, $1) },
+            receive: { request, exchange in
+                if let trace = request.trace { exchange.trace = trace }
+                return self.finished(self.receive(request, exchange), exchange)
+            },
+            expire: { exchange, expiry in self.expire(exchange, expiry).map { self.finished($0, exchange) } },
             // The loop thread runs the turn of an iteration: that takes less time than waking the store's queue.
             iterationEnded: { self.store.flushNow() },
             writable: { self.hub.writable($0.map(\.id)) },
             silent: { self.hub.silent($0.map(\.id)) },
-            refuse: { self.refuse($0, $1) },
+            refuse: { self.finished(self.refuse($0, $1), $1?.trace) },
             generation: { [hub] in hub.generation },
             debugLog: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
     }
@@ -93,22 +98,22 @@ final class RequestHandler: Sendable {
     /// Reads a request with a long body as slow work, because the loop thread serves other clients.
     private func receiveLong(_ request: Request, _ exchange: Exchange, _ circumstances: Circumstances) -> Reply {
         if let refusal = slowReads.begin(exchange, isAbandonable: false) {
-            return .now(respond(.tooManyReads(refusal), circumstances.name.text))
+            return .now(respond(.tooManyReads(refusal), circumstances.name.id))
         }
         schedule.slow(.parse, exchange.client) { [self] in
             defer { slowReads.end(exchange) }
             let bytes = Self.parsingFactor * request.body.count
             guard gauges.memory.reserve(bytes) else {
-                return exchange.answer(respond(.memoryExhausted, circumstances.name.text))
+                return answer(exchange, respond(.memoryExhausted, circumstances.name.id))
             }
             defer { gauges.memory.release(bytes) }
             let plan = contract.plan(for: request, in: circumstances)
             switch carryOut(plan, of: request, exchange, circumstances.name) {
-            case .now(let response), .reusable(let response): exchange.answer(response)
+            case .now(let response), .reusable(let response): answer(exchange, response)
             case .working(let time?):
                 schedule.after(time) { [self] in
                     guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
-                    exchange.answer(response)
+                    answer(exchange, response)
                 }
             // Only a GET waits or streams, and its body is of no interest.
             case .working, .waiting, .streaming: break
@@ -128,21 +133,45 @@ final class RequestHandler: Sendable {
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)
         case .stream(let stream): return self.stream(stream, exchange)
-        case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange, name.text)
+        case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange, name.id)
         case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
-        case .ready: return .now(readiness(name.text))
-        case .metrics: return .now(metrics())
+        case .ready(.plain): return .now(readiness(name.id))
+        case .ready(.verbose): return .now(verboseReadiness())
+        case .metrics: return .now(metricsText())
+        }
+    }
+
+    /// Answers an exchange.
+    func answer(_ exchange: Exchange, _ response: Response) { exchange.answer(finished(response, exchange)) }
+
+    /// The response as the client of an exchange gets it.
+    func finished(_ response: Response, _ exchange: Exchange) -> Response { finished(response, exchange.trace) }
+
+    /// Counts the problems of a response, and names the trace of its request in it.
+    private func finished(_ response: Response, _ trace: TraceContext?) -> Response {
+        metrics.count(response.problems)
+        guard let trace else { return response }
+        var response = response
+        response.fields[.traceParent] = trace.text
+        return response
+    }
+
+    private func finished(_ reply: Reply, _ exchange: Exchange) -> Reply {
+        switch reply {
+        case .now(let response): .now(finished(response, exchange))
+        case .reusable(let response): .reusable(finished(response, exchange))
+        case .streaming(let response, let heartbeat): .streaming(finished(response, exchange), heartbeat: heartbeat)
+        case .working, .waiting: reply
         }
     }
 
     /// Logs an answer that is a problem, so that it is found by the name of its request.
     func note(_ response: Response, to name: RequestName) {
         guard response.status.code >= 400 else { return }
-        logger.debug(
-            "refused", metadata: ["status": .stringConvertible(response.status.code), "request_id": .string(name.text)])
+        logger.debug("refused", metadata: name.id.metadata(["status": .stringConvertible(response.status.code)]))
     }
 
-    func respond(_ problem: Problem, _ requestID: String) -> Response {
+    func respond(_ problem: Problem, _ requestID: RequestID) -> Response {
         closing(contract.response(to: problem, latest: latest, requestID: requestID))
     }
 
@@ -195,8 +224,24 @@ final class RequestHandler: Sendable {
             }
         var response = contract.response(
             to: problem, latest: authenticator.isProtected ? nil : latest,
-            requestID: request?.fields[.requestID].map { String($0.prefix(128)) } ?? "-")
+            requestID: RequestID(
+                request?.fields[.requestID].map { String($0.prefix(128)) } ?? "-", request?.trace))
         if let added = request.flatMap(addedFields(of:)) { response.fields.append(contentsOf: added.fields) }
         return response
+    }
+}
+
+extension Exchange {
+    /// The ID of a request whose head is no longer known.
+    var requestID: RequestID { RequestID("r\(id)", trace) }
+}
+
+extension RequestID {
+    /// The metadata of a log line about the request.
+    func metadata(_ others: Logger.Metadata) -> Logger.Metadata {
+        var metadata = others
+        metadata["request_id"] = .string(text)
+        if let trace { metadata["trace_id"] = .string(trace.traceID) }
+        return metadata
     }
 }

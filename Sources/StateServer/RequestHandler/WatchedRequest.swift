@@ -29,6 +29,8 @@ final class WatchedRequest: Sendable {
         var form = ChangesRequest.Form.patches
         var stream: StreamRequest.Format?
         var until: [UInt8]?
+        /// The trace of the request, which the answer names.
+        var trace: TraceContext?
     }
 
     let exchange: Exchange
@@ -38,7 +40,9 @@ final class WatchedRequest: Sendable {
     init(_ exchange: Exchange, _ kind: Kind) {
         self.exchange = exchange
         self.kind = kind
-        options = Options(kind)
+        var options = Options(kind)
+        if let trace = exchange.trace { options.trace = trace }
+        self.options = options
     }
 
     /// What the client may see and do.
@@ -50,6 +54,30 @@ final class WatchedRequest: Sendable {
         case .dispatch(let request, _): request.store.access
         }
     }
+}
+
+extension WatchedRequest.Kind {
+    /// What the request addresses, as metrics count it.
+    var route: Watch.Route {
+        switch self {
+        case .read(let request): request.route
+        case .changes(let request): request.route
+        case .stream(let request):
+            switch request.source {
+            case .value(let request): request.route
+            case .changes(let request): request.route
+            }
+        case .dispatch: .action
+        }
+    }
+}
+
+extension ReadRequest {
+    fileprivate var route: Watch.Route { if case .view = selection { .view } else { .state } }
+}
+
+extension ChangesRequest {
+    fileprivate var route: Watch.Route { form.isDifference ? .state : .changes }
 }
 
 extension Delivery {

@@ -14,6 +14,8 @@ struct HubStorage: Sendable {
     private var versions = VersionIndex()
     private var watches: [Watch.ID: Watch] = [:]
     private var countByClient: [String: Int] = [:]
+    private var waits = CountByRoute()
+    private var streams = CountByRoute()
     /// About how many bytes the values have that watches wait for, in all and by client.
     private var valuesBytes = 0
     private var valuesBytesByClient: [String: Int] = [:]
@@ -49,7 +51,11 @@ struct HubStorage: Sendable {
     }
 
     var watchesCount: Int { watches.count }
-    var streamsCount: Int { watches.values.count(where: \.isStream) }
+    var figures: HubFigures {
+        HubFigures(
+            waits: waits, streams: streams, latest: latest.cursor.version, oldest: oldest,
+            historyCommitsCount: history.count, historyBytes: history.weight)
+    }
     var watchedRequests: [any AnyObject & Sendable] { watches.values.map(\.request) }
     var watchIDs: [Watch.ID] { watches.keys.sorted() }
 
@@ -136,6 +142,7 @@ struct HubStorage: Sendable {
             valuesBytesByClient[watch.client] = own
         }
         watches[watch.id] = watch
+        if watch.isStream { streams[watch.route] += 1 } else { waits[watch.route] += 1 }
         if watch.waitsForOneValue { untilCount += 1 }
         countByClient[watch.client, default: 0] += 1
         return nil
@@ -187,6 +194,7 @@ struct HubStorage: Sendable {
     /// Unregisters a watch and removes it from the index of its subject.
     mutating func remove(_ id: Watch.ID) {
         guard let watch = watches.removeValue(forKey: id) else { return }
+        if watch.isStream { streams[watch.route] -= 1 } else { waits[watch.route] -= 1 }
         if watch.waitsForOneValue { untilCount -= 1 }
         if let count = countByClient[watch.client], count > 1 {
             countByClient[watch.client] = count - 1

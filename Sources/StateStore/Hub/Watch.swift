@@ -66,7 +66,14 @@ package struct Watch: Sendable {
         case reset(ResetReason)
     }
 
+    /// What the request of a watch addresses.
+    package enum Route: Int, Sendable, CaseIterable {
+        case state, view, changes, action
+    }
+
     package let id: ID
+    /// What the request addresses; the hub only counts by it.
+    package let route: Route
     /// The client's address, by which the hub limits the watches of one client.
     package let client: String
     /// The object that carries out the actions.
@@ -108,9 +115,10 @@ package struct Watch: Sendable {
     /// Makes a watch that is answered once.
     package init(
         _ id: ID, client: String, receiver: any WatchReceiver, request: any AnyObject & Sendable, subject: Subject,
-        examinedVersion: Version? = nil, debounce: Duration? = nil
+        route: Route = .state, examinedVersion: Version? = nil, debounce: Duration? = nil
     ) {
         self.id = id
+        self.route = route
         self.client = client
         self.receiver = receiver
         self.request = request
@@ -124,9 +132,11 @@ package struct Watch: Sendable {
     /// Makes the watch of a stream whose head the transport is sending.
     package init(
         stream id: ID, client: String, receiver: any WatchReceiver, request: any AnyObject & Sendable,
-        subject: Subject, examinedVersion: Version?, reset: ResetReason?, debounce: Duration?, endsAt: Instant
+        subject: Subject, route: Route = .state, examinedVersion: Version?, reset: ResetReason?, debounce: Duration?,
+        endsAt: Instant
     ) {
         self.id = id
+        self.route = route
         self.client = client
         self.receiver = receiver
         self.request = request

@@ -9,19 +9,21 @@ extension WatchHub {
     /// Runs one pass: it compares the watches that the commits since the last pass concern.
     func fanOut() {
         let pass = storage.withLock { $0.beginPass() }
-        compareFollowers(pass)
-        compare(pass.reached, with: .latest(pass.snapshot.cursor)) { watch, now in
+        var wokenCount = compareFollowers(pass)
+        wokenCount += compare(pass.reached, with: .latest(pass.snapshot.cursor)) { watch, now in
             watch.published(pass.snapshot.cursor.version, at: now)
         }
         for selection in pass.selections {
-            compareWithPassed(selection, pass.passed)
-            compare(selection, of: pass.snapshot)
+            wokenCount += compareWithPassed(selection, pass.passed)
+            wokenCount += compare(selection, of: pass.snapshot)
         }
         storage.withLock { $0.endPass(pass.snapshot.cursor.version) }
+        woken(wokenCount)
     }
 
-    private func compareFollowers(_ pass: HubStorage.Pass) {
-        guard let first = pass.commits.first?.version else { return }
+    private func compareFollowers(_ pass: HubStorage.Pass) -> Int {
+        guard let first = pass.commits.first?.version else { return 0 }
+        var wokenCount = 0
         let version = pass.snapshot.cursor.version
         for key in pass.followerKeys where pass.commits.contains(where: key.filter.passes) {
             let ids = storage.withLock { $0.followers(key) }
@@ -46,18 +48,19 @@ extension WatchHub {
                         query, from: pass.commits.drop { $0.version <= query.since }, latest: pass.snapshot.cursor)
                 }
                 guard !page.commits.isEmpty else { continue }
-                compare(ids, with: .changes(page, since: since)) { watch, now in
+                wokenCount += compare(ids, with: .changes(page, since: since)) { watch, now in
                     watch.published(page.next, hasMore: page.isMore, at: now)
                 }
             }
         }
+        return wokenCount
     }
 
     /// Compares the watches that wait for one value with what stood for a turn since the last pass.
     ///
     /// A value that takes long to encode is compared as it stands only.
-    private func compareWithPassed(_ selection: IndexedSelection, _ passed: [HubStorage.Passed]) {
-        guard !passed.isEmpty else { return }
+    private func compareWithPassed(_ selection: IndexedSelection, _ passed: [HubStorage.Passed]) -> Int {
+        var wokenCount = 0
         for passed in passed where selection.isChanged(by: passed.commits) {
             let snapshot = passed.snapshot
             let ids = storage.withLock { $0.watchesForOneValue(at: selection) }
@@ -66,20 +69,24 @@ extension WatchHub {
                 let selected = try? snapshot.selected(selection.selection, countMax: Self.quickCountMax),
                 let encoded = selected.bytes.map(Encoded.init)
             else { continue }
-            compare(ids, Reading(cursor: snapshot.cursor, encoded: encoded))
+            wokenCount += compare(ids, Reading(cursor: snapshot.cursor, encoded: encoded))
         }
+        return wokenCount
     }
 
-    private func compare(_ selection: IndexedSelection, of snapshot: any AnySnapshot) {
+    private func compare(_ selection: IndexedSelection, of snapshot: any AnySnapshot) -> Int {
         // A stream that is sending examines the newest value when its chunk is written, so no value is encoded for it now.
-        guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now()) }) else { return }
+        guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now()) }) else { return 0 }
         do {
             let selected = try snapshot.selected(selection.selection, countMax: Self.quickCountMax)
-            if case .overBudget = selected { return encodeLater(selection) }
-            compare(selection, with: Reading(cursor: snapshot.cursor, encoded: selected.bytes.map(Encoded.init)))
+            if case .overBudget = selected {
+                encodeLater(selection)
+                return 0
+            }
+            return compare(selection, with: Reading(cursor: snapshot.cursor, encoded: selected.bytes.map(Encoded.init)))
         } catch {
             // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
-            compare(selection, with: Reading(cursor: snapshot.cursor, encoded: nil))
+            return compare(selection, with: Reading(cursor: snapshot.cursor, encoded: nil))
         }
     }
 
@@ -100,20 +107,21 @@ extension WatchHub {
         let snapshot = latest
         // A view that cannot be encoded has no value for its watches; a GET of the view answers with the error.
         let encoded = try? snapshot.encoded(selection.selection)
-        compare(selection, with: Reading(cursor: snapshot.cursor, encoded: encoded))
+        woken(compare(selection, with: Reading(cursor: snapshot.cursor, encoded: encoded)))
     }
 
-    private func compare(_ selection: IndexedSelection, with reading: Reading) {
-        compare(storage.withLock { $0.endEncoding(selection, reading.encoded, at: reading.cursor.version) }, reading)
-        storage.withLock { $0.endComparing(selection) }
+    private func compare(_ selection: IndexedSelection, with reading: Reading) -> Int {
+        defer { storage.withLock { $0.endComparing(selection) } }
+        let ids = storage.withLock { $0.endEncoding(selection, reading.encoded, at: reading.cursor.version) }
+        return compare(ids, reading)
     }
 
-    private func compare(_ ids: [Watch.ID], _ reading: Reading) {
+    private func compare(_ ids: [Watch.ID], _ reading: Reading) -> Int {
         let version = reading.cursor.version
         // A large value takes long to parse, which must not happen under the lock.
         let needsTree = storage.withLock { $0.isAnyWaitingForOneValue(ids) }
         let tree = needsTree ? reading.encoded?.value : nil
-        compare(ids, with: .value(reading)) { watch, now in
+        return compare(ids, with: .value(reading)) { watch, now in
             guard case .value(_, let condition) = watch.subject,
                 condition.isMet(by: reading.encoded, tree: { tree })
             else { return .nothing }
@@ -124,9 +132,12 @@ extension WatchHub {
     }
 
     /// Applies an event to watches, portion by portion, and delivers the resulting actions.
+    ///
+    /// - Returns: how many watches have an action other than to wait on.
     private func compare(
         _ ids: [Watch.ID], with change: Delivery.Change, _ event: (inout Watch, Instant) -> Watch.Action
-    ) {
+    ) -> Int {
+        var wokenCount = 0
         // The lowest ID belongs to the oldest request, which is answered first.
         let ids = ids.sorted()
         for start in stride(from: 0, to: ids.count, by: Self.portion) {
@@ -138,7 +149,9 @@ extension WatchHub {
                 }
             }
             batch.deliver()
+            wokenCount += batch.count
         }
+        return wokenCount
     }
 }
 
@@ -154,6 +167,13 @@ struct DeliveryBatch {
 
     init(_ change: Delivery.Change) {
         self.change = change
+    }
+
+    /// How many watches have an action other than to wait on.
+    var count: Int {
+        groups.reduce(0) { count, group in
+            if case .startTimer = group.key.action { count } else { count + group.requests.count }
+        }
     }
 
     mutating func add(_ update: HubStorage.Update?) {

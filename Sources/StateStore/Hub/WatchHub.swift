@@ -12,6 +12,8 @@ package final class WatchHub: Sendable {
     private let generationCount = Atomic<UInt64>(0)
     let queues: Queues
     let now: @Sendable () -> Instant
+    /// Takes how many watches a pass has woken.
+    let woken: @Sendable (Int) -> Void
 
     /// The queues on which the hub works outside the turns.
     package struct Queues: Sendable {
@@ -42,12 +44,15 @@ package final class WatchHub: Sendable {
     /// - Parameters:
     ///   - journalOldest: the oldest version that a client can follow the journal from; nil without a journal.
     ///   - now: the clock of the watches.
+    ///   - woken: takes how many watches a pass has woken.
     init(
         _ latest: any AnySnapshot, catalogue: Catalogue, limits: StoreLimits, watchLimits: WatchLimits,
-        journalOldest: Version?, queues: Queues, now: @escaping @Sendable () -> Instant
+        journalOldest: Version?, queues: Queues, now: @escaping @Sendable () -> Instant,
+        woken: @escaping @Sendable (Int) -> Void = { _ in }
     ) {
         self.queues = queues
         self.now = now
+        self.woken = woken
         storage = Mutex(
             HubStorage(
                 latest: latest, catalogue: catalogue,
@@ -75,10 +80,8 @@ package final class WatchHub: Sendable {
     /// How many watches are registered, streams included.
     package var watchesCount: Int { storage.withLock { $0.watchesCount } }
 
-    /// How many streams are registered.
-    ///
-    /// The cost is O(n) in the number of watches.
-    package var streamsCount: Int { storage.withLock { $0.streamsCount } }
+    /// What the hub holds.
+    package var figures: HubFigures { storage.withLock { $0.figures } }
 
     /// The encoded value of a selection in the published snapshot.
     ///

@@ -13,7 +13,9 @@ extension Store {
     func turn() {
         let pending = takePending()
         guard !pending.isEmpty else { return }
+        let begun = observer?.clock()
         let turn = compute(pending)
+        if let observer, let begun { observer.computed(pending.count, observer.clock() - begun) }
         guard let journal, !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) else { return land([turn]) }
         if inFlight.withLock({ $0.append(turn) }) {
             landings.enter()
@@ -25,10 +27,18 @@ extension Store {
     private func landAll(in journal: any Journal) {
         while let turns = inFlight.withLock({ $0.beginLanding() }) {
             let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
-            let result = commits.isEmpty ? .landed : journal.append(commits, after: turns[0].before.version)
+            let result = commits.isEmpty ? .landed : append(commits, after: turns[0].before.version, to: journal)
             onQueue { endLanding(of: turns, result) }
         }
         landings.leave()
+    }
+
+    private func append(_ commits: [Commit], after version: Version, to journal: any Journal) -> AppendResult {
+        guard let observer else { return journal.append(commits, after: version) }
+        let begun = observer.clock()
+        let result = journal.append(commits, after: version)
+        observer.appended(result, commits.count, observer.clock() - begun)
+        return result
     }
 
     private func endLanding(of turns: [ComputedTurn<State>], _ result: AppendResult) {
@@ -50,8 +60,17 @@ extension Store {
             let snapshot = turns[turns.count - 1].result.latest
             hub.publish(snapshot, commits)
             journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
+            observer?.landed(commits.count)
         }
         release(turns)
+        if var tally = ActionTally(observer) {
+            for turn in turns {
+                for (pending, outcome) in zip(turn.pending, turn.result.outcomes) {
+                    tally.add(pending.transaction, outcome)
+                }
+            }
+            tally.end()
+        }
         for turn in turns {
             if turn.result.hasConsequences || subscribers.count > 0 { followUp(turn) }
             for (pending, outcome) in zip(turn.pending, turn.result.outcomes) { answer(pending, outcome) }
@@ -133,17 +152,30 @@ extension Store {
             for (pending, outcome) in zip(turn.pending, turn.result.outcomes) {
                 if case .committed(let receipt) = outcome {
                     guard receipt.version > version else {
-                        answer(pending, outcome)
+                        end(pending, outcome)
                         continue
                     }
                     isOfNoState = true
                     let isOpen = open.map { receipt.version <= $0 } ?? false
                     let id = pending.transaction.items.lazy.compactMap(\.id).first
-                    answer(pending, isOpen ? .unknown(id: id) : .notRecorded)
+                    end(pending, isOpen ? .unknown(id: id) : .notRecorded)
                 } else {
-                    answer(pending, isOfNoState ? .notRecorded : outcome)
+                    end(pending, isOfNoState ? .notRecorded : outcome)
                 }
             }
         }
+    }
+
+    /// Counts and answers one transaction.
+    private func end(_ pending: PendingTransaction, _ outcome: Outcome) {
+        note(pending.transaction, outcome)
+        answer(pending, outcome)
+    }
+
+    /// Counts the outcome of one transaction.
+    func note(_ transaction: Transaction, _ outcome: Outcome) {
+        guard var tally = ActionTally(observer) else { return }
+        tally.add(transaction, outcome)
+        tally.end()
     }
 }

@@ -17,14 +17,18 @@ struct TurnsInFlight<State: StateType>: Sendable {
     private static var refusalsMax: Int { 100 }
 
     private var waiting: [ComputedTurn<State>] = []
-    private var areTurnsLanding = false
+    /// How many turns are being appended.
+    private var landingCount = 0
     /// Whether the landing queue works, or is about to.
     private var isActive = false
     private var refusals = 0
     private var hasMissedForeignCommits = false
 
     /// Whether every computed turn has landed.
-    var isEmpty: Bool { waiting.isEmpty && !areTurnsLanding }
+    var isEmpty: Bool { count == 0 }
+
+    /// How many turns are computed and have not landed.
+    var count: Int { waiting.count + landingCount }
 
     /// Appends a turn.
     ///
@@ -41,15 +45,15 @@ struct TurnsInFlight<State: StateType>: Sendable {
             isActive = false
             return nil
         }
-        areTurnsLanding = true
         let turns = waiting
+        landingCount = turns.count
         waiting = []
         return turns
     }
 
     /// Notes that the turns which ``beginLanding()`` has returned are published.
     mutating func endLanding() {
-        areTurnsLanding = false
+        landingCount = 0
         refusals = 0
     }
 
@@ -57,7 +61,7 @@ struct TurnsInFlight<State: StateType>: Sendable {
     ///
     /// - Returns: the turns that were waiting, in order.
     mutating func takeBack() -> [ComputedTurn<State>] {
-        areTurnsLanding = false
+        landingCount = 0
         let turns = waiting
         waiting = []
         return turns

@@ -9,6 +9,7 @@ import time
 from harness.client import Client
 from harness.expectations import Failure, expect, shorten
 from harness.messages import HOST
+from harness.metrics import series_of
 
 
 class Server:
@@ -114,11 +115,17 @@ class Server:
         """How many file descriptors the process has open."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
-    def metric(self, client, name):
-        for line in client.get("/metrics").body.decode().splitlines():
-            if line.startswith(f"storekeeper_{name} "):
-                return float(line.split()[1])
-        raise Failure(f"/metrics has no {name}")
+    def metric(self, client, name, **labels):
+        """The sum of the metrics with this name and these labels."""
+        name = f"storekeeper_{name}"
+        found = [
+            value
+            for series, value in series_of(client.get("/metrics").body).items()
+            if series.name == name and labels.items() <= dict(series.labels).items()
+        ]
+        if not found:
+            raise Failure(f"/metrics has no {name} with {labels}")
+        return sum(found)
 
 
 def start_refusal(workspace, data, says, prepare=None, **settings):

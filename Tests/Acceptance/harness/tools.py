@@ -25,11 +25,11 @@ def need(*programs):
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"not installed: {', '.join(lacking)}")
 
 
-def run(program, *arguments, **others):
+def run(program, *arguments, input="", **others):
     """Runs a program to its end, and returns its exit code and what it has printed."""
     done = subprocess.run(
         [find(program), *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
+        input=input,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

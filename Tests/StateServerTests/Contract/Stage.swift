@@ -78,7 +78,11 @@ final class Stage {
                 catalogue: model.catalogue, limits: setting.contract, origins: AllowedOrigins(setting.origins)),
             store: store, journal: nil,
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
-            gauges: ServerGauges(loops: 1), logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
+            gauges: ServerGauges(loops: 1),
+            metrics: ServerMetrics(
+                limits: .init(
+                    connections: 100, waiters: setting.watches.watchesMax, mailboxActions: 10, idempotencyKeys: 10)),
+            logger: Logger(label: "transcript") { _ in SwiftLogNoOpLogHandler() })
         bulkLoads = handler.bulkLoads
         transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.value.after)
         self.schedule = schedule

@@ -149,8 +149,8 @@ extension Transcript {
         "derived-stores", "dry-runs", "following", "grants", "idempotency", "idempotency-limit", "keyed",
         "lost-cursors",
         "methods", "past-versions",
-        "preferences", "reading",
-        "refused-bodies", "stopping", "streams", "views", "waiter-caps", "waiting",
+        "preferences", "readiness", "reading",
+        "refused-bodies", "stopping", "streams", "traces", "views", "waiter-caps", "waiting",
     ]
 }
 

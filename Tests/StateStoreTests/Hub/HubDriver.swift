@@ -89,13 +89,14 @@ struct Published {
     init(
         limits: StoreLimits = StoreLimits(),
         watchLimits: WatchLimits = WatchLimits(watchesMax: 100, watchesPerClientMax: 100),
-        journalOldest: Version? = nil
+        journalOldest: Version? = nil, woken: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws {
         core = try Core.sample(limits: limits)
         watches = HubDriver(
             hub: WatchHub(
                 core.latest, catalogue: core.domain.catalogue, limits: limits, watchLimits: watchLimits,
-                journalOldest: journalOldest, queues: queue.queues, now: { Instant(nanoseconds: 0) }))
+                journalOldest: journalOldest, queues: queue.queues, now: { Instant(nanoseconds: 0) },
+                woken: woken))
     }
 
     /// Commits actions in one turn and runs the hub's pass.

@@ -6,7 +6,8 @@ struct History: Sendable {
     private var commits: Deque<Commit> = []
     /// The newest commit of each name; two spellings of one accented letter are two IDs, as in the journal.
     private var versions: [JSONKey: Version] = [:]
-    private var weight = 0
+    /// About how many bytes the commits have.
+    private(set) var weight = 0
     /// Snapshots, oldest first: a past state is made from the nearest snapshot before it and the patches since.
     private var checkpoints: Deque<any AnySnapshot> = []
     /// How many versions lie between two snapshots: so few that the kept commits always span a snapshot.
@@ -50,6 +51,9 @@ struct History: Sendable {
         // A snapshot before the first kept commit is of no use: commits after it are missing.
         while checkpoints.count > 1, checkpoints[0].cursor.version < base { checkpoints.removeFirst() }
     }
+
+    /// How many commits are kept.
+    var count: Int { commits.count }
 
     /// The oldest version that ``path(to:)`` reaches.
     var oldestState: Version {

@@ -1,0 +1,34 @@
+public import HTTPTypes
+
+/// The place of a request in a distributed trace (W3C Trace Context): the value of the field `traceparent`.
+public struct TraceContext: Hashable, Sendable {
+    /// The value as the client has sent it: version, trace ID, parent ID and flags.
+    public let text: String
+
+    /// The ID of the trace: 32 lower-case hexadecimal digits.
+    public var traceID: String { String(decoding: text.utf8.dropFirst(3).prefix(32), as: UTF8.self) }
+
+    /// Reads a value of version 00; nil for any other, which counts as none.
+    ///
+    /// An ID of zeros is none, and an upper-case digit is no digit (sections 3.2.2.3 and 3.2.2.4 of the specification).
+    public init?(_ text: String) {
+        let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        guard parts.map(\.count) == [2, 32, 16, 2], parts[0].elementsEqual("00".utf8),
+            parts.allSatisfy({ $0.allSatisfy(Self.isDigit) }),
+            parts[1...2].allSatisfy({ $0.contains { $0 != UInt8(ascii: "0") } })
+        else { return nil }
+        self.text = text
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+}
+
+extension HTTPField.Name {
+    /// The place of a request in a distributed trace (W3C Trace Context).
+    public static let traceParent: HTTPField.Name = {
+        guard let name = HTTPField.Name("traceparent") else { preconditionFailure("traceparent is a field name") }
+        return name
+    }()
+}

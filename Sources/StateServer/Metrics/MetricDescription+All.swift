@@ -1,0 +1,67 @@
+/// The metrics of the server.
+extension MetricDescription {
+    /// Every metric that a server exports; the page Metrics says what each of them means.
+    static let all: [MetricDescription] =
+        build + actions + clients + journal + history
+
+    private static let build: [MetricDescription] = [
+        .init("storekeeper_build_info", .gauge, "Always 1; the label has the version of the program."),
+        .init("storekeeper_start_time_seconds", .gauge, "When the server was made, in seconds since 1970."),
+        .init("storekeeper_ready", .gauge, "1 while the probe readyz answers with 200."),
+        .init("storekeeper_version", .gauge, "Version of the published state."),
+    ]
+
+    private static let actions: [MetricDescription] = [
+        .init("storekeeper_actions_total", .counter, "Actions that were decided, by type and outcome."),
+        .init("storekeeper_commits_total", .counter, "Commits that were published."),
+        .init(
+            "storekeeper_turn_seconds", .histogram, "Time to compute a turn, in seconds.",
+            buckets: [0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3]),
+        .init(
+            "storekeeper_turn_transactions", .histogram, "Transactions in a turn.",
+            buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]),
+        .init("storekeeper_mailbox_actions", .gauge, "Transactions that wait for a turn or for the journal."),
+        .init("storekeeper_mailbox_actions_limit", .gauge, "How many transactions may wait."),
+        .init("storekeeper_idempotency_keys", .gauge, "Idempotency keys that are remembered."),
+        .init("storekeeper_idempotency_keys_limit", .gauge, "How many idempotency keys may be remembered."),
+    ]
+
+    private static let clients: [MetricDescription] = [
+        .init("storekeeper_requests_total", .counter, "Complete requests."),
+        .init("storekeeper_transport_refusals_total", .counter, "Requests that the transport refused."),
+        .init("storekeeper_refusals_total", .counter, "Problems in answers and in lines of bulk loads, by code."),
+        .init("storekeeper_connections", .gauge, "Open connections."),
+        .init("storekeeper_connections_limit", .gauge, "How many connections may be open."),
+        .init("storekeeper_waiters", .gauge, "Requests that wait, and streams."),
+        .init("storekeeper_waiters_limit", .gauge, "How many requests and streams may wait."),
+        .init("storekeeper_waits", .gauge, "Requests that wait, without streams, by route."),
+        .init("storekeeper_waits_total", .counter, "Requests that began to wait, without streams, by route."),
+        .init("storekeeper_streams", .gauge, "Open streams, by route."),
+        .init("storekeeper_streams_total", .counter, "Streams that began, by route."),
+        .init(
+            "storekeeper_woken_watches", .histogram, "Waits and streams that a pass of the fan-out woke.",
+            buckets: [0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000]),
+        .init("storekeeper_memory_bytes", .gauge, "Bytes of requests in hand and of long unread answers."),
+        .init("storekeeper_memory_limit_bytes", .gauge, "How many bytes requests and answers may have."),
+        .init("storekeeper_memory_clients", .gauge, "Clients with requests in hand that count in the memory."),
+        .init("storekeeper_memory_share_bytes", .gauge, "Bytes of the requests of the client with the most."),
+    ]
+
+    private static let journal: [MetricDescription] = [
+        .init("storekeeper_journal_up", .gauge, "1 while the journal takes commits; 1 without a journal."),
+        .init("storekeeper_journal_commits_total", .counter, "Commits that the journal has taken."),
+        .init("storekeeper_journal_failures_total", .counter, "Appends to the journal that failed."),
+        .init(
+            "storekeeper_journal_append_seconds", .histogram,
+            "Time to append to the journal, with the sync, in seconds.",
+            buckets: [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10]),
+        .init("storekeeper_journal_turns", .gauge, "Turns that are computed and not yet in the journal."),
+        .init("storekeeper_journal_bytes", .gauge, "Bytes of the files of the journal."),
+    ]
+
+    private static let history: [MetricDescription] = [
+        .init("storekeeper_oldest_version", .gauge, "Oldest version that a client can follow from."),
+        .init("storekeeper_history_commits", .gauge, "Commits that are kept in memory."),
+        .init("storekeeper_history_bytes", .gauge, "Bytes of the commits that are kept in memory."),
+    ]
+}

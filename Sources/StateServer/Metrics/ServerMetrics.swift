@@ -1,0 +1,259 @@
+internal import CoreMetrics
+internal import Glibc
+internal import MicroHTTP
+internal import StateJournal
+internal import StateStore
+internal import Synchronization
+
+/// The metrics of a server: what is counted as it happens, and what is read when `/metrics` is asked for.
+///
+/// Any thread may call any method.
+final class ServerMetrics: Sendable {
+    /// The limits that the gauges are compared with.
+    struct Limits: Sendable {
+        var connections = 0
+        var waiters = 0
+        var mailboxActions = 0
+        var idempotencyKeys = 0
+        var memoryBytes = 0
+    }
+
+    /// What the parts of the server hold at one instant.
+    struct Figures: Sendable {
+        var hub: HubFigures
+        var transport: Statistics
+        var mailboxActions: Int
+        var turnsInFlight: Int
+        var idempotencyKeys: Int
+        var memoryBytes: Int
+        var memoryClients: Int
+        var memoryLargestShare: Int
+        var isDurable: Bool
+        var isDraining: Bool
+    }
+
+    let limits: Limits
+    private let exporter = MetricsExporter(MetricDescription.all)
+    private let factory: any MetricsFactory
+    /// Whether the program reads the metrics by its own metrics system, too.
+    let isShared: Bool
+    private let journal: SQLiteJournal?
+    private let commits, journalCommits, journalFailures, requests, transportRefusals: any CounterHandler
+    private let turnTime, appendTime: any TimerHandler
+    private let turnSize, woken: any RecorderHandler
+    /// By the number of the route.
+    private let waits, streams: [any CounterHandler]
+    private let actions: CountersByLabel<ActionLabel>
+    private let refusals: CountersByLabel<String>
+    private let meters = Mutex<[String: any MeterHandler]>([:])
+    /// What the last sample has counted of the totals that the transport keeps.
+    private let sampled = Mutex((requests: 0, refused: 0))
+
+    private struct ActionLabel: Hashable {
+        let type: String
+        let outcome: Outcome.Kind
+    }
+
+    /// Makes metrics.
+    ///
+    /// - Parameters:
+    ///   - types: the action types of the domain; an action of any other type counts as `other`.
+    ///   - journal: the journal whose files are measured; nil without one.
+    ///   - program: the metrics system of the program, which gets the metrics as well.
+    init(
+        types: [String] = [], limits: Limits = Limits(), journal: SQLiteJournal? = nil,
+        sharedWith program: any MetricsFactory = NOOPMetricsHandler.instance
+    ) {
+        self.limits = limits
+        self.journal = journal
+        isShared = !(program is NOOPMetricsHandler)
+        let factory: any MetricsFactory =
+            isShared ? MultiplexMetricsHandler(factories: [exporter, program]) : exporter
+        self.factory = factory
+        let counter = { @Sendable (name: String, labels: [(String, String)]) in
+            factory.makeCounter(label: "storekeeper_\(name)", dimensions: labels)
+        }
+        commits = counter("commits_total", [])
+        journalCommits = counter("journal_commits_total", [])
+        journalFailures = counter("journal_failures_total", [])
+        requests = counter("requests_total", [])
+        transportRefusals = counter("transport_refusals_total", [])
+        turnTime = factory.makeTimer(label: "storekeeper_turn_seconds", dimensions: [])
+        appendTime = factory.makeTimer(label: "storekeeper_journal_append_seconds", dimensions: [])
+        turnSize = factory.makeRecorder(label: "storekeeper_turn_transactions", dimensions: [], aggregate: true)
+        woken = factory.makeRecorder(label: "storekeeper_woken_watches", dimensions: [], aggregate: true)
+        waits = Watch.Route.allCases.map { counter("waits_total", [("route", $0.label)]) }
+        // An action has no stream.
+        streams = Watch.Route.streamed.map { counter("streams_total", [("route", $0.label)]) }
+        let types = Set(types)
+        actions = CountersByLabel { label, _ in
+            types.contains(label.type) ? label : ActionLabel(type: Self.other, outcome: label.outcome)
+        } make: { label in
+            counter("actions_total", [("type", label.type), ("outcome", label.outcome.rawValue)])
+        }
+        // A domain may make the codes of its rejections of anything, so their number is bounded.
+        refusals = CountersByLabel { code, count in
+            count < Self.codesMax ? code : Self.other
+        } make: { code in
+            counter("refusals_total", [("code", code)])
+        }
+        // A rule that looks for a rise misses the first one of a counter that was not there before.
+        for code in ["internal", "journal-damaged", "not-durable", "outcome-unknown"] { refusals.add(0, code) }
+        set("start_time_seconds", Int(time(nil)))
+        set("build_info", 1, [("version", StateServer.version)])
+        set("connections_limit", limits.connections)
+        set("waiters_limit", limits.waiters)
+        set("mailbox_actions_limit", limits.mailboxActions)
+        set("idempotency_keys_limit", limits.idempotencyKeys)
+        set("memory_limit_bytes", limits.memoryBytes)
+    }
+
+    /// The value of a label that stands for all values without a metric of their own.
+    private static let other = "other"
+    /// How many codes of problems have a metric of their own.
+    static let codesMax = 200
+
+    // MARK: What is counted as it happens
+
+    /// The observer of the store.
+    var observer: StoreObserver {
+        StoreObserver(
+            clock: Self.now,
+            computed: { [turnTime, turnSize] count, time in
+                turnTime.recordNanoseconds(Self.nanoseconds(time))
+                turnSize.record(Int64(count))
+            },
+            decided: { [actions] type, outcome, count in
+                actions.add(count, ActionLabel(type: type, outcome: outcome))
+            },
+            landed: { [commits] count in commits.increment(by: Int64(count)) },
+            appended: { [appendTime, journalCommits, journalFailures] result, count, time in
+                appendTime.recordNanoseconds(Self.nanoseconds(time))
+                switch result {
+                case .landed: journalCommits.increment(by: Int64(count))
+                case .refused: break
+                case .failed, .unknown: journalFailures.increment(by: 1)
+                }
+            },
+            woken: { [woken] count in woken.record(Int64(count)) })
+    }
+
+    /// Counts the problems of an answer.
+    func count(_ problems: [String: Int]) {
+        guard !problems.isEmpty else { return }
+        for (code, count) in problems { refusals.add(count, code) }
+    }
+
+    /// Counts a request that has begun to wait.
+    func waitBegan(_ route: Watch.Route) { waits[route.rawValue].increment(by: 1) }
+
+    /// Counts a stream that has begun.
+    func streamBegan(_ route: Watch.Route) { streams[route.rawValue].increment(by: 1) }
+
+    @Sendable
+    private static func now() -> Instant {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+
+    private static func nanoseconds(_ time: Duration) -> Int64 {
+        let (seconds, attoseconds) = time.components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+
+    // MARK: What is read when `/metrics` is asked for
+
+    /// The metrics as text, with these figures.
+    func text(after figures: Figures) -> [UInt8] {
+        sample(figures)
+        return exporter.text()
+    }
+
+    /// Sets the gauges to these figures, and adds what the totals of other parts have risen by.
+    func sample(_ figures: Figures) {
+        set("ready", figures.isDurable && !figures.isDraining ? 1 : 0)
+        set("version", Int(figures.hub.latest))
+        set("oldest_version", Int(figures.hub.oldest))
+        set("history_commits", figures.hub.historyCommitsCount)
+        set("history_bytes", figures.hub.historyBytes)
+        set("mailbox_actions", figures.mailboxActions)
+        set("idempotency_keys", figures.idempotencyKeys)
+        set("connections", figures.transport.connections)
+        set("memory_bytes", figures.memoryBytes)
+        set("memory_clients", figures.memoryClients)
+        set("memory_share_bytes", figures.memoryLargestShare)
+        set("journal_up", figures.isDurable ? 1 : 0)
+        set("journal_turns", figures.turnsInFlight)
+        if let journal { set("journal_bytes", journal.bytesCount) }
+        var waiters = 0
+        for route in Watch.Route.allCases {
+            waiters += figures.hub.waits[route] + figures.hub.streams[route]
+            set("waits", figures.hub.waits[route], [("route", route.label)])
+        }
+        for route in Watch.Route.streamed { set("streams", figures.hub.streams[route], [("route", route.label)]) }
+        set("waiters", waiters)
+        let (received, refused) = sampled.withLock { last in
+            let risen = (figures.transport.requests - last.requests, figures.transport.refused - last.refused)
+            last = (figures.transport.requests, figures.transport.refused)
+            return risen
+        }
+        requests.increment(by: Int64(received))
+        transportRefusals.increment(by: Int64(refused))
+    }
+
+    private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {
+        let key = labels.reduce(name) { "\($0) \($1.1)" }
+        let meter = meters.withLock { meters in
+            if let known = meters[key] { return known }
+            let made = factory.makeMeter(label: "storekeeper_\(name)", dimensions: labels)
+            meters[key] = made
+            return made
+        }
+        meter.set(Int64(value))
+    }
+}
+
+/// Counters of one name that differ in their labels, each made when it is first raised.
+private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
+    private let counters = Mutex<[Label: any CounterHandler]>([:])
+    private let bound: @Sendable (Label, _ count: Int) -> Label
+    private let make: @Sendable (Label) -> any CounterHandler
+
+    /// - Parameters:
+    ///   - bound: the label under which a label without a counter counts, where there are so many counters.
+    ///   - make: makes the counter of a label.
+    init(
+        bound: @escaping @Sendable (Label, _ count: Int) -> Label,
+        make: @escaping @Sendable (Label) -> any CounterHandler
+    ) {
+        self.bound = bound
+        self.make = make
+    }
+
+    func add(_ count: Int, _ label: Label) {
+        let counter = counters.withLock { counters in
+            if let known = counters[label] { return known }
+            let label = bound(label, counters.count)
+            let counter = counters[label] ?? make(label)
+            counters[label] = counter
+            return counter
+        }
+        counter.increment(by: Int64(count))
+    }
+}
+
+extension Watch.Route {
+    /// The value of the label `route`.
+    fileprivate var label: String {
+        switch self {
+        case .state: "state"
+        case .view: "view"
+        case .changes: "changes"
+        case .action: "action"
+        }
+    }
+
+    /// The routes that have streams, in the order of their numbers.
+    fileprivate static let streamed: [Watch.Route] = [.state, .view, .changes]
+}

@@ -1,0 +1,103 @@
+/// The functions that a store calls with the figures of its work, for metrics.
+///
+/// A store calls each of them once a turn, an append or a pass, and ``decided`` once for a run of equal actions: their cost is
+/// shared by many actions. Any thread may call them, and none may block or call the store.
+package struct StoreObserver: Sendable {
+    /// A monotonic clock, which the store reads twice a turn and twice an append.
+    package var clock: @Sendable () -> Instant
+    /// Takes how many transactions a turn has had, and how long it took to compute them.
+    package var computed: @Sendable (_ transactionsCount: Int, _ time: Duration) -> Void
+    /// Takes how many actions of a type have had an outcome, before their clients get it.
+    package var decided: @Sendable (_ type: String, _ outcome: Outcome.Kind, _ count: Int) -> Void
+    /// Takes how many commits are published.
+    package var landed: @Sendable (_ commitsCount: Int) -> Void
+    /// Takes how an append to the journal has ended, how many commits it had, and how long it took.
+    package var appended: @Sendable (_ result: AppendResult, _ commitsCount: Int, _ time: Duration) -> Void
+    /// Takes how many watches a pass of the fan-out has woken.
+    package var woken: @Sendable (_ watchesCount: Int) -> Void
+
+    /// Joins the functions of an observer.
+    package init(
+        clock: @escaping @Sendable () -> Instant,
+        computed: @escaping @Sendable (_ transactionsCount: Int, _ time: Duration) -> Void,
+        decided: @escaping @Sendable (_ type: String, _ outcome: Outcome.Kind, _ count: Int) -> Void,
+        landed: @escaping @Sendable (_ commitsCount: Int) -> Void,
+        appended: @escaping @Sendable (_ result: AppendResult, _ commitsCount: Int, _ time: Duration) -> Void,
+        woken: @escaping @Sendable (_ watchesCount: Int) -> Void
+    ) {
+        self.clock = clock
+        self.computed = computed
+        self.decided = decided
+        self.landed = landed
+        self.appended = appended
+        self.woken = woken
+    }
+}
+
+extension Outcome {
+    /// The kind of an outcome, as metrics name it.
+    package enum Kind: String, Sendable, CaseIterable {
+        case committed, replayed, nothing, rejected, full, unknown, failed, draining
+        case dryRun = "dry_run"
+        case preconditionFailed = "precondition_failed"
+        case keyReused = "key_reused"
+        case notRecorded = "not_recorded"
+    }
+
+    /// The kind of the outcome.
+    package var kind: Kind {
+        switch self {
+        case .committed(let receipt): receipt.isReplay ? .replayed : .committed
+        case .wouldCommit: .dryRun
+        case .nothingCommitted: .nothing
+        case .rejected: .rejected
+        case .preconditionFailed: .preconditionFailed
+        case .keyReused: .keyReused
+        case .full: .full
+        case .notRecorded: .notRecorded
+        case .unknown: .unknown
+        case .failed: .failed
+        case .draining: .draining
+        }
+    }
+}
+
+/// The tally of a turn's actions: neighbours with one type and one outcome are reported as one run.
+struct ActionTally {
+    private let report: @Sendable (_ type: String, _ outcome: Outcome.Kind, _ count: Int) -> Void
+    private var run: (type: String, outcome: Outcome.Kind, count: Int)?
+
+    /// Makes an empty tally; nil for a store without an observer.
+    init?(_ observer: StoreObserver?) {
+        guard let observer else { return nil }
+        report = observer.decided
+    }
+
+    /// Adds the actions of a transaction; the action of a creator counts where it is committed.
+    mutating func add(_ transaction: Transaction, _ outcome: Outcome) {
+        let kind = outcome.kind
+        for item in transaction.items {
+            if let type = item.type {
+                add(type, kind)
+            } else if case .committed(let receipt) = outcome, let type = receipt.types.first {
+                add(type, kind)
+            }
+        }
+    }
+
+    private mutating func add(_ type: String, _ outcome: Outcome.Kind) {
+        if let run, run.outcome == outcome, run.type == type {
+            self.run?.count += 1
+        } else {
+            end()
+            run = (type, outcome, 1)
+        }
+    }
+
+    /// Reports the last run.
+    mutating func end() {
+        guard let run else { return }
+        report(run.type, run.outcome, run.count)
+        self.run = nil
+    }
+}
