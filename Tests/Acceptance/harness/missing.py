@@ -27,12 +27,14 @@ def read(path):
 
 def mark(items, root, reasons, is_long):
     """Marks the tests that are expected to fail. A name of a collected file that no test has is an error."""
-    files, left = set(), {name for form, name in reasons}
+    # A test that only the long form has is not looked for in the short one.
+    form = "long" if is_long else "short"
+    files, left = set(), {name for each, name in reasons if each == form}
     for item in items:
         path = item.path.relative_to(root).as_posix()
         files.add(path)
         name = f"{path}::{item.name}"
         left.discard(name)
-        if reason := reasons.get(("long" if is_long else "short", name)):
+        if reason := reasons.get((form, name)):
             item.add_marker(pytest.mark.xfail(strict=True, reason=reason))
     return sorted(name for name in left if name.partition("::")[0] in files)
