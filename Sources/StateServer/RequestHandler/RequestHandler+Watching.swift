@@ -28,8 +28,8 @@ extension RequestHandler: WatchReceiver {
         switch (group.first?.kind, change) {
         case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
             answer(group, with: contract.response(to: request, reading))
-        case (.changes(let request)?, .changes(let page, _)):
-            answer(group, with: contract.response(to: request, page))
+        case (.changes(let request)?, .changes(let page, let since)) where !isLong(page, for: request):
+            answer(group, with: quickResponse(to: request, page, since: since))
         case _:
             // A problem carries the name of its request, and an answer with the latest value depends on the selection.
             for request in group { answer(request, change) }
@@ -57,6 +57,8 @@ extension RequestHandler: WatchReceiver {
         switch (watched.kind, change) {
         case (.read(let request), _): closing(answerNow(request))
         case (.changes(let request), .notInMemory(let since)): closing(page(for: request, since: since))
+        case (.changes(let request), .changes(let page, let since)):
+            closing(quickResponse(to: request, page, since: since))
         case (.changes, _), (.stream, _), (.dispatch, _): respond(.ourFault, watched.exchange.requestID)
         }
     }
@@ -67,9 +69,9 @@ extension RequestHandler: WatchReceiver {
             switch (watched.kind, change) {
             case (.read(let request), .value(let reading)): contract.response(to: request, reading)
             case (.read(let request), _): answerQuickly(request)
-            case (.changes(let request), .changes(let page, _)): contract.response(to: request, page)
-            case (.changes(let request), .latest(let latest)):
-                contract.response(to: request, ChangesPage(emptyAt: latest))
+            case (.changes(let request), .changes(let page, let since)) where !isLong(page, for: request):
+                quickResponse(to: request, page, since: since)
+            case (.changes(let request), .latest(let latest)): response(to: request, emptyAt: latest)
             case (.changes, _): nil
             case (.dispatch(let request, let name), .outcome(let outcome)): answer(to: request, outcome, name)
             case (.dispatch(_, let name), _): respond(.ourFault, name.id)

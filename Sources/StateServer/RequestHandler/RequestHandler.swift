@@ -29,6 +29,7 @@ final class RequestHandler: Sendable {
     let slowReads: SlowReads
     let bulkLoads = BulkLoads()
     let pastStates: PastStates
+    let stateFeed = StateFeed()
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
@@ -133,6 +134,7 @@ final class RequestHandler: Sendable {
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)
         case .stream(let stream): return self.stream(stream, exchange)
+        case .entities(let entities): return self.entities(entities, exchange)
         case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange, name.id)
         case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
         case .ready(.plain): return .now(readiness(name.id))

@@ -7,6 +7,8 @@ internal import StateStore
 struct Schedule: Sendable {
     /// The time on the clock of waits and streams.
     var now: @Sendable () -> Instant
+    /// The time of the system's clock.
+    var time: @Sendable () -> Timestamp
     /// Runs work after a time.
     var after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
     /// Runs slow work for a client.
@@ -55,6 +57,7 @@ struct Schedule: Sendable {
         let start = ContinuousClock.now
         return Schedule(
             now: { Instant(nanoseconds: 0) + start.duration(to: .now) },
+            time: Timestamp.now,
             after: { delay, work in
                 timers.asyncAfter(deadline: .now() + .nanoseconds(Int(delay / .nanoseconds(1))), execute: work)
             },

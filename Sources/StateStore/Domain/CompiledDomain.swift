@@ -99,7 +99,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
                 views: Dictionary(uniqueKeysWithValues: inside.map { (String($0.dropFirst(name.count + 1)), $0) }))
         }
         catalogue = Catalogue(
-            whole: whole, stores: parts, viewReads: views.mapValues(\.reads), collections: declaration.collections)
+            whole: whole, stores: parts, viewReads: views.mapValues(\.reads), collections: declaration.collections,
+            parts: declaration.allParts)
     }
 
     private static func encodingFault(_ layout: any LayoutNode<State>, _ initial: State) -> String? {

@@ -81,6 +81,9 @@ public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable
                 // Losing the error is right: a table has no key that is not an ID, and every ID can be encoded.
                 ID(token: token).flatMap { try? JSON.encode($0) } ?? JSONValue.string(token).text
             })
+        let (entities, ids) = (JSONPointer([names[0]]), JSONPointer([names[1]]))
+        declaration.parts.append(StatePart(.entities(ids: ids), at: entities, of: Entity.self))
+        declaration.parts.append(StatePart(.order, at: ids, of: EntityOrder.Link.self))
     }
 }
 
@@ -98,6 +101,7 @@ public struct Field<State: Sendable, Part: Codable & Sendable>: Reducer {
     /// Adds the member to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.add(name, ValueNode<Part>(), at: path)
+        declaration.parts.append(StatePart(.field, at: JSONPointer([name]), of: Part.self))
     }
 }
 

@@ -23,6 +23,7 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
         outer.add(name, node, at: path)
         outer.slices += [[name]] + declaration.slices.map { [name] + $0 }
         outer.collections += declaration.collections.map { $0.lifted(into: name) }
+        outer.parts += declaration.allParts.map { $0.lifted(into: name) }
         for handler in declaration.handlers {
             outer.handlers.append(
                 .init(type: handler.type, actionType: handler.actionType, scope: [name] + handler.scope) {

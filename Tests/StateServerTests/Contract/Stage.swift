@@ -150,7 +150,7 @@ final class ManualSchedule: Sendable {
     /// The schedule for a request handler; a random number is always the middle of its range.
     var value: Schedule {
         Schedule(
-            now: { self.now },
+            now: { self.now }, time: { self.timestamp },
             after: { delay, work in
                 self.state.withLock { state in
                     if delay == .zero {

@@ -146,7 +146,8 @@ extension Transcript {
     static let names = [
         "at-least", "batches", "browsers", "bulk-loads", "changes", "conditional-reads", "conditions", "descriptions",
         "dispatch",
-        "derived-stores", "dry-runs", "following", "grants", "idempotency", "idempotency-limit", "keyed",
+        "derived-stores", "dry-runs", "durable-streams", "following", "grants", "idempotency", "idempotency-limit",
+        "keyed",
         "lost-cursors",
         "methods", "past-versions",
         "preferences", "readiness", "reading",
