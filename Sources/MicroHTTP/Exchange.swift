@@ -73,6 +73,15 @@ public final class Exchange: Sendable {
         sink.put(.single(self))
     }
 
+    /// Has the server hand the request to its handlers again, after ``Reply/deferred``.
+    ///
+    /// A handler calls it once for each such reply, on any thread, and also before it has replied. It does nothing for an
+    /// exchange that is over.
+    public func resume() {
+        guard !isOver else { return }
+        sink.put(.again(self))
+    }
+
     /// The answer that the exchange was given, once; only the sink that has the exchange calls this.
     package func takeAnswer() -> Response? { stage.load(ordering: .acquiring) == .given ? given.take() : nil }
 
@@ -157,6 +166,8 @@ package enum Transmission: Sendable {
     case single(Exchange)
     /// The answer of these exchanges, which share it.
     case answer([Exchange], Response)
+    /// The handlers are ready for the request of this exchange.
+    case again(Exchange)
     /// The next chunk of these streams.
     case chunk([Exchange], [UInt8], isLast: Bool)
 }

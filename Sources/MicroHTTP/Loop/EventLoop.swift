@@ -202,6 +202,10 @@ final class EventLoop {
             } else if let connection = parked[exchange.id] {
                 parked.answer(connection, WireResponse(response, closing: false))
             }
+        case .again(let exchange):
+            if let connection = pending[exchange.id], connection.deferred != nil {
+                pending.resume(connection, exchange)
+            }
         case .answer(let exchanges, let response):
             // Each of the two forms is made when the first connection needs it, and shared by all.
             var (prepared, wire): (PreparedResponse??, WireResponse?)

@@ -23,8 +23,17 @@ package final class Access: Sendable {
     /// The types of the actions that the client may dispatch.
     private let dispatchedTypes: TypeSet
     private let ended = Atomic(false)
+    private let documents: Documents
+
     /// The documents of the stores that have been asked for, by the name of the store.
-    private let documents = Mutex<[String: StoreDocuments]>([:])
+    ///
+    /// Accesses with equal grants can share them, because no subject is in them.
+    package final class Documents: Sendable {
+        fileprivate let byStore = Mutex<[String: StoreDocuments]>([:])
+
+        /// There are none yet.
+        package init() {}
+    }
 
     /// The access of every client of a server that does not ask who they are.
     package init() {
@@ -33,13 +42,17 @@ package final class Access: Sendable {
         var types = TypeSet()
         types.insert("*")
         (seenTypes, dispatchedTypes) = (types, types)
+        documents = Documents()
     }
 
     /// Reads a grant against a catalogue.
     ///
     /// An entry that the grant misspells, or that names a view or a store that the domain has not, allows nothing.
-    package init(_ grant: Grant, subject: String, in catalogue: Catalogue) {
+    ///
+    /// - Parameter documents: those of another access with an equal grant, or new ones.
+    package init(_ grant: Grant, subject: String, in catalogue: Catalogue, _ documents: Documents = Documents()) {
         self.subject = subject
+        self.documents = documents
         operates = grant.operate
         seesOthers = grant.others
         var dispatched = TypeSet()
@@ -121,9 +134,9 @@ package final class Access: Sendable {
 
     /// The catalogue and the OpenAPI description of a store, as this client sees them.
     func documents(of store: VisibleStore, make: (VisibleStore) -> StoreDocuments) -> StoreDocuments {
-        if let known = documents.withLock({ $0[store.name] }) { return known }
+        if let known = documents.byStore.withLock({ $0[store.name] }) { return known }
         let made = make(store)
-        documents.withLock { $0[store.name] = made }
+        documents.byStore.withLock { $0[store.name] = made }
         return made
     }
 }

@@ -77,7 +77,11 @@ final class RequestHandler: Sendable {
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id)
         if let fields = addedFields(of: request) { exchange.add(fields) }
-        let authentication = authenticator.authenticate(request)
+        let authentication: Authentication
+        switch authenticator.authenticate(request) {
+        case .known(let known): authentication = known
+        case .unverified(let token): return verify(token, of: request, exchange, name)
+        }
         if case .granted(let access) = authentication, let share = access.share { exchange.count(toShareOf: share) }
         let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: authentication)
         if case .refused = authentication {
@@ -91,6 +95,27 @@ final class RequestHandler: Sendable {
     private func addedFields(of request: Request) -> AddedFields? {
         guard let fieldsWithoutOrigin else { return nil }
         return request.fields[.origin].flatMap { fieldsByOrigin[$0] } ?? fieldsWithoutOrigin
+    }
+
+    /// Has the credential of a request verified; the request then comes again, or is refused.
+    private func verify(_ token: String, of request: Request, _ exchange: Exchange, _ name: RequestName) -> Reply {
+        let isTaken = authenticator.verify(token, for: request.client) { [self] problem in
+            guard let problem else { return exchange.resume() }
+            answer(exchange, refuse(problem, request, exchange, name))
+        }
+        return isTaken ? .deferred : .now(refuse(.tooManyVerifications, request, exchange, name))
+    }
+
+    /// The answer to a request whose credential the server does not know; a probe needs none.
+    private func refuse(
+        _ problem: Problem, _ request: Request, _ exchange: Exchange, _ name: RequestName
+    ) -> Response {
+        let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: .refused(problem))
+        switch carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name) {
+        case .now(let response), .reusable(let response): return response
+        case .deferred, .working, .waiting, .streaming:
+            preconditionFailure("the plan for a client that is refused is an answer")
+        }
     }
 
     /// How many times the size of a body its parsed form may have: a body of small numbers or of many short lines.
@@ -117,7 +142,7 @@ final class RequestHandler: Sendable {
                     answer(exchange, response)
                 }
             // Only a GET waits or streams, and its body is of no interest.
-            case .working, .waiting, .streaming: break
+            case .working, .deferred, .waiting, .streaming: break
             }
             store.flush()
         }
@@ -163,7 +188,7 @@ final class RequestHandler: Sendable {
         case .now(let response): .now(finished(response, exchange))
         case .reusable(let response): .reusable(finished(response, exchange))
         case .streaming(let response, let heartbeat): .streaming(finished(response, exchange), heartbeat: heartbeat)
-        case .working, .waiting: reply
+        case .working, .deferred, .waiting: reply
         }
     }
 
