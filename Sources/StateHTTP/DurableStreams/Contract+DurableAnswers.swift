@@ -33,6 +33,8 @@ extension Contract {
         if request.wait != nil { fields[.streamCursor] = time.cursor(after: read.cursor) }
         guard request.wait == nil || !isEmpty else {
             fields[.cacheControl] = "no-store"
+            // The clients that wait in front of a cache are answered together; each comes back with the newer cursor.
+            if read.isPublic, read.start != "now" { fields[.accelExpires] = "1" }
             return Response(status: .noContent, fields: fields)
         }
         let caching: DurableCaching =

@@ -8,7 +8,11 @@ internal import Synchronization
 
 /// Reads by the Durable Streams protocol.
 extension RequestHandler {
-    var streamTime: StreamTime { StreamTime(schedule.time(), random: schedule.random(0...1)) }
+    /// The time of the answer to a long-poll.
+    private var pollTime: StreamTime { StreamTime(schedule.time(), random: schedule.random(0...1)) }
+
+    /// The time of an event: without a random part, so that the cursors of a stream's events never go back.
+    var streamTime: StreamTime { StreamTime(schedule.time(), random: 0) }
 
     /// The longest life of a stream; the protocol asks for about a minute, so that a cache in front of the server can have
     /// clients share connections.
@@ -23,7 +27,7 @@ extension RequestHandler {
     /// - Throws: ``Problem/offsetGone`` where the state before the page is no longer kept.
     func response(to request: ChangesRequest, _ page: ChangesPage, since: Version) throws -> Response {
         guard let read = request.durable else { return contract.response(to: request, page) }
-        return try contract.response(to: request, read, page, at: streamTime) {
+        return try contract.response(to: request, read, page, at: pollTime) {
             try messages(of: page, since: since, request, read)
         }
     }
@@ -41,7 +45,7 @@ extension RequestHandler {
     func response(to request: ChangesRequest, emptyAt latest: Cursor) -> Response {
         let page = ChangesPage(emptyAt: latest)
         guard let read = request.durable else { return contract.response(to: request, page) }
-        return contract.response(to: request, read, page, at: streamTime) { contract.messages(of: request, page) }
+        return contract.response(to: request, read, page, at: pollTime) { contract.messages(of: request, page) }
     }
 
     /// Whether the messages of a page take so long that a thread that serves others should not make them.
