@@ -1,0 +1,222 @@
+"""Every command of the README and of the pages, as it stands there."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from harness.actions import add
+from harness.expectations import expect, expect_equal
+from harness.pages import ROOT, all_blocks, normal
+from harness.tools import need
+
+BLOCKS = all_blocks()
+SHELL = [block for block in BLOCKS if block.language == "sh"]
+# Pages whose programs other tests run: the loops of clients, and the guide, which is built.
+RUN_ELSEWHERE = {"ClientLoops.md": "following/test_client_loops.py", "Adopting.md": "Tests/Adopter/guide.py"}
+# Blocks that need what a test has not; each is named by how it begins, with what is known about it all the same.
+NOT_RUN = {
+    "docker build -t storekeeper . &&": "needs Docker; PackageTests compares the Dockerfile with what is built",
+    "docker build --target deb": "needs Docker; deployment/test_debian.py builds and installs the package",
+    "docker compose": "needs Docker; deployment/test_manifests.py judges the file",
+    "docker build -t storekeeper:0.1.0": "needs a cluster; deployment/test_manifests.py judges the manifest",
+    "bash .ci/install && swift build": "needs root; deployment/test_systemd.py judges the unit",
+    "storekeeper check --config": "needs a service of systemd",
+    "curl -i https://storekeeper.example.com": "needs a name of its own; deployment/test_proxies.py asks by proxies",
+    "storekeeper journal quarantine list --data data\n": "needs a reducer with a bug; Tests/Adopter/poison.py runs it",
+    "apt-get install wrk": "takes twenty minutes; the step benchmarks of .ci/run is its short form",
+    "STOREKEEPER_MICRO_BENCHMARKS=1": "takes a build of its own",
+    "curl -s localhost:8080/metrics   ": "writes to /etc; metrics/test_rules.py judges the files that it copies",
+}
+# Options of commands that a page names and that has to be there; a block that is not run is read for them.
+PATHS = re.compile(r"\b(?:config|\.ci)/[\w./-]+")
+# The answer to these commands is a problem, as their page says.
+PROBLEMS = {"Errors.md"}
+
+PRELUDE = r"""
+set -eo pipefail
+# A stream has no end: curl gives up after a second, and says 28.
+curl() {
+    local last=0
+    case " $* " in *' -N '* | *' -sN '*) command curl "$@" -m 1 || last=$? ;; *) command curl "$@" || last=$? ;; esac
+    [ $last = 0 ] || [ $last = 28 ]
+}
+# The service of a machine is a process of the test.
+systemctl() {
+    if [ "$1" = stop ]; then
+        kill -TERM "$(cat server.pid)"
+        # One that has ended is there until its parent asks for it, but runs no program.
+        while readlink "/proc/$(cat server.pid)/exe" >&2; do sleep 0.02; done
+    else
+        rm -f server.port
+        command storekeeper serve --listen "$SERVER" --data data --port-file server.port >server.log 2>&1 &
+        echo $! >server.pid
+        until [ -s server.port ]; do sleep 0.02; done
+    fi
+}
+"""
+# What a block has left in the background comes to its end; a server among it is stopped.
+EPILOGUE = r"""
+for job in $(jobs -p | grep -vxf server.pid); do
+    if grep -q '^storekeeper' "/proc/$job/cmdline" 2>&1; then kill "$job"; fi
+    wait "$job"
+done
+"""
+# Pages that show what is there after the first action of the contract's page.
+SEEDED = {"Reading.md", "StreamsOverHTTP.md"}
+
+
+class Place:
+    """A directory with a server, where the blocks of a page run one after the other."""
+
+    def __init__(self, workspace):
+        self.workspace = workspace
+        os.mkdir(workspace.path("bin"))
+        os.symlink(workspace.binary, workspace.path("bin/storekeeper"))
+        self.server = workspace.server(data=workspace.path("data"))
+        self.address = f"127.0.0.1:{self.server.port}"
+        with open(workspace.path("server.pid"), "w") as file:
+            file.write(str(self.server.pid))
+        workspace.at_close.append(self.end)
+
+    def end(self):
+        """Ends the server that a block has started in place of the first one."""
+        with open(self.workspace.path("server.pid")) as file:
+            pid = int(file.read())
+        if pid != self.server.pid:
+            os.kill(pid, signal.SIGTERM)
+
+    def run(self, text, seconds=30):
+        """The exit code of a block and what it prints; 124 where it goes on for ever."""
+        text = text.replace("localhost:8080", self.address).replace("/backups", self.workspace.path("backups"))
+        text = text.replace("/run/storekeeper", self.workspace.directory).replace("$(date +%F)", "2026-11-22")
+        text = text.replace("t84e0886699", "$(storekeeper token list | cut -d' ' -f1)")
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
+        environment["PATH"] = self.workspace.path("bin") + ":" + environment["PATH"]
+        environment["SERVER"] = self.address
+        printed, errors = open(self.workspace.path("printed"), "w+"), open(self.workspace.path("errors"), "w+")
+        with printed, errors:
+            process = subprocess.Popen(
+                ["bash", "-c", PRELUDE + text + EPILOGUE],
+                cwd=self.workspace.directory,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=errors,
+                start_new_session=True,
+            )
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                code = 124
+            printed.seek(0)
+            errors.seek(0)
+            return code, printed.read(), errors.read()[-500:]
+
+
+@pytest.fixture
+def place(workspace):
+    need("curl", "jq")
+    return Place(workspace)
+
+
+def judge_output(block, printed):
+    """What the page shows stands in what was printed: a JSON document, or lines in their order."""
+    wanted, found = normal(block.output), normal(printed)
+    if wanted.lstrip().startswith("{"):
+        document = json.loads(wanted.replace("{...}", '"..."'))
+        documents = [json.loads(line) for line in found.splitlines() if line.startswith("{")]
+        expect(any(is_like(document, each) for each in documents), f"{block} shows {wanted}, and it is {found[-500:]}")
+        return
+    lines = iter(found.splitlines())
+    for line in wanted.splitlines():
+        expect(line in lines, f"{block} shows the line {line!r}, and what comes is:\n{found[-500:]}")
+
+
+def is_like(wanted, found):
+    if wanted == "...":
+        return True
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return list(wanted) == list(found) and all(is_like(wanted[key], found[key]) for key in wanted)
+    return wanted == found
+
+
+def run_and_judge(place, block):
+    is_endless = "while true" in block.text
+    code, printed, errors = place.run(block.text, 1.5 if is_endless else 30)
+    expect_equal(code, 124 if is_endless else 0, f"the exit code of {block}, which printed {printed[-500:]} {errors}")
+    if block.page not in PROBLEMS:
+        expect('"code":"' not in printed, f"{block} met a problem: {printed[-500:]}")
+    if block.output is not None:
+        judge_output(block, printed)
+    return printed
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in SHELL} - set(RUN_ELSEWHERE) - {"README.md"}))
+def test_the_commands_of_the_page(place, page):
+    """The blocks of a page one after the other, beside one server."""
+    if page in SEEDED:
+        with place.server.client() as client:
+            client.commit(add(2))
+    for block in SHELL:
+        if block.page == page and not reason_not_to_run(block):
+            if "storekeeper serve" in block.text:
+                place.server.stop()
+            run_and_judge(place, block)
+
+
+@pytest.mark.parametrize("block", [block for block in SHELL if block.page == "README.md"], ids=str)
+def test_the_commands_of_the_readme(place, block):
+    """Each block beside a server of its own, with two commits."""
+    if reason := reason_not_to_run(block):
+        pytest.skip(reason)
+    with place.server.client() as client:
+        client.commit(add(2))
+        client.commit(add(40))
+    if "storekeeper journal" in block.text:
+        place.server.stop()
+    printed = run_and_judge(place, block)
+    if "Accept" in block.text:
+        expect("event: snapshot" in printed and printed.count('"action"') == 2, printed)
+
+
+def test_the_session_that_the_readme_begins_with(place):
+    """Each command prints the lines that stand below it."""
+    [session] = [block for block in BLOCKS if block.language == "console"]
+    commands, shown = [], []
+    for line in session.text.splitlines():
+        if line.startswith("$ "):
+            commands.append(line.removeprefix("$ "))
+            shown.append([])
+        elif line:
+            shown[-1].append(line.partition("  #")[0].rstrip())
+    expect_equal(len(commands), 4, "the commands of the session")
+    code, printed, _ = place.run("\n".join(f"echo\necho @@{number}\n{text}" for number, text in enumerate(commands)))
+    expect_equal(code, 0, "the exit code of the session")
+    for number, lines in enumerate(shown):
+        found = normal(printed.partition(f"@@{number}\n")[2])
+        for line in lines:
+            expect(normal(line) in found, f"{commands[number]} shows {line!r}, and what comes is:\n{found[:500]}")
+
+
+def reason_not_to_run(block):
+    return next((reason for start, reason in NOT_RUN.items() if block.text.startswith(start)), None)
+
+
+def test_a_block_that_is_not_run_says_why_and_names_files_that_are_there():
+    unused = [start for start in NOT_RUN if not any(block.text.startswith(start) for block in SHELL)]
+    expect(not unused, f"no page has {unused}")
+    for block in SHELL:
+        if reason_not_to_run(block):
+            for path in PATHS.findall(block.text):
+                expect((ROOT / path.rstrip("/.")).exists(), f"{block} names {path}, which is not there")
+
+
+def test_every_block_is_a_command_a_program_or_what_one_prints():
+    languages = {block.language for block in BLOCKS if block.page not in RUN_ELSEWHERE}
+    expect_equal(languages - {""}, {"sh", "swift", "console"}, "the languages of the pages")

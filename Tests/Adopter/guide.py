@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Writes the files that the guide shows, from its page, and runs its commands; the README's server is built beside them.
+
+Usage: python3 Tests/Adopter/guide.py SCRATCH_PATH, the folder of the build of Tests/Adopter, which has the dependencies already.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "Sources/StateServer/StateServer.docc/Adopting.md"
+README = ROOT / "README.md"
+# One path for each run: a build that moves is a new build.
+FOLDER = ROOT / ".build-guide"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LIBRARIES_OF_SWIFT = re.compile(r"libswift|lib_?Foundation|libdispatch|libBlocksRuntime")
+LIBRARIES_OF_THE_SYSTEM = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+
+
+def read_page():
+    """The files by their path, and the blocks of commands."""
+    text, files, commands = PAGE.read_text(), {}, []
+    for block in BLOCK.finditer(text):
+        above = text[: block.start()].rstrip().rpartition("\n\n")[2]
+        if block[1] == "sh":
+            commands.append(block[2])
+            continue
+        name = re.search(r"[Tt]he file\s+`([^`]+)`:$", above)
+        assert name, f"a block of {block[1]} is no file: {block[2][:80]}"
+        assert name[1] not in files, f"{name[1]} is there twice"
+        files[name[1]] = block[2]
+    return files, commands
+
+
+def readme_server():
+    [block] = [block[2] for block in BLOCK.finditer(README.read_text()) if block[1] == "swift"]
+    return block
+
+
+def write(files):
+    """The reader's package, in which the dependency is this checkout, and the README's server is a further target."""
+    manifest = files["Package.swift"]
+    for old, new in [
+        ('.package(path: "storekeeper")', f'.package(name: "storekeeper", path: "{ROOT}")'),
+        (
+            "        .testTarget(",
+            server_target(manifest).replace("CounterServer", "ReadmeServer") + "        .testTarget(",
+        ),
+    ]:
+        assert manifest.count(old) == 1, f"the manifest has not {old}"
+        manifest = manifest.replace(old, new)
+    for name, text in {**files, "Package.swift": manifest, "Sources/ReadmeServer/main.swift": readme_server()}.items():
+        path = FOLDER / "counter" / name
+        if name.startswith("Sources/ReadmeServer"):
+            path.parent.mkdir()
+        # The page makes the folders itself.
+        path.write_text(text)
+
+
+def server_target(manifest):
+    start = manifest.index("        .executableTarget(")
+    return manifest[start : manifest.index("        .testTarget(")]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def shell(text, folder, scratch, port):
+    """A block of the page, where `swift` builds in the scratch path and git gives the checkout around this file."""
+    prelude = f"""
+        set -eo pipefail
+        git() {{ [ "$1 $2" = "clone {ROOT}" ] && ln -s "$2" "$3"; }}
+        swift() {{ command swift "$1" --scratch-path "{scratch}" "${{@:2}}"; }}
+    """
+    # A server that the block leaves in the background is asked to end, and has to do so in good order.
+    epilogue = """
+        for job in $(jobs -p); do pkill -TERM -P "$job" || kill -TERM "$job"; wait "$job"; done
+    """
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER")}
+    environment |= {"STOREKEEPER": str(ROOT), "STOREKEEPER_LISTEN": f"127.0.0.1:{port}"}
+    text = text.replace("localhost:8080", f"127.0.0.1:{port}")
+    done = subprocess.run(
+        ["bash", "-c", prelude + text + epilogue], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 0, f"{text}\nended with {done.returncode}: {done.stdout}"
+    return done.stdout
+
+
+def call(port, path, body=None):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, body and json.dumps(body).encode(), timeout=10) as answer:
+        return json.load(answer)
+
+
+def serve_readme(binary):
+    """The README's ten lines: they count, refuse what does not fit, and serve until SIGTERM."""
+    port = free_port()
+    environment = dict(os.environ, STOREKEEPER_LISTEN=f"127.0.0.1:{port}", STOREKEEPER_DATA="none")
+    process = subprocess.Popen([binary], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 20
+        while True:
+            try:
+                call(port, "/v1")
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < end, "the README's server does not serve"
+                time.sleep(0.05)
+        call(port, "/v1/actions", {"type": "counter/add", "payload": {"amount": 2**63 - 1}})
+        try:
+            call(port, "/v1/actions", {"type": "counter/add", "payload": {"amount": 1}})
+            raise SystemExit("a sum that does not fit is taken")
+        except urllib.error.HTTPError as refusal:
+            assert json.load(refusal)["code"] == "counter.overflow", refusal
+        assert call(port, "/v1/state/value") == 2**63 - 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0, process.returncode
+    finally:
+        process.kill()
+
+
+def judge_dockerfile(text, manifest, binary):
+    """What can be known of an image without building it."""
+    build, image = text.split("FROM debian:bookworm-slim")
+    product = re.search(r'executableTarget\(\s*name: "(\w+)"', manifest)[1]
+    assert f"--product {product} " in build and f'/{product}" /staging/counter-server' in build, "another product"
+    for copied in re.findall(r"^COPY (?!--from)(\S+) ", build, re.MULTILINE):
+        assert (FOLDER / "counter" / copied).exists(), f"the Dockerfile copies {copied}, which is not there"
+    packages = re.search(r'^packages="(.*)"$', (ROOT / ".ci/install").read_text(), re.MULTILINE)[1].split()
+    lacking = [package for package in packages if package not in build]
+    assert not lacking, f"the build lacks {lacking}"
+    # The stages and options are those of the Dockerfile beside the README, which is known to make an image.
+    own = (ROOT / "Dockerfile").read_text()
+    for line in ("FROM swift:6.3-bookworm AS build", "swift build -c release --static-swift-stdlib --product "):
+        assert line in own and line in text, line
+    needed = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout
+    for library in re.findall(r"\(NEEDED\).*\[(.+)\]", needed):
+        if LIBRARIES_OF_SWIFT.match(library) or library in LIBRARIES_OF_THE_SYSTEM:
+            continue
+        owner = subprocess.run(["dpkg", "-S", f"*/{library}"], capture_output=True, text=True, check=True).stdout
+        names = {line.partition(":")[0] for line in owner.splitlines()}
+        assert any(f" {name} " in image for name in names), f"the image lacks {library} of {names}"
+
+
+def main():
+    scratch = pathlib.Path(sys.argv[1]).resolve()
+    files, commands = read_page()
+    [make, run, docker] = commands
+    assert docker.startswith("docker build -t counter ."), docker
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    shell(make, FOLDER, scratch, 0)
+    write(files)
+    printed = shell(run, FOLDER / "counter", scratch, free_port())
+    assert '"version":1' in printed and printed.rstrip().endswith("2"), printed
+    where = ["--package-path", FOLDER / "counter", "--scratch-path", scratch]
+    show = ["swift", "build", *where, "--show-bin-path"]
+    products = pathlib.Path(subprocess.run(show, capture_output=True, text=True, check=True).stdout.strip())
+    serve_readme(products / "ReadmeServer")
+    judge_dockerfile(files["Dockerfile"], files["Package.swift"], products / "CounterServer")
+    print(f"the guide: {len(files)} files, {len(commands)} blocks of commands, 1 passed, 0 failed")
+
+
+main()
