@@ -23,6 +23,7 @@ extension RequestHandler {
         if let wait = request.wait, !isDraining.load(ordering: .acquiring) {
             let subject = Watch.Subject.changes(query.filter, limit: query.limit, weightMax: query.weightMax)
             let watch = watch(exchange, .changes(request), subject, debounce: request.debounce)
+            prepareFeed(for: request)
             let watching: Watching
             (following, watching) = hub.watch(watch, query)
             if let reply = reply(to: watching, watch, wait, request.requestID) { return reply }

@@ -28,7 +28,7 @@ extension RequestHandler {
     func response(to request: ChangesRequest, _ page: ChangesPage, since: Version) throws -> Response {
         guard let read = request.durable else { return contract.response(to: request, page) }
         return try contract.response(to: request, read, page, at: pollTime) {
-            try messages(of: page, since: since, request, read)
+            try messages(of: page, since: since, request)
         }
     }
 
@@ -48,19 +48,36 @@ extension RequestHandler {
         return contract.response(to: request, read, page, at: pollTime) { contract.messages(of: request, page) }
     }
 
-    /// Whether the messages of a page take so long that a thread that serves others should not make them.
-    func isLong(_ page: ChangesPage, for request: ChangesRequest) -> Bool {
-        request.needsState && page.weight > Self.quickBytesMax
+    /// Whether the messages of a page take so long that a thread that serves others should not make them: the page is long,
+    /// or the entities before it have to be made first.
+    func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
+        guard let place = place(of: page, since: since, request) else { return false }
+        if stateFeed.messages(of: place) != nil { return false }
+        return page.weight > Self.quickBytesMax || stateFeed.entities(at: since, of: request.filter) == nil
+    }
+
+    /// What decides the messages of a page; nil for the messages of a stream of commits, which need no state.
+    private func place(of page: ChangesPage, since: Version, _ request: ChangesRequest) -> StateFeed.Page? {
+        guard case .state(let hasOldValues)? = request.durable?.content else { return nil }
+        return StateFeed.Page(
+            since: since, next: page.next, filter: request.filter, store: request.store.name,
+            access: ObjectIdentifier(request.store.access), hasOldValues: hasOldValues)
+    }
+
+    /// Keeps the entities of the latest version for clients that wait for what follows it.
+    func prepareFeed(for request: ChangesRequest) {
+        guard request.needsState else { return }
+        let latest = hub.latest
+        guard stateFeed.entities(at: latest.cursor.version, of: request.filter) == nil else { return }
+        stateFeed.keep(EntityChanges(of: contract.parts, in: request.store.pointer, at: latest), of: request.filter)
     }
 
     private func messages(
-        of page: ChangesPage, since: Version, _ request: ChangesRequest, _ read: DurableRead
+        of page: ChangesPage, since: Version, _ request: ChangesRequest
     ) throws -> [UInt8] {
-        guard case .state(let hasOldValues) = read.content else { return contract.messages(of: request, page) }
-        guard !page.commits.isEmpty else { return Array("[]".utf8) }
-        let place = StateFeed.Page(
-            since: since, next: page.next, filter: request.filter, store: request.store.name,
-            access: ObjectIdentifier(request.store.access), hasOldValues: hasOldValues)
+        guard !page.commits.isEmpty, let place = place(of: page, since: since, request) else {
+            return contract.messages(of: request, page)
+        }
         if let known = stateFeed.messages(of: place) { return known }
         var entities = try entities(at: since, request)
         let changes = try page.commits.map { ($0, try entities.apply($0)) }
@@ -69,7 +86,7 @@ extension RequestHandler {
         if snapshot.cursor.version == page.next { entities.renew(snapshot) }
         stateFeed.keep(entities, of: request.filter)
         let bytes = contract.messages(
-            of: changes, in: request.store, epoch: page.latest.epoch, hasOldValues: hasOldValues)
+            of: changes, in: request.store, epoch: page.latest.epoch, hasOldValues: place.hasOldValues)
         stateFeed.keep(bytes, of: place)
         return bytes
     }
@@ -109,14 +126,14 @@ extension RequestHandler {
     ) {
         let send: @Sendable () -> Void = { [self] in
             do {
-                let messages = try messages(of: page, since: since, request, read)
+                let messages = try messages(of: page, since: since, request)
                 Exchange.send(
                     contract.chunk(of: read, page, messages: messages, at: streamTime), to: group.map(\.exchange))
             } catch {
                 fail(group, error)
             }
         }
-        guard isLong(page, for: request), let client = group.first?.exchange.client else { return send() }
+        guard isLong(page, since: since, for: request), let client = group.first?.exchange.client else { return send() }
         schedule.slow(.read, client, send)
     }
 
@@ -144,7 +161,7 @@ extension RequestHandler {
             guard let page = try journal?.page(follow.streamQuery(since: examined), latest: latest) else {
                 throw Problem.offsetGone
             }
-            let messages = try messages(of: page, since: examined, follow, read)
+            let messages = try messages(of: page, since: examined, follow)
             guard hub.prepared(exchange.id, chunk, page.next, hasMore: page.isMore) else { return }
             Exchange.send(contract.chunk(of: read, page, messages: messages, at: streamTime), to: [exchange])
         case (.reset, _), (.snapshot, nil): throw Problem.offsetGone

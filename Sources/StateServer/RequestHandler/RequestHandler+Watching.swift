@@ -28,7 +28,7 @@ extension RequestHandler: WatchReceiver {
         switch (group.first?.kind, change) {
         case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
             answer(group, with: contract.response(to: request, reading))
-        case (.changes(let request)?, .changes(let page, let since)) where !isLong(page, for: request):
+        case (.changes(let request)?, .changes(let page, let since)) where !isLong(page, since: since, for: request):
             answer(group, with: quickResponse(to: request, page, since: since))
         case _:
             // A problem carries the name of its request, and an answer with the latest value depends on the selection.
@@ -69,7 +69,7 @@ extension RequestHandler: WatchReceiver {
             switch (watched.kind, change) {
             case (.read(let request), .value(let reading)): contract.response(to: request, reading)
             case (.read(let request), _): answerQuickly(request)
-            case (.changes(let request), .changes(let page, let since)) where !isLong(page, for: request):
+            case (.changes(let request), .changes(let page, let since)) where !isLong(page, since: since, for: request):
                 quickResponse(to: request, page, since: since)
             case (.changes(let request), .latest(let latest)): response(to: request, emptyAt: latest)
             case (.changes, _): nil

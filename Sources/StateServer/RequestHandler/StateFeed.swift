@@ -24,7 +24,9 @@ final class StateFeed: Sendable {
     }
 
     private let state = Mutex(State())
-    private static let filtersMax = 8
+    private static let filtersMax = 4
+    /// How many versions entities may lie behind the newest ones: they hold a state that nothing else may need any more.
+    private static let lagMax: Version = 1024
     private static let pagesMax = 8
     private static let bytesMax = 1 << 20
 
@@ -54,6 +56,7 @@ final class StateFeed: Sendable {
             let known = state.entities.firstIndex { $0.filter == filter }
             if let known, state.entities[known].entities.version > entities.version { return }
             if let known { state.entities.remove(at: known) }
+            state.entities.removeAll { $0.entities.version + Self.lagMax < entities.version }
             state.entities.append((filter, entities))
             if state.entities.count > Self.filtersMax { state.entities.removeFirst() }
         }
