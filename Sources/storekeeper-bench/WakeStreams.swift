@@ -1,10 +1,11 @@
 internal import Benchmarking
 
-/// The scenario `wake-streams`: thousands of clients wait for the next commit, by the contract's own route and by those of the
-/// Durable Streams protocol.
+/// The scenario `wake-streams`: thousands of clients wait for the next commit, by the contract's own route and by those of
+/// the Durable Streams protocol.
 enum WakeStreams {
     static let scenario = Scenario(
-        "wake-streams", "10,000 long-polls for the next commit: of changes, of the stream of commits, of the state stream"
+        "wake-streams",
+        "10,000 long-polls for the next commit: of changes, of the stream of commits, of the state stream"
     ) { bench, finding in
         let count = bench.effort.count(10_000)
         let kinds: [(who: String, wait: WaiterLoad.WaitKind)] = [
