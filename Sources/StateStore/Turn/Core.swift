@@ -211,7 +211,7 @@ struct Core<State: StateType>: Sendable {
             guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
             if entry.isCommand { return try create(from: action, entry, context) }
             return try context.reduce(action, entry) { (state) throws(Rejection) in
-                try domain.reduce(&state, action, by: entry)
+                try domain.reduce(&state, action, by: entry, ReducerContext(subject: context.subject))
             }
         }
         try steps[index].process(action, context) { (next) throws(Rejection) in
