@@ -15,6 +15,7 @@ final class RequestHandler: Sendable {
     let contract: Contract
     let store: any AnyStore
     let journal: (any Journal)?
+    let quarantine: Quarantine?
     let schedule: Schedule
     let logger: Logger
     let gauges: ServerGauges
@@ -32,8 +33,8 @@ final class RequestHandler: Sendable {
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
-        store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
-        streamLifetime: Duration, gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
+        store: any AnyStore, journal: (any Journal)?, quarantine: Quarantine? = nil, schedule: Schedule,
+        heartbeat: Duration, streamLifetime: Duration, gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
         metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
         self.authenticator = authenticator
@@ -45,6 +46,7 @@ final class RequestHandler: Sendable {
         self.contract = contract
         self.store = store
         self.journal = journal
+        self.quarantine = quarantine
         self.schedule = schedule
         self.heartbeat = heartbeat
         self.streamLifetime = streamLifetime
