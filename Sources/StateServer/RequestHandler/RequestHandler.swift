@@ -88,7 +88,10 @@ final class RequestHandler: Sendable {
         if case .refused = authentication {
             return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
         }
-        guard request.body.count <= Self.quickBytesMax else { return receiveLong(request, exchange, circumstances) }
+        // The body of another method is not read.
+        if request.method == .post, request.body.count > Self.quickBytesMax {
+            return receiveLong(request, exchange, circumstances)
+        }
         return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
     }
 
@@ -142,7 +145,7 @@ final class RequestHandler: Sendable {
                     guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
                     answer(exchange, response)
                 }
-            // Only a GET waits or streams, and its body is of no interest.
+            // Only a GET is deferred, waits or streams.
             case .working, .deferred, .waiting, .streaming: break
             }
             store.flush()
