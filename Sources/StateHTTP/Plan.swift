@@ -23,6 +23,8 @@ package enum Plan: Sendable {
     case ready(ReadinessForm)
     /// Answer `/metrics`.
     case metrics
+    /// Send a backup of the journal; then ``Contract/response(toBackupAt:)``.
+    case backup(Access)
 }
 
 /// The form of an answer to `/readyz`.

@@ -80,6 +80,7 @@ extension RequestHandler {
     func beginDraining() {
         isDraining.store(true, ordering: .sequentiallyConsistent)
         hub.endGeneration()
+        backups?.stop()
     }
 
     /// Ends every wait as if its time were up, and finishes the actions that wait for a turn.

@@ -16,6 +16,8 @@ final class RequestHandler: Sendable {
     let store: any AnyStore
     let journal: (any Journal)?
     let quarantine: Quarantine?
+    /// Nil where there is no journal in a directory.
+    let backups: Backups?
     let schedule: Schedule
     let logger: Logger
     let gauges: ServerGauges
@@ -33,8 +35,9 @@ final class RequestHandler: Sendable {
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
-        store: any AnyStore, journal: (any Journal)?, quarantine: Quarantine? = nil, schedule: Schedule,
-        heartbeat: Duration, streamLifetime: Duration, gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
+        store: any AnyStore, journal: (any Journal)?, quarantine: Quarantine? = nil,
+        backups: Backups? = nil, schedule: Schedule, heartbeat: Duration, streamLifetime: Duration,
+        gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
         metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
         self.authenticator = authenticator
@@ -47,6 +50,7 @@ final class RequestHandler: Sendable {
         self.store = store
         self.journal = journal
         self.quarantine = quarantine
+        self.backups = backups
         self.schedule = schedule
         self.heartbeat = heartbeat
         self.streamLifetime = streamLifetime
@@ -68,7 +72,10 @@ final class RequestHandler: Sendable {
             expire: { exchange, expiry in self.expire(exchange, expiry).map { self.finished($0, exchange) } },
             // The loop thread runs the turn of an iteration: that takes less time than waking the store's queue.
             iterationEnded: { self.store.flushNow() },
-            writable: { self.hub.writable($0.map(\.id)) },
+            writable: {
+                self.backups?.writable($0)
+                self.hub.writable($0.map(\.id))
+            },
             silent: { self.hub.silent($0.map(\.id)) },
             refuse: { self.finished(self.refuse($0, $1), $1?.trace) },
             generation: { [hub] in hub.generation },
@@ -168,6 +175,7 @@ final class RequestHandler: Sendable {
         case .ready(.plain): return .now(readiness(name.id))
         case .ready(.verbose): return .now(verboseReadiness())
         case .metrics: return .now(metricsText())
+        case .backup(let access): return backup(request, access, exchange, name.id)
         }
     }
 
