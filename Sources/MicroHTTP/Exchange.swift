@@ -122,6 +122,15 @@ public final class Exchange: Sendable {
         }
     }
 
+    /// Cuts a stream off: the server closes the connection without the end of the body, so that the client can tell that the
+    /// body is not complete.
+    ///
+    /// HTTP/1.0 has no end of a body, so its clients cannot tell. A stream that has ended is left as it is.
+    public func cutOff() {
+        guard fire() else { return }
+        sink.put(.cut(self))
+    }
+
     /// Whether the exchange has been answered or has ended, so that it would ignore an answer.
     public var isOver: Bool { stage.load(ordering: .acquiring) != .armed }
 
@@ -168,6 +177,8 @@ package enum Transmission: Sendable {
     case answer([Exchange], Response)
     /// The handlers are ready for the request of this exchange.
     case again(Exchange)
+    /// The end of the connection of this stream.
+    case cut(Exchange)
     /// The next chunk of these streams.
     case chunk([Exchange], [UInt8], isLast: Bool)
 }

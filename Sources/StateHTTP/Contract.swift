@@ -132,6 +132,10 @@ package struct Contract: Sendable {
             }
             routed.store = VisibleStore(scope: scope, access: access)
             return try route(routed, path.dropFirst(3))
+        case ("v1", "journal") where access.backsUp && path.count == 3 && path[2] == "backup":
+            if let options = try onlyReads(request) { return .respond(options) }
+            _ = try Parameters(target, known: [])
+            return .backup(access)
         case ("v1", "stores"): return try fixed(routed) { list(names(ofStores: access), of: "stores", in: "/v1") }
         case ("v1", _): return try route(routed, path.dropFirst())
         default: throw Self.noSuchRoute
@@ -144,7 +148,7 @@ package struct Contract: Sendable {
     }
 
     private func documents(of store: VisibleStore) -> StoreDocuments {
-        if store.access.isUnlimited, let known = documents[store.name] { return known }
+        if store.access.isUnlimited, store.access.operates, let known = documents[store.name] { return known }
         return store.access.documents(of: store) { ActionSchemas($0, schemas).documents }
     }
 

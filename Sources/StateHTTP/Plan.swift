@@ -25,6 +25,8 @@ package enum Plan: Sendable {
     case ready(ReadinessForm)
     /// Answer `/metrics`.
     case metrics
+    /// Send a backup of the journal; then ``Contract/response(toBackupAt:)``.
+    case backup(Access)
 }
 
 /// The form of an answer to `/readyz`.
@@ -99,10 +101,13 @@ final class DispatchOptions: Sendable {
     let tagGuard: Transaction.TagGuard?
     let key: String?
     let purpose: Transaction.Purpose
+    /// The value of the field `traceparent`.
+    let trace: String?
 
     init(
         form: DispatchRequest.Form, store: VisibleStore, style: Style, returning: Preferences.Return?, wait: Wait?,
-        tagGuard: Transaction.TagGuard?, key: String?, purpose: Transaction.Purpose
+        tagGuard: Transaction.TagGuard?, key: String?, purpose: Transaction.Purpose,
+        trace: String?
     ) {
         self.form = form
         self.store = store
@@ -112,6 +117,7 @@ final class DispatchOptions: Sendable {
         self.tagGuard = tagGuard
         self.key = key
         self.purpose = purpose
+        self.trace = trace
     }
 }
 

@@ -144,6 +144,8 @@ package final class InProcessTransport: AnswerSink {
             for exchange in exchanges {
                 state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.answer(response))
             }
+        case .cut(let exchange):
+            state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.end)
         case .chunk(let exchanges, let bytes, let isLast):
             for exchange in exchanges {
                 guard let client = state.withLock({ $0.clients[exchange.id] }) else { continue }

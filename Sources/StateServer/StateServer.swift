@@ -107,7 +107,11 @@ public struct StateServer: Service, Sendable {
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
                 hosts: try settings.allowedHosts(listening: places), origins: settings.allowedOrigins), store: store,
-            journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
+            journal: journal, quarantine: quarantine,
+            backups: journal.map { _ in
+                Backups(directory: data, schedule: schedule, memory: gauges.memory, logger: logger)
+            }, schedule: schedule,
+            heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges,
             slowReads: SlowReads(
                 countMax: settings.integer("slow_requests_max"),

@@ -220,6 +220,8 @@ final class EventLoop {
                     parked.answer(connection, form)
                 }
             }
+        case .cut(let exchange):
+            if let connection = parked[exchange.id] { parked.cut(connection) }
         case .chunk(let exchanges, let bytes, let isLast):
             let chunk = StreamChunk(bytes, isLast: isLast)
             for exchange in exchanges {

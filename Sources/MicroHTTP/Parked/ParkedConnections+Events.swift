@@ -59,6 +59,13 @@ extension ParkedConnections {
         }
     }
 
+    /// Closes the connection of a stream without the end of its body.
+    func cut(_ connection: ParkedConnection) {
+        guard case .streaming = connection.phase else { return }
+        context.statistics.waiting -= 1
+        close(connection)
+    }
+
     /// Ends a wait or a stream, unless its answer is on its way.
     func expire(_ connection: ParkedConnection, _ exchange: Exchange, _ reason: Expiry) {
         guard let response = context.handlers.end(exchange, reason) else { return }

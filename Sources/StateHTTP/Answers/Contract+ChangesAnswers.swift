@@ -156,6 +156,7 @@ extension Contract {
         writer.member("cause", visible.cause, &isFirst)
         writer.member("root", visible.root, &isFirst)
         writer.member("by", visible.by, &isFirst)
+        writer.member("traceparent", visible.trace, &isFirst)
         writer.key("action", &isFirst)
         writer.raw(visible.action)
         if form == .patches {

@@ -128,6 +128,26 @@ extension Problem {
         )
     }
 
+    /// There is nothing to back up.
+    package static var noJournal: Problem {
+        Problem(.notFound, "no-journal", "this server keeps its state in memory only; there is no journal")
+    }
+
+    /// There is one backup at a time.
+    package static var backupUnderWay: Problem {
+        Problem(
+            .serviceUnavailable, "backup-under-way", "another client gets a backup at the moment; come back later",
+            fields: [.retryAfter: "10"])
+    }
+
+    /// The copy would fill the disk, and the journal could not go on.
+    package static var noRoomForBackup: Problem {
+        Problem(
+            HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage"), "no-room-for-backup",
+            "the disk of this server has too little room for a copy of the journal; storekeeper journal backup can write to another disk"
+        )
+    }
+
     /// The server no longer keeps the state of a version.
     ///
     /// - Parameter oldest: the oldest version that a client can read.

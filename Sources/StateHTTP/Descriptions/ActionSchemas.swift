@@ -8,12 +8,15 @@ struct ActionSchemas {
 
     /// The path of the store.
     private let root: String
+    /// Whether a client of the store may have a backup of the journal.
+    private let hasBackup: Bool
 
     /// - Parameter schemas: the JSON Schema of the payload of each action type.
     init(_ store: VisibleStore, _ schemas: [String: JSONValue]) {
         actions = store.types.compactMap { type in schemas[type].map { (type, $0) } }
         views = store.views.keys.sorted()
         root = store.path
+        hasBackup = store.isWhole && store.access.backsUp
     }
 
     var documents: StoreDocuments { StoreDocuments(catalogue: catalogue, openAPI: openAPI) }
@@ -174,6 +177,23 @@ struct ActionSchemas {
         paths["\(root)/actions/{id}"] = Self.get(
             "What became of an action",
             [Self.parameter("id", "path", "The ID of a commit or an action", "string", isRequired: true), pretty])
+        if hasBackup {
+            paths["\(root)/journal/backup"] = .of(
+                (
+                    "get",
+                    .of(
+                        ("summary", .string("A backup of the journal: a tar archive of a data directory")),
+                        ("parameters", .array([])),
+                        (
+                            "responses",
+                            .of(
+                                ("200", Self.answer("As asked", [("application/x-tar", .object(JSONObject()))])),
+                                ("503", Self.problem("backup-under-way, memory-exhausted or draining")),
+                                ("507", Self.problem("no-room-for-backup: the disk has too little room")),
+                                ("default", Self.problem))
+                        ))
+                ))
+        }
         return .object(paths)
     }
 

@@ -86,6 +86,7 @@ extension RequestHandler: WatchReceiver {
     func endWatches() {
         // The answers that the transport keeps were made for a client that may no longer see them.
         hub.endGeneration()
+        backups?.endWithoutAccess()
         for case let watched as WatchedRequest in hub.watchedRequests where watched.access.hasEnded {
             let exchange = watched.exchange
             switch watched.kind {
@@ -102,6 +103,8 @@ extension RequestHandler: WatchReceiver {
     /// The response that ends an exchange; nil where another thread is about to answer the exchange.
     func expire(_ exchange: Exchange, _ expiry: Expiry) -> Response? {
         if case .deadline = expiry, isComplete(exchange) { return nil }
+        // The connection of a backup is cut off, and gets no end of a body that is not complete.
+        if backups?.end(exchange) == true { return nil }
         guard let delivery = hub.end(exchange.id) else {
             // The exchange has no watch: it is work that outlasts the grace time, or another thread answers it now.
             switch expiry {

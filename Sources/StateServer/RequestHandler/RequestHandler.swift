@@ -15,6 +15,9 @@ final class RequestHandler: Sendable {
     let contract: Contract
     let store: any AnyStore
     let journal: (any Journal)?
+    let quarantine: Quarantine?
+    /// Nil where there is no journal in a directory.
+    let backups: Backups?
     let schedule: Schedule
     let logger: Logger
     let gauges: ServerGauges
@@ -33,8 +36,9 @@ final class RequestHandler: Sendable {
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
-        store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
-        streamLifetime: Duration, gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
+        store: any AnyStore, journal: (any Journal)?, quarantine: Quarantine? = nil,
+        backups: Backups? = nil, schedule: Schedule, heartbeat: Duration, streamLifetime: Duration,
+        gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
         metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
         self.authenticator = authenticator
@@ -46,6 +50,8 @@ final class RequestHandler: Sendable {
         self.contract = contract
         self.store = store
         self.journal = journal
+        self.quarantine = quarantine
+        self.backups = backups
         self.schedule = schedule
         self.heartbeat = heartbeat
         self.streamLifetime = streamLifetime
@@ -67,7 +73,10 @@ final class RequestHandler: Sendable {
             expire: { exchange, expiry in self.expire(exchange, expiry).map { self.finished($0, exchange) } },
             // The loop thread runs the turn of an iteration: that takes less time than waking the store's queue.
             iterationEnded: { self.store.flushNow() },
-            writable: { self.hub.writable($0.map(\.id)) },
+            writable: {
+                self.backups?.writable($0)
+                self.hub.writable($0.map(\.id))
+            },
             silent: { self.hub.silent($0.map(\.id)) },
             refuse: { self.finished(self.refuse($0, $1), $1?.trace) },
             generation: { [hub] in hub.generation },
@@ -87,7 +96,10 @@ final class RequestHandler: Sendable {
         if case .refused = authentication {
             return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
         }
-        guard request.body.count <= Self.quickBytesMax else { return receiveLong(request, exchange, circumstances) }
+        // The body of another method is not read.
+        if request.method == .post, request.body.count > Self.quickBytesMax {
+            return receiveLong(request, exchange, circumstances)
+        }
         return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
     }
 
@@ -141,7 +153,7 @@ final class RequestHandler: Sendable {
                     guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
                     answer(exchange, response)
                 }
-            // Only a GET waits or streams, and its body is of no interest.
+            // Only a GET is deferred, waits or streams.
             case .working, .deferred, .waiting, .streaming: break
             }
             store.flush()
@@ -165,6 +177,7 @@ final class RequestHandler: Sendable {
         case .ready(.plain): return .now(readiness(name.id))
         case .ready(.verbose): return .now(verboseReadiness())
         case .metrics: return .now(metricsText())
+        case .backup(let access): return backup(request, access, exchange, name.id)
         }
     }
 

@@ -71,7 +71,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
         }
         var initial = State()
         do throws(Rejection) {
-            for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit()) }
+            let context = ReducerContext(subject: nil)
+            for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit(), context) }
         } catch { faults.append("\(StoreInit.type) is rejected: \(error.detail)") }
         if let fault = Self.encodingFault(layout, initial) { faults.append(fault) }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
@@ -128,8 +129,10 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     /// Runs an action's reducers, in the order of their declaration.
-    func reduce(_ state: inout State, _ action: any Action, by entry: ActionEntry) throws(Rejection) {
-        for reduce in handlers[entry.number].reducers { try reduce(&state, action) }
+    func reduce(
+        _ state: inout State, _ action: any Action, by entry: ActionEntry, _ context: ReducerContext
+    ) throws(Rejection) {
+        for reduce in handlers[entry.number].reducers { try reduce(&state, action, context) }
     }
 
     /// The action that a command makes of the state; nil where it makes none.

@@ -7,7 +7,7 @@ public struct Declaration<State: Sendable>: Sendable {
         let actionType: any Action.Type
         /// The slice of the handler, as names from the root.
         var scope: [String]
-        let apply: @Sendable (inout State, any Action) throws(Rejection) -> Void
+        let apply: @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
     }
 
     var handlers: [Handler] = []

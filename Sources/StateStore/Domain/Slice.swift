@@ -27,8 +27,8 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
         for handler in declaration.handlers {
             outer.handlers.append(
                 .init(type: handler.type, actionType: handler.actionType, scope: [name] + handler.scope) {
-                    [path] (state: inout State, action: any Action) throws(Rejection) in
-                    try handler.apply(&state[keyPath: path], action)
+                    [path] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
+                    try handler.apply(&state[keyPath: path], action, context)
                 })
         }
         for command in declaration.commands {

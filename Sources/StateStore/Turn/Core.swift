@@ -211,7 +211,7 @@ struct Core<State: StateType>: Sendable {
             guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
             if entry.isCommand { return try create(from: action, entry, context) }
             return try context.reduce(action, entry) { (state) throws(Rejection) in
-                try domain.reduce(&state, action, by: entry)
+                try domain.reduce(&state, action, by: entry, ReducerContext(subject: context.subject))
             }
         }
         try steps[index].process(action, context) { (next) throws(Rejection) in
@@ -250,8 +250,8 @@ struct Core<State: StateType>: Sendable {
         let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
         let commit = Commit(
             version: version, time: time, id: id, cause: transaction.causation?.cause,
-            root: transaction.causation?.root, by: transaction.subject, types: types,
-            action: try recordedBytes(of: context.applied, transaction), patch: patch.text,
+            root: transaction.causation?.root, by: transaction.subject, trace: transaction.trace,
+            types: types, action: try recordedBytes(of: context.applied, transaction), patch: patch.text,
             changedPointers: patch.changedPointers,
             clientIDs: transaction.items.compactMap(\.id), idempotency: record)
         var viewVersions = turn.latest.viewVersions

@@ -85,6 +85,8 @@ package struct Transaction: Sendable {
     package var client: String?
     /// Who dispatches the transaction; nil where that is unknown.
     package var subject: String?
+    /// The value of the field `traceparent` of the request; nil where it has none.
+    package var trace: String?
     /// Whether the receipt has the changed parts of the new state.
     package var wantsRepresentation = false
     /// The causation of a follow-up; nil for a transaction that no commit caused.

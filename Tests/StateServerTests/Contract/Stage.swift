@@ -20,6 +20,8 @@ final class Stage {
         var watches = WatchLimits(watchesMax: 100, watchesPerClientMax: 100)
         /// The tokens; nil where no client needs one.
         var tokens: [TokenFile.Entry]?
+        /// The actions that are set aside.
+        var quarantine: Quarantine?
         /// The allowed origins.
         var origins: [String] = []
     }
@@ -76,7 +78,7 @@ final class Stage {
             origins: AllowedOrigins(setting.origins),
             contract: Contract(
                 catalogue: model.catalogue, limits: setting.contract, origins: AllowedOrigins(setting.origins)),
-            store: store, journal: nil,
+            store: store, journal: nil, quarantine: setting.quarantine,
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
             gauges: ServerGauges(loops: 1),
             metrics: ServerMetrics(
