@@ -237,8 +237,16 @@ public final class Store<State: StateType>: Sendable {
 
     // MARK: For the turn
 
-    /// Removes the waiting transactions from the mailbox, in the order in which they were enqueued.
-    func takePending() -> [PendingTransaction] { mailbox.withLock { $0.takeAll() } }
+    /// Removes the transactions of the next turn from the mailbox, in the order in which they were enqueued.
+    ///
+    /// - Returns: the transactions, and whether ``endTurn(of:taking:)`` has to be told how long their turn takes.
+    func takePending() -> (transactions: [PendingTransaction], isBounded: Bool) { mailbox.withLock { $0.takeTurn() } }
+
+    /// Bounds the turns behind one that was long, or was bounded itself, and schedules the next one.
+    func endTurn(of transactionsCount: Int, taking duration: Duration) {
+        mailbox.withLock { $0.note(duration, of: transactionsCount) }
+        flush()
+    }
 
     /// Gives the room of turns that have landed or failed back to the mailbox.
     func release(_ turns: [ComputedTurn<State>]) {
@@ -253,8 +261,7 @@ public final class Store<State: StateType>: Sendable {
             defer { installed.isNew = false }
             return installed.isNew ? installed.list : nil
         }
-        let meters = pending.compactMap(\.meter)
-        let begun = meters.isEmpty ? nil : processorTime()
+        let begun = pending.contains { $0.meter != nil } ? processorTime() : nil
         let turn = core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
@@ -263,11 +270,20 @@ public final class Store<State: StateType>: Sendable {
             return ComputedTurn(pending: pending, before: before, result: result)
         }
         note(turn.result.historyTime)
-        if let begun {
-            let cost = processorTime() - begun
-            for meter in meters { meter.set(cost) }
-        }
+        if let begun { Self.note(processorTime() - begun, to: pending) }
         return turn
+    }
+
+    /// Adds the cost of a turn to each meter of its transactions, of which many have the same one.
+    private static func note(_ cost: Duration, to pending: [PendingTransaction]) {
+        var meters: [TurnMeter] = []
+        for pending in pending {
+            guard let meter = pending.meter, meter !== meters.last, !meters.contains(where: { $0 === meter }) else {
+                continue
+            }
+            meters.append(meter)
+        }
+        for meter in meters { meter.add(cost) }
     }
 
     /// Tells the journal the time of the history, at most once a second.

@@ -41,9 +41,7 @@ final class BulkLoad: Sendable {
         while let portion = nextPortion() {
             let (collector, meter) = (OutcomeCollector(count: portion.count), TurnMeter())
             for (index, transaction) in portion.enumerated() {
-                // The first one measures the turn for all.
-                store.enqueue(
-                    PendingTransaction(transaction, meter: index == 0 ? meter : nil) { collector.set(index, $0) })
+                store.enqueue(PendingTransaction(transaction, meter: meter) { collector.set(index, $0) })
             }
             let outcomes = collector.outcomes { [self] outcomes in
                 take(outcomes, costing: meter.cost)

@@ -11,7 +11,7 @@ extension RequestHandler {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.id)) }
         switch request.content {
         case .one(var transaction):
-            if transaction.idempotency != nil { transaction.client = exchange.client }
+            transaction.client = exchange.client
             if let wait = request.wait,
                 let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, name)
             {
@@ -24,9 +24,7 @@ extension RequestHandler {
                 })
         case .lines(let lines):
             var transactions = lines.compactMap { line in try? line.content.get() }
-            if transactions.first?.idempotency != nil {
-                for index in transactions.indices { transactions[index].client = exchange.client }
-            }
+            for index in transactions.indices { transactions[index].client = exchange.client }
             BulkLoad(transactions, store: store, among: bulkLoads).run { [self] outcomes in
                 for outcome in outcomes { note(outcome, name) }
                 let latest = latest

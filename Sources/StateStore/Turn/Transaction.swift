@@ -81,7 +81,8 @@ package struct Transaction: Sendable {
     package var idempotency: (key: String, fingerprint: String)?
     /// The hash of the request's body or line; nil for a transaction of the process, and where a key or an ID identifies it.
     package var contentHash: ContentHash?
-    /// To whose share of the keys an idempotency key counts: a subject, or else an address; nil for one of the process.
+    /// To whose shares of the turns and of the idempotency keys the transaction counts: a subject, or else an address; nil
+    /// for one of the process.
     package var client: String?
     /// Who dispatches the transaction; nil where that is unknown.
     package var subject: String?
