@@ -85,6 +85,9 @@ public enum Reply: Sendable {
     /// The handler works on the request and answers through the exchange, even if the client hangs up; the exchange
     /// expires after `atMost`.
     case working(atMost: Duration? = nil)
+    /// The handler works on the request for long, and answers through the exchange, even if the client hangs up, which
+    /// ``Exchange/hasHungUp`` tells.
+    case workingLong
     /// The request waits, perhaps for long, and the handler answers through the exchange; the exchange expires after
     /// `atMost` and when the client hangs up.
     case waiting(atMost: Duration? = nil)

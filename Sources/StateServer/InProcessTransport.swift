@@ -71,6 +71,7 @@ package final class InProcessTransport: AnswerSink {
         case .now(let response), .reusable(let response): exchange.answer(response)
         case .working(let time), .waiting(let time):
             if let time { after(time) { [weak self] in self?.expire(exchange) } }
+        case .workingLong: break
         case .streaming(let response, let heartbeat):
             state.withLock { $0.clients[number] }?(.head(exchange.completed(response)))
             beat(exchange, heartbeat)

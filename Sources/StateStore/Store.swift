@@ -61,12 +61,14 @@ public final class Store<State: StateType>: Sendable {
     /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
     /// holds the core.
     private let installedMiddleware: Mutex<(list: [Middleware<State>], isNew: Bool)>
-    private let now: @Sendable () -> Timestamp
-    private let monotonicNow: @Sendable () -> Instant
+    let now: @Sendable () -> Timestamp
+    let monotonicNow: @Sendable () -> Instant
+    /// Notes what a dry run reduces; the mutex lets one thread at a time compute dry runs.
+    let dryRunMark: Mutex<ReductionMark?>
     /// The newest time of the history that the journal has been told, in milliseconds.
     private let notedMilliseconds = Atomic(Int64.min)
     /// The time for which the current thread has had a processor.
-    private let processorTime: @Sendable () -> Instant
+    let processorTime: @Sendable () -> Instant
     let report: @Sendable (StoreEvent) -> Void
     /// Takes figures for metrics; nil for a store without metrics.
     let observer: StoreObserver?
@@ -100,6 +102,7 @@ public final class Store<State: StateType>: Sendable {
             journalOldest: journalOldest, queues: queues, now: clock, woken: woken)
         ledgerCount = Atomic(core.ledger.count)
         self.core = Mutex(core)
+        dryRunMark = Mutex(mark?.forDryRuns())
         self.journal = journal
         installedMiddleware = Mutex((middleware, isNew: false))
         self.landingQueue = landingQueue
@@ -291,6 +294,15 @@ public final class Store<State: StateType>: Sendable {
         guard let journal, time.milliseconds >= notedMilliseconds.load(ordering: .relaxed) &+ 1000 else { return }
         notedMilliseconds.store(time.milliseconds, ordering: .relaxed)
         journal.note(historyTime: time)
+    }
+
+    /// What each of some transactions is answered by its idempotency key alone; nil where it has none.
+    func outcomes(byKeysOf transactions: ArraySlice<Transaction>) -> [Outcome?] {
+        let time = now()
+        return core.withLock { core in
+            let historyTime = core.readHistoryTime(wall: time, monotonic: monotonicNow)
+            return transactions.map { core.outcome(byKeyOf: $0, at: historyTime) }
+        }
     }
 
     /// Makes a published snapshot the newest computed state again.

@@ -207,6 +207,10 @@ final class RequestReceiver {
             return send(exchange.completed(response), on: connection)
         case .working(let time):
             return hold(connection, exchange, atMost: time)
+        case .workingLong:
+            var options = ResponseOptions(request, isVersion10: connection.isVersion10)
+            options.isOfWork = true
+            return park(connection, exchange, options, atMost: nil)
         case .waiting(let time):
             let options = ResponseOptions(request, isVersion10: connection.isVersion10)
             return park(connection, exchange, options, atMost: time)
@@ -236,9 +240,8 @@ final class RequestReceiver {
     private func park(
         _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, atMost time: Duration?
     ) -> Bool {
-        if context.stage.isStopping, exchange.fire() {
-            return send(context.handlers.stop(exchange), on: connection)
-        }
+        let isOver = options.isOfWork ? context.stage.refusesWork : context.stage.isStopping
+        if isOver, exchange.fire() { return send(context.handlers.stop(exchange), on: connection) }
         if let time { context.setAlarm(.exchange(exchange.id), after: time) }
         guard parked.park(connection, exchange, options) else {
             connection.parkingOptions = options

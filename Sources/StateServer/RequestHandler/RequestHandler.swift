@@ -116,11 +116,11 @@ final class RequestHandler: Sendable {
                     answer(exchange, response)
                 }
             // Only a GET waits or streams, and its body is of no interest.
-            case .working, .waiting, .streaming: break
+            case .working, .workingLong, .waiting, .streaming: break
             }
             store.flush()
         }
-        return .working()
+        return .workingLong
     }
 
     private func carryOut(_ plan: Plan, of request: Request, _ exchange: Exchange, _ name: RequestName) -> Reply {
@@ -161,7 +161,7 @@ final class RequestHandler: Sendable {
         case .now(let response): .now(finished(response, exchange))
         case .reusable(let response): .reusable(finished(response, exchange))
         case .streaming(let response, let heartbeat): .streaming(finished(response, exchange), heartbeat: heartbeat)
-        case .working, .waiting: reply
+        case .working, .workingLong, .waiting: reply
         }
     }
 
