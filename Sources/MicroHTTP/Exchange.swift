@@ -25,6 +25,7 @@ public final class Exchange: Sendable {
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 
     private let stage = Atomic(Stage.armed)
+    private let isHungUp = Atomic(false)
     /// The answer on its way to the loop: the mailbox then moves only the exchange.
     ///
     /// It is unsafe by declaration only: one thread writes it, after it has claimed the right to answer, and the loop takes
@@ -133,6 +134,11 @@ public final class Exchange: Sendable {
 
     /// Whether the exchange has been answered or has ended, so that it would ignore an answer.
     public var isOver: Bool { stage.load(ordering: .acquiring) != .armed }
+
+    /// Whether the client has closed its side of the connection while a handler works long on the request.
+    public var hasHungUp: Bool { isHungUp.load(ordering: .relaxed) }
+
+    func noteHangUp() { isHungUp.store(true, ordering: .relaxed) }
 
     /// Claims the right to answer; returns true to the first caller only.
     package func fire() -> Bool {

@@ -88,6 +88,7 @@ package final class InProcessTransport: AnswerSink {
                 return false
             }
             if isResumed { receive(request, exchange) }
+        case .workingLong: break
         case .streaming(let response, let heartbeat):
             state.withLock { $0.clients[exchange.id] }?(.head(exchange.completed(response)))
             beat(exchange, heartbeat)

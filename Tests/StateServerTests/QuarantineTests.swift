@@ -21,7 +21,7 @@ struct QuarantineTests {
     func crash(_ key: String, type: String = "boom") throws {
         let mapped = try MappedPage(directory: scratch.path)
         mapped.page.prepare(boot: MappedPage.boot)
-        mapped.page.begin(.init(.key, ContentHash(Array(key.utf8))), type: type, name: key)
+        mapped.page.begin(.init(.key, ContentHash(Array(key.utf8))), type: type, name: key, in: .turn)
         withExtendedLifetime(mapped) {}
     }
 

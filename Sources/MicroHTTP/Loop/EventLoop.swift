@@ -258,6 +258,7 @@ final class EventLoop {
             guard until <= .now else { return false }
             context.stage = .cutting(until: .now + Self.cuttingTime)
             pending.stopAll()
+            parked.stopWork()
             return false
         case .cutting(let until):
             // The answer of an exchange that is still pending is about to be put into the mailbox.

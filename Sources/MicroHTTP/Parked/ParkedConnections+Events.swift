@@ -10,7 +10,9 @@ extension ParkedConnections {
         if event.isBroken { return fail(connection) }
         switch connection.phase {
         case .waiting(let exchange):
-            if event.isHungUp { expire(connection, exchange, .hangUp) }
+            guard event.isHungUp else { return }
+            // The client may have only finished sending, and then gets the answer.
+            if connection.isOfWork { exchange.noteHangUp() } else { expire(connection, exchange, .hangUp) }
         case .streaming(let exchange, _):
             // The client may have only finished sending, and gets the end of its stream.
             if event.isHungUp { return expire(connection, exchange, .hangUp) }

@@ -223,6 +223,10 @@ final class RequestReceiver {
         case .deferred:
             connection.deferred = request
             return hold(connection, exchange, atMost: nil)
+        case .workingLong:
+            var options = ResponseOptions(request, isVersion10: connection.isVersion10)
+            options.isOfWork = true
+            return park(connection, exchange, options, atMost: nil)
         case .waiting(let time):
             let options = ResponseOptions(request, isVersion10: connection.isVersion10)
             return park(connection, exchange, options, atMost: time)
@@ -252,9 +256,8 @@ final class RequestReceiver {
     private func park(
         _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, atMost time: Duration?
     ) -> Bool {
-        if context.stage.isStopping, exchange.fire() {
-            return send(context.handlers.stop(exchange), on: connection)
-        }
+        let isOver = options.isOfWork ? context.stage.refusesWork : context.stage.isStopping
+        if isOver, exchange.fire() { return send(context.handlers.stop(exchange), on: connection) }
         if let time { context.setAlarm(.exchange(exchange.id), after: time) }
         guard parked.park(connection, exchange, options) else {
             connection.parkingOptions = options

@@ -69,6 +69,14 @@ extension Problem {
         }
     }
 
+    /// The client of a bulk load has gone before a line had its turn.
+    static var hungUp: Problem {
+        Problem(
+            .serviceUnavailable, "hung-up",
+            "the client had closed its side of the connection before this line had its turn; nothing of it was committed"
+        )
+    }
+
     /// The server is stopping.
     package static var draining: Problem {
         Problem(

@@ -125,7 +125,7 @@ final class RequestHandler: Sendable {
         let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: .refused(problem))
         switch carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name) {
         case .now(let response), .reusable(let response): return response
-        case .deferred, .working, .waiting, .streaming:
+        case .deferred, .working, .workingLong, .waiting, .streaming:
             preconditionFailure("the plan for a client that is refused is an answer")
         }
     }
@@ -154,11 +154,11 @@ final class RequestHandler: Sendable {
                     answer(exchange, response)
                 }
             // Only a GET is deferred, waits or streams.
-            case .working, .deferred, .waiting, .streaming: break
+            case .working, .workingLong, .deferred, .waiting, .streaming: break
             }
             store.flush()
         }
-        return .working()
+        return .workingLong
     }
 
     private func carryOut(_ plan: Plan, of request: Request, _ exchange: Exchange, _ name: RequestName) -> Reply {
@@ -201,7 +201,7 @@ final class RequestHandler: Sendable {
         case .now(let response): .now(finished(response, exchange))
         case .reusable(let response): .reusable(finished(response, exchange))
         case .streaming(let response, let heartbeat): .streaming(finished(response, exchange), heartbeat: heartbeat)
-        case .working, .deferred, .waiting: reply
+        case .working, .workingLong, .deferred, .waiting: reply
         }
     }
 

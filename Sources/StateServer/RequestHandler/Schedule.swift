@@ -52,6 +52,7 @@ struct Schedule: Sendable {
         let width = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
         let reads = SlowWork(label: "storekeeper.reads", width: width)
         let pasts = SlowWork(label: "storekeeper.past-versions", width: 1)
+        let dryRuns = SlowWork(label: "storekeeper.dry-runs", width: 1)
         let bodies = SlowWork(label: "storekeeper.bodies", width: 1)
         let timers = DispatchQueue(label: "storekeeper.timers")
         let start = ContinuousClock.now
@@ -65,6 +66,7 @@ struct Schedule: Sendable {
                 switch kind {
                 case .read: reads.run(for: client, work)
                 case .past: pasts.run(for: client, work)
+                case .dryRun: dryRuns.run(for: client, work)
                 case .parse: bodies.run(for: client, work)
                 }
             },

@@ -12,6 +12,8 @@ final class SlowWork: Sendable {
         case read
         /// It makes the state of a past version.
         case past
+        /// It computes dry runs.
+        case dryRun
         /// It parses a long body, or writes the answers to many lines.
         case parse
     }
