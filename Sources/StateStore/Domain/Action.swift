@@ -3,7 +3,25 @@ package import StateJSON
 /// A description of a change as plain data, decoded from the payload of a POST or made in process.
 public protocol Action: Codable, Sendable {
     /// The name under which clients dispatch it, such as `tasks/add`: slice, slash, verb.
+    ///
+    /// Without one of its own, an action has the name of its Swift type, as ``defaultType`` says.
     static var type: String { get }
+}
+
+extension Action {
+    /// The name of the Swift type without its module: `tasks/add` for `Tasks.Add`, and `addTask` for `AddTask`.
+    ///
+    /// Journals and clients name the type, so an action that is to be renamed in Swift later needs a `type` of its own.
+    public static var type: String { defaultType }
+
+    /// The name of the Swift type, each part with a small first letter and a slash between two.
+    static var defaultType: String {
+        // Types inside functions have parts that no programmer has named.
+        let parts = String(reflecting: Self.self).split(separator: ".").dropFirst().filter {
+            !$0.contains("(") && !$0.contains(" ")
+        }
+        return parts.map { $0.prefix(1).lowercased() + $0.dropFirst() }.joined(separator: "/")
+    }
 }
 
 extension Action {

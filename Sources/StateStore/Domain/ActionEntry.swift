@@ -57,6 +57,9 @@ struct ActionEntryDraft<State: Sendable> {
     var commands: [Declaration<State>.CommandHandler] = []
     var effects: [Declaration<State>.EffectHandler] = []
     var homes: Set<[String]> = []
+
+    /// Whether a handler of every action handles actions of this type, too.
+    func takesAnyHandler(_ type: String) -> Bool { commands.isEmpty && !type.hasPrefix(OwnTypes.prefix) }
 }
 
 /// The functions that a domain declares for one action type.

@@ -43,11 +43,10 @@ package final class CompiledDomain<State: StateType>: Sendable {
             }
             return entry
         }
-        for handler in declaration.handlers {
-            var entry = entry(handler.type, handler.actionType)
-            entry.handlers.append(handler)
+        for case let (handler, type?, actionType?) in declaration.handlers.map({ ($0, $0.type, $0.actionType) }) {
+            var entry = entry(type, actionType)
             entry.homes.insert(handler.scope)
-            drafts[handler.type] = entry
+            drafts[type] = entry
         }
         for command in declaration.commands {
             var entry = entry(command.type, command.actionType)
@@ -61,11 +60,24 @@ package final class CompiledDomain<State: StateType>: Sendable {
             entry.homes.insert(effect.scope)
             drafts[effect.type] = entry
         }
+        // In the order of the declaration, where a handler of every action stands among the others.
+        for handler in declaration.handlers {
+            for type in handler.type.map({ [$0] }) ?? drafts.filter({ $0.value.takesAnyHandler($0.key) }).map(\.key) {
+                drafts[type]?.handlers.append(handler)
+            }
+        }
         for (type, entry) in drafts where !entry.commands.isEmpty && !(entry.handlers.isEmpty && entry.effects.isEmpty)
         {
             faults.append("\"\(type)\" is a command, so nothing of it is committed: no reducer or effect can handle it")
         }
-        let views = Dictionary(declaration.views.map { ($0.name, $0) }) { first, _ in
+        let (declaredViews, unread) = declaration.resolvedViews()
+        faults += unread
+        for view in declaredViews {
+            for pointer in view.reads where !layout.declares(pointer.tokens[...]) {
+                faults.append("the view \"\(view.name)\" reads \(pointer), which the domain does not declare")
+            }
+        }
+        let views = Dictionary(declaredViews.map { ($0.name, $0) }) { first, _ in
             faults.append("there are two views named \"\(first.name)\"")
             return first
         }

@@ -3,8 +3,9 @@ internal import StateJSON
 /// What the reducers of a state declare, collected before the domain is compiled.
 public struct Declaration<State: Sendable>: Sendable {
     struct Handler: Sendable {
-        let type: String
-        let actionType: any Action.Type
+        /// The type of the handled action, and its Swift type; nil for a handler of every action.
+        let type: String?
+        let actionType: (any Action.Type)?
         /// The slice of the handler, as names from the root.
         var scope: [String]
         let apply: @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
@@ -43,6 +44,12 @@ extension Declaration {
     /// The parts of the state, with those of its slices.
     var allParts: [StatePart] {
         members.isEmpty ? [StatePart(.value, at: .root, of: State.self as? any (Decodable & Sendable).Type)] : parts
+    }
+
+    /// The views with the pointers of all that they read, and a fault for each part that is not declared.
+    func resolvedViews() -> (views: [View<State>], faults: [String]) {
+        let resolved = views.map { $0.resolved(by: members) }
+        return (resolved.map(\.view), resolved.flatMap(\.faults))
     }
 
     /// The root node of the state's layout, and the faults of the declaration.

@@ -74,6 +74,32 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
     }
 }
 
+/// Handles every action that the domain declares, whatever its type.
+///
+/// ```swift
+/// OnAny { state, action in state.log.append(type(of: action).type) }
+/// ```
+///
+/// It runs among the handlers of the action in the order of the declaration. The store's own actions, and commands, which only
+/// make other actions, do not reach it. It changes a part of the state with each action, so each commit compares that part.
+public struct OnAny<State: Sendable>: Reducer {
+    private let reduce: @Sendable (inout State, any Action) throws(Rejection) -> Void
+
+    /// Declares the handler: a pure function that does no I/O and rejects what it cannot apply.
+    public init(reduce: @escaping @Sendable (inout State, any Action) throws(Rejection) -> Void) {
+        self.reduce = reduce
+    }
+
+    /// Adds the handler to a declaration.
+    public func declare(in declaration: inout Declaration<State>) {
+        declaration.handlers.append(
+            .init(type: nil, actionType: nil, scope: []) {
+                [reduce] (state: inout State, action: any Action, _: ReducerContext) throws(Rejection) in
+                try reduce(&state, action)
+            })
+    }
+}
+
 /// What a handler knows of an action beside its payload; the journal records all of it.
 public struct ReducerContext: Sendable {
     /// The subject that dispatches the action; nil where the server knows no subjects, and for an action of the process.
@@ -147,6 +173,18 @@ public enum ReducerBuilder<State: Sendable> {
     public static func buildExpression<Inner: Domain>(_ domain: Inner) -> any Reducer<State>
     where Inner.State == State {
         domain.reducer
+    }
+    /// Takes the reducers of an `if` without `else`, or none.
+    public static func buildOptional(_ reducers: ReducerList<State>?) -> any Reducer<State> {
+        reducers ?? ReducerList(reducers: [])
+    }
+    /// Takes the reducers of an `if` or of the first cases of a `switch`.
+    public static func buildEither(first reducers: ReducerList<State>) -> any Reducer<State> { reducers }
+    /// Takes the reducers of an `else` or of the other cases of a `switch`.
+    public static func buildEither(second reducers: ReducerList<State>) -> any Reducer<State> { reducers }
+    /// Takes the reducers of a `for`, in order.
+    public static func buildArray(_ reducers: [ReducerList<State>]) -> any Reducer<State> {
+        ReducerList(reducers: reducers)
     }
     /// Makes a list of reducers, in order.
     public static func buildBlock(_ reducers: any Reducer<State>...) -> ReducerList<State> {

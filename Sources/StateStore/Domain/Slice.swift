@@ -47,6 +47,8 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
                     type: effect.type, actionType: effect.actionType, scope: [name] + effect.scope,
                     id: effect.id.map { "\(name).\($0)" }, start: start))
         }
-        outer.views += declaration.views.map { $0.lifted(into: name, path) }
+        let (views, unread) = declaration.resolvedViews()
+        outer.faults += unread
+        outer.views += views.map { $0.lifted(into: name, path) }
     }
 }

@@ -8,7 +8,9 @@ internal import Synchronization
 public struct View<State: Sendable>: Reducer {
     /// The name under `/v1/views`.
     public let name: String
-    let reads: [JSONPointer]
+    private(set) var reads: [JSONPointer]
+    /// The declared parts that the view reads, as it names them by key path; nil where it names them by pointer.
+    private var paths: [any PartialKeyPath<State> & Sendable]?
     let evaluate: @Sendable (State) -> ViewValue
     /// Finds a fault of the view on the initial state; nil for a view that cannot have one.
     private var fault: (@Sendable (State) -> String?)?
@@ -16,13 +18,30 @@ public struct View<State: Sendable>: Reducer {
     /// Declares a view that a pure function computes from the state.
     ///
     /// `reads` names the parts of the state that the view reads, as JSON Pointers: a commit that changes none of them does
-    /// not make the store evaluate the view again. By default the view reads the whole state.
+    /// not make the store evaluate the view again. By default the view reads the whole state. A store does not start where the
+    /// domain declares no such part.
     ///
     /// - Precondition: each of `reads` is empty or begins with `/`.
     public init<Value: Encodable & Sendable>(
         _ name: String, reads: [String] = [""], _ derive: @escaping @Sendable (State) -> Value
     ) {
         self.init(name: name, reads: reads.map { JSONPointer(stringLiteral: $0) }) { ViewValue(derive($0)) }
+    }
+
+    /// Declares a view that a pure function computes from parts of the state.
+    ///
+    /// ```swift
+    /// View("open", reading: [\.table]) { state in state.table.filter { !$0.entity.done }.map(\.id) }
+    /// ```
+    ///
+    /// A commit that changes none of these parts does not make the store evaluate the view again. A store does not start where
+    /// one of them is not declared as a `Slice`, `Entities` or `Field`.
+    public init<Value: Encodable & Sendable>(
+        _ name: String, reading paths: [any PartialKeyPath<State> & Sendable],
+        _ derive: @escaping @Sendable (State) -> Value
+    ) {
+        self.init(name: name, reads: []) { ViewValue(derive($0)) }
+        self.paths = paths
     }
 
     /// Declares a view of a facet: a pure function computes it from what a protocol shows of the state.
@@ -57,6 +76,25 @@ public struct View<State: Sendable>: Reducer {
         if let initial = (State.self as? any StateType.Type)?.init() as? State, let fault = fault?(initial) {
             declaration.faults.append(fault)
         }
+    }
+
+    /// The view with the pointers of the parts that it names by key path.
+    ///
+    /// - Parameter members: the declared parts; an entity table is two of them.
+    /// - Returns: the view, and a fault for each part that is not declared.
+    func resolved(by members: [LayoutField<State>]) -> (view: View, faults: [String]) {
+        guard let paths else { return (self, []) }
+        var view = self
+        var faults: [String] = []
+        view.paths = nil
+        for path in paths {
+            let names = members.filter { $0.path == path }.map(\.name)
+            if names.isEmpty {
+                faults.append("the view \"\(name)\" reads \(path), which \(State.self) does not declare")
+            }
+            view.reads += names.map { JSONPointer([$0]) }
+        }
+        return (view, faults)
     }
 
     /// The view of a larger state that has this view's state as a slice: `open` of `tasks` becomes `tasks.open`.

@@ -12,6 +12,9 @@ protocol LayoutNode<Root>: Sendable {
     /// The value at some tokens below this part, unless the value has more than `countMax` parts to encode.
     func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue
 
+    /// Whether a value can lie at some tokens below this part, as far as the declaration tells.
+    func declares(_ tokens: ArraySlice<String>) -> Bool
+
     /// About how many parts there are to encode: each entity of a table counts one, and every other value counts one.
     func count(_ root: Root) -> Int
 
@@ -46,6 +49,8 @@ package enum SelectedValue: Sendable {
 }
 
 extension LayoutNode {
+    func declares(_ tokens: ArraySlice<String>) -> Bool { true }
+
     func count(_ root: Root) -> Int { 1 }
 
     func bytes(_ root: Root) throws -> [UInt8] {
@@ -114,6 +119,10 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
         return try member(token)?.select(root, tokens.dropFirst(), countMax) ?? .nothing
     }
 
+    func declares(_ tokens: ArraySlice<String>) -> Bool {
+        tokens.first.map { member($0)?.declares(tokens.dropFirst()) ?? false } ?? true
+    }
+
     func count(_ root: Root) -> Int { members.reduce(1) { $0 + $1.count(root) } }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
@@ -154,7 +163,10 @@ final class LayoutField<Root: Sendable>: Sendable {
     let name: String
     let write: @Sendable (Root, inout JSONWriter) throws -> Void
     let select: @Sendable (Root, ArraySlice<String>, Int) throws -> SelectedValue
+    let declares: @Sendable (ArraySlice<String>) -> Bool
     let count: @Sendable (Root) -> Int
+    /// The key path to the member, by which a view names it.
+    let path: any PartialKeyPath<Root> & Sendable
     let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
     let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void
 
@@ -162,6 +174,8 @@ final class LayoutField<Root: Sendable>: Sendable {
         _ name: String, _ path: any WritableKeyPath<Root, Part> & Sendable, _ node: some LayoutNode<Part>
     ) {
         self.name = name
+        self.path = path
+        declares = { node.declares($0) }
         write = { try node.write($0[keyPath: path], to: &$1) }
         select = { try node.select($0[keyPath: path], $1, countMax: $2) }
         count = { node.count($0[keyPath: path]) }

@@ -1,4 +1,4 @@
-internal import Dispatch
+public import Dispatch
 internal import Synchronization
 
 /// Subscriptions to the state in process.
@@ -138,6 +138,59 @@ extension Store {
         return stream
     }
 
+    /// Subscribes to what `transform` selects, and calls `notify` on the main actor, in order.
+    ///
+    /// The subscription skips repeats where ``automaticallySkipsRepeats`` is true. The first call comes after `subscribe` has
+    /// returned, and no call comes after the token was cancelled on the main actor.
+    ///
+    /// - Returns: the token that keeps the subscription alive.
+    public func subscribe<Value: Equatable & Sendable>(
+        _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
+        onMainActor notify: @escaping @MainActor @Sendable (Value) -> Void
+    ) -> SubscriptionToken {
+        subscribe(on: .main, transform) { value in MainActor.assumeIsolated { notify(value) } }
+    }
+
+    /// Subscribes to what `transform` selects, and calls `newState` on a queue of the caller's, in order.
+    ///
+    /// The subscription skips repeats where ``automaticallySkipsRepeats`` is true. A turn does not wait for the queue, and no
+    /// call begins after the token was cancelled.
+    ///
+    /// - Parameter queue: a serial queue; a concurrent one would call the subscriber out of order.
+    /// - Returns: the token that keeps the subscription alive.
+    public func subscribe<Value: Equatable & Sendable>(
+        on queue: DispatchQueue, _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
+        newState notify: @escaping @Sendable (Value) -> Void
+    ) -> SubscriptionToken {
+        let gate = Gate()
+        let token = subscribe(transform) { value in queue.async { gate.pass { notify(value) } } }
+        return SubscriptionToken {
+            gate.close()
+            token.cancel()
+        }
+    }
+
+    /// The commits as a sequence, from the next one on, each once and in order.
+    ///
+    /// The sequence ends when its reader's task is cancelled.
+    ///
+    /// - Parameter buffering: by default all commits that the reader has not taken are kept, whatever memory they need.
+    public func commits(
+        buffering: AsyncStream<Commit>.Continuation.BufferingPolicy = .unbounded
+    ) -> AsyncStream<Commit> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Commit.self, bufferingPolicy: buffering)
+        let token = subscribe(
+            { $0 },
+            changes: { (change: Change<State>) in
+                if let commit = change.commit { continuation.yield(commit) }
+            })
+        continuation.onTermination = { _ in token.cancel() }
+        return stream
+    }
+
+    /// Whether the calling thread is inside a turn of any store, where a dispatch is queued for a later turn.
+    public static var isInTurn: Bool { TurnMark.current != nil }
+
     /// How many subscriptions the store has.
     public var subscriptionsCount: Int { subscribers.count }
 
@@ -211,4 +264,13 @@ extension Store where State: Equatable {
     public func subscribe<Subscriber: StoreSubscriber>(_ subscriber: Subscriber) where Subscriber.Value == State {
         subscribe(subscriber) { $0 }
     }
+}
+
+/// Lets calls through until it is closed.
+private final class Gate: Sendable {
+    private let isClosed = Atomic(false)
+
+    func pass(_ call: () -> Void) { if !isClosed.load(ordering: .acquiring) { call() } }
+
+    func close() { isClosed.store(true, ordering: .releasing) }
 }

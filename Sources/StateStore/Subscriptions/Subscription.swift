@@ -32,6 +32,13 @@ public struct Subscription<State: StateType, Value: Sendable>: Sendable {
     }
 }
 
+extension Subscription {
+    /// Leaves out the changes after which a function takes the value for the same as the one before.
+    public func skipRepeats(_ areEqual: @escaping @Sendable (_ old: Value, _ new: Value) -> Bool) -> Subscription {
+        skip(when: areEqual)
+    }
+}
+
 extension Subscription where Value: Equatable {
     /// Leaves out the changes after which the value equals the one before.
     public func skipRepeats() -> Subscription { skip(when: ==) }

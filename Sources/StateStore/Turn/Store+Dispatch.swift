@@ -160,27 +160,69 @@ extension Store {
         try await dispatch(Transaction([item(creator)]))
     }
 
-    /// Dispatches an action and returns when its cascade is complete.
+    /// Dispatches an action and returns when its cascade is complete: what middleware, subscribers and effects have dispatched
+    /// because of it is applied, too.
+    ///
+    /// It does not wait for subscribers on queues of their own. Inside a turn the call only queues the action.
     ///
     /// - Returns: the result of the action and the report of its cascade, which lists the refused follow-ups.
     /// - Throws: ``DispatchError`` when the action itself was not committed.
+    @discardableResult
     public func dispatch(
-        _ action: any Action, awaiting: Awaiting
+        _ action: any Action, id: String? = nil, awaiting: Awaiting
+    ) throws(DispatchError) -> (Dispatched, CascadeReport) {
+        try dispatchAwaiting(Transaction([.init(action, id: id)]))
+    }
+
+    /// Dispatches an action and returns when its cascade is complete, without blocking a thread.
+    ///
+    /// - Returns: the result of the action and the report of its cascade, which lists the refused follow-ups.
+    /// - Throws: ``DispatchError`` when the action itself was not committed.
+    @discardableResult
+    public func dispatch(
+        _ action: any Action, id: String? = nil, awaiting: Awaiting
     ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
-        let transaction = Transaction([.init(action)])
-        let (outcome, report) = await withCheckedContinuation { continuation in
-            let committed = Mutex(Outcome.draining)
-            submit(
-                PendingTransaction(transaction) { outcome in
-                    guard case .committed = outcome else {
-                        return continuation.resume(returning: (outcome, CascadeReport()))
-                    }
-                    committed.withLock { $0 = outcome }
-                } completed: { report in
-                    continuation.resume(returning: (committed.withLock { $0 }, report))
-                })
-        }
-        return (try Dispatched(outcome), report)
+        try await dispatchAwaiting(Transaction([.init(action, id: id)]))
+    }
+
+    /// Dispatches several actions as one transaction and returns when its cascade is complete.
+    ///
+    /// - Throws: ``DispatchError`` when the transaction itself was not committed.
+    @discardableResult
+    public func dispatch(
+        batch actions: [any Action], awaiting: Awaiting
+    ) throws(DispatchError) -> (Dispatched, CascadeReport) {
+        try dispatchAwaiting(Transaction(actions.map { .init($0) }, form: .batch))
+    }
+
+    /// Dispatches several actions as one transaction and returns when its cascade is complete, without blocking a thread.
+    ///
+    /// - Throws: ``DispatchError`` when the transaction itself was not committed.
+    @discardableResult
+    public func dispatch(
+        batch actions: [any Action], awaiting: Awaiting
+    ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
+        try await dispatchAwaiting(Transaction(actions.map { .init($0) }, form: .batch))
+    }
+
+    /// Dispatches the action that a creator makes and returns when its cascade is complete.
+    ///
+    /// - Throws: ``DispatchError`` when the action itself was not committed.
+    @discardableResult
+    public func dispatch(
+        _ creator: @escaping ActionCreator, awaiting: Awaiting
+    ) throws(DispatchError) -> (Dispatched, CascadeReport) {
+        try dispatchAwaiting(Transaction([item(creator)]))
+    }
+
+    /// Dispatches the action that a creator makes and returns when its cascade is complete, without blocking a thread.
+    ///
+    /// - Throws: ``DispatchError`` when the action itself was not committed.
+    @discardableResult
+    public func dispatch(
+        _ creator: @escaping ActionCreator, awaiting: Awaiting
+    ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
+        try await dispatchAwaiting(Transaction([item(creator)]))
     }
 
     /// Adds an action to the batch that the store dispatches after every subscriber has been notified of the commit.
@@ -222,5 +264,41 @@ extension Store {
             submit(PendingTransaction(transaction) { continuation.resume(returning: $0) })
         }
         return try Dispatched(outcome)
+    }
+
+    private func dispatchAwaiting(_ transaction: Transaction) throws(DispatchError) -> (Dispatched, CascadeReport) {
+        guard TurnMark.current == nil else { return (try dispatch(transaction), CascadeReport()) }
+        let isComplete = DispatchSemaphore(value: 0)
+        let result = Mutex((outcome: Outcome.draining, report: CascadeReport()))
+        submit(
+            awaiting(transaction) { outcome, report in
+                result.withLock { $0 = (outcome, report) }
+                isComplete.signal()
+            })
+        isComplete.wait()
+        let (outcome, report) = result.withLock { $0 }
+        return (try Dispatched(outcome), report)
+    }
+
+    private func dispatchAwaiting(
+        _ transaction: Transaction
+    ) async throws(DispatchError) -> (Dispatched, CascadeReport) {
+        let (outcome, report) = await withCheckedContinuation { continuation in
+            submit(awaiting(transaction) { continuation.resume(returning: ($0, $1)) })
+        }
+        return (try Dispatched(outcome), report)
+    }
+
+    /// A transaction whose end is that of its cascade.
+    private func awaiting(
+        _ transaction: Transaction, _ completed: @escaping @Sendable (Outcome, CascadeReport) -> Void
+    ) -> PendingTransaction {
+        let committed = Mutex(Outcome.draining)
+        return PendingTransaction(transaction) { outcome in
+            guard case .committed = outcome else { return completed(outcome, CascadeReport()) }
+            committed.withLock { $0 = outcome }
+        } completed: { report in
+            completed(committed.withLock { $0 }, report)
+        }
     }
 }
