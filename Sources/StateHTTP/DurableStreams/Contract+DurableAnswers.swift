@@ -37,19 +37,28 @@ extension Contract {
             if read.isPublic, read.start != "now" { fields[.accelExpires] = "1" }
             return Response(status: .noContent, fields: fields)
         }
-        let caching: DurableCaching =
-            isEmpty || read.start == "now" ? .none : page.isMore ? .whole : request.wait != nil ? .live : .revalidated
+        let caching = isEmpty ? .none : self.caching(of: read, isWhole: page.isMore, isLive: request.wait != nil)
         return try response(read, fields, next, caching, request.coding, body: messages)
+    }
+
+    private func caching(of read: DurableRead, isWhole: Bool, isLive: Bool) -> DurableCaching {
+        switch read.start {
+        case "now": .none
+        // The beginning moves when the journal drops commits.
+        case "-1": .revalidated
+        case _: isWhole ? .whole : isLive ? .live : .revalidated
+        }
     }
 
     /// The answer to a read of the entities of one version.
     ///
     /// - Parameter cursor: the version that has the entities.
     package func response(
-        to request: EntitiesRequest, _ page: EntityPage, at cursor: Cursor, now latest: Cursor
+        to request: EntitiesRequest, _ page: EntityPage, at cursor: Cursor, now latest: Cursor, _ time: StreamTime
     ) throws -> Response {
         let next = offset(behind: page, at: cursor).text
         var fields: HTTPFields = [.streamNextOffset: next]
+        if request.isLive { fields[.streamCursor] = time.cursor(after: request.read.cursor) }
         if !page.isMore, cursor == latest { fields[.streamUpToDate] = "true" }
         // What -1 answers changes with time; a part of a snapshot does not.
         let caching: DurableCaching = request.read.start == "-1" ? .none : .whole

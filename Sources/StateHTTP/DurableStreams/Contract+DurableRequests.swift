@@ -49,7 +49,7 @@ extension Contract {
         let read = try durable(content, parameters, routed)
         guard routed.request.method == .get else { return .respond(metadata(read, routed)) }
         var snapshot = EntitiesRequest(
-            position: 0, read: read, store: routed.store, coding: coding(of: routed.request),
+            position: 0, isLive: live == .longPoll, read: read, store: routed.store, coding: coding(of: routed.request),
             requestID: routed.circumstances.requestID)
         let since: ChangesRequest.Since
         switch read.start {

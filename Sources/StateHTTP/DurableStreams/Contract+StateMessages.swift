@@ -1,5 +1,5 @@
 internal import HTTPMessages
-internal import StateJSON
+package import StateJSON
 package import StateStore
 
 /// Messages of the State Protocol: inserts, updates and deletes of entities.
@@ -50,24 +50,7 @@ extension Contract {
         writer.raw(",\"headers\":{\"operation\":\"\(operation)\"}}".utf8)
     }
 
-    /// The messages of commits as an array, UTF-8 JSON.
-    ///
-    /// - Parameter changes: the changed entities of each commit, in the order of the commits.
-    package func messages(
-        of commits: [(commit: Commit, changes: [EntityChange])], in store: VisibleStore, epoch: Epoch,
-        hasOldValues: Bool
-    ) -> [UInt8] {
-        var writer = JSONWriter()
-        var isFirst = true
-        writer.byte(UInt8(ascii: "["))
-        for (commit, changes) in commits {
-            write(changes, of: commit, of: store, epoch: epoch, hasOldValues: hasOldValues, &isFirst, to: &writer)
-        }
-        writer.byte(UInt8(ascii: "]"))
-        return writer.bytes
-    }
-
-    private func write(
+    fileprivate func write(
         _ changes: [EntityChange], of commit: Commit, of store: VisibleStore, epoch: Epoch, hasOldValues: Bool,
         _ isFirst: inout Bool, to writer: inout JSONWriter
     ) {
@@ -152,7 +135,15 @@ extension Contract {
     private static func entities(of part: StatePart) -> [(name: EntityName?, schema: JSONValue)] {
         let schema = part.valueType.map(SchemaProbe.schema) ?? [:]
         switch part.kind {
-        case .entities, .order: return [(nil, schema)]
+        case .entities: return [(nil, schema)]
+        // The first ID of an order has null, which a type of Swift does not write.
+        case .order:
+            return [
+                (
+                    nil,
+                    ["type": "object", "properties": ["after": ["type": ["string", "null"]]], "required": ["after"]]
+                )
+            ]
         case .field: return [(.whole, schema)]
         case .value:
             guard case .object(let object) = schema, case .object(let members)? = object["properties"] else {
@@ -163,7 +154,46 @@ extension Contract {
     }
 }
 
+/// The messages of commits, written one commit after the other.
+package struct StateMessages: Sendable {
+    private let contract: Contract
+    private let store: VisibleStore
+    private let epoch: Epoch
+    private let hasOldValues: Bool
+    private var writer = JSONWriter()
+    private var isFirst = true
+
+    package init(_ contract: Contract, of store: VisibleStore, epoch: Epoch, hasOldValues: Bool) {
+        self.contract = contract
+        self.store = store
+        self.epoch = epoch
+        self.hasOldValues = hasOldValues
+        writer.byte(UInt8(ascii: "["))
+    }
+
+    /// How many bytes the messages have so far.
+    package var bytesCount: Int { writer.bytes.count }
+
+    /// Appends the messages of a commit.
+    package mutating func append(_ changes: [EntityChange], of commit: Commit) {
+        contract.write(
+            changes, of: commit, of: store, epoch: epoch, hasOldValues: hasOldValues, &isFirst, to: &writer)
+    }
+
+    /// The messages as an array, UTF-8 JSON.
+    package consuming func array() -> [UInt8] {
+        writer.byte(UInt8(ascii: "]"))
+        return writer.bytes
+    }
+}
+
 extension VisibleStore {
+    /// Whether the client sees some of the value at a pointer; nil for a client that sees everything.
+    package var visibility: ((JSONPointer) -> Bool)? {
+        guard access.parts(of: pointer) != nil else { return nil }
+        return { [access] in access.parts(of: $0)?.isEmpty != true }
+    }
+
     /// What a client sees of a value: the value, an object with the visible parts, or nil where it sees none of it.
     ///
     /// - Parameter pointer: the pointer to the value in the whole state.

@@ -33,6 +33,8 @@ package struct EntitiesRequest: Sendable {
     package var cursor: Cursor?
     /// How many entities the client has.
     package var position: Int
+    /// Whether the read is a long-poll, which finds something at once.
+    var isLive: Bool
     package var read: DurableRead
     /// The store that the path names.
     package var store: VisibleStore

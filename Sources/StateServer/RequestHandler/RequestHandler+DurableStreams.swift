@@ -2,6 +2,7 @@ internal import HTTPMessages
 internal import Logging
 internal import MicroHTTP
 internal import StateHTTP
+internal import StateJSON
 internal import StateJournal
 internal import StateStore
 internal import Synchronization
@@ -27,9 +28,9 @@ extension RequestHandler {
     /// - Throws: ``Problem/offsetGone`` where the state before the page is no longer kept.
     func response(to request: ChangesRequest, _ page: ChangesPage, since: Version) throws -> Response {
         guard let read = request.durable else { return contract.response(to: request, page) }
-        return try contract.response(to: request, read, page, at: pollTime) {
-            try messages(of: page, since: since, request)
-        }
+        var page = page
+        let messages = try messages(of: &page, since: since, request)
+        return contract.response(to: request, read, page, at: pollTime) { messages }
     }
 
     /// The same as ``response(to:_:since:)``, with a problem instead of an error.
@@ -52,7 +53,7 @@ extension RequestHandler {
     /// or the entities before it have to be made first.
     func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
         guard let place = place(of: page, since: since, request) else { return false }
-        if stateFeed.messages(of: place) != nil { return false }
+        if stateFeed.told(of: place) != nil { return false }
         return page.weight > Self.quickBytesMax || stateFeed.entities(at: since, of: request.filter) == nil
     }
 
@@ -69,43 +70,67 @@ extension RequestHandler {
         guard request.needsState else { return }
         let latest = hub.latest
         guard stateFeed.entities(at: latest.cursor.version, of: request.filter) == nil else { return }
-        stateFeed.keep(EntityChanges(of: contract.parts, in: request.store.pointer, at: latest), of: request.filter)
+        stateFeed.keep(EntityChanges(of: contract.parts, in: request.scopes, at: latest), of: request.filter)
     }
 
+    /// The messages of a page of commits, as an array.
+    ///
+    /// A small patch of a large entity is a large message, so the messages may end before the page does.
+    ///
+    /// - Parameter page: the page; becomes what the messages hold of it.
     private func messages(
-        of page: ChangesPage, since: Version, _ request: ChangesRequest
+        of page: inout ChangesPage, since: Version, _ request: ChangesRequest
     ) throws -> [UInt8] {
         guard !page.commits.isEmpty, let place = place(of: page, since: since, request) else {
             return contract.messages(of: request, page)
         }
-        if let known = stateFeed.messages(of: place) { return known }
-        var entities = try entities(at: since, request)
-        let changes = try page.commits.map { ($0, try entities.apply($0)) }
-        entities.skip(to: page.next)
-        let snapshot = hub.latest
-        if snapshot.cursor.version == page.next { entities.renew(snapshot) }
-        stateFeed.keep(entities, of: request.filter)
-        let bytes = contract.messages(
-            of: changes, in: request.store, epoch: page.latest.epoch, hasOldValues: place.hasOldValues)
-        stateFeed.keep(bytes, of: place)
-        return bytes
+        let told = try stateFeed.told(of: place) ?? tell(page, place, request)
+        page.end(at: told.next)
+        return told.messages
     }
+
+    private func tell(
+        _ page: ChangesPage, _ place: StateFeed.Page, _ request: ChangesRequest
+    ) throws -> StateFeed.Told {
+        var entities = try entities(at: place.since, request)
+        var messages = StateMessages(
+            contract, of: request.store, epoch: page.latest.epoch, hasOldValues: place.hasOldValues)
+        var next = page.next
+        for commit in page.commits {
+            messages.append(try entities.apply(commit), of: commit)
+            guard messages.bytesCount < Self.messagesBytesMax else {
+                // Behind its last commit a page may have examined others.
+                if commit.version != page.commits.last?.version { next = commit.version }
+                break
+            }
+        }
+        entities.skip(to: next)
+        let snapshot = hub.latest
+        if snapshot.cursor.version == next { entities.renew(snapshot) }
+        stateFeed.keep(entities, of: request.filter)
+        let told = StateFeed.Told(messages: messages.array(), next: next)
+        stateFeed.keep(told, of: place)
+        return told
+    }
+
+    /// About the most bytes of messages in one answer or chunk; a single commit may have more.
+    private static let messagesBytesMax = 256 << 10
 
     /// The entities at a version.
     private func entities(at version: Version, _ request: ChangesRequest) throws -> EntityChanges {
         if let known = stateFeed.entities(at: version, of: request.filter) { return known }
-        let (parts, scope) = (contract.parts, request.store.pointer)
+        let (parts, scopes) = (contract.parts, request.scopes)
         let latest = hub.latest
-        if latest.cursor.version == version { return EntityChanges(of: parts, in: scope, at: latest) }
+        if latest.cursor.version == version { return EntityChanges(of: parts, in: scopes, at: latest) }
         if let path = hub.path(to: version) {
-            var entities = EntityChanges(of: parts, in: scope, at: path.from)
-            for commit in path.commits { _ = try entities.apply(commit) }
+            var entities = EntityChanges(of: parts, in: scopes, at: path.from)
+            for commit in path.commits { try entities.pass(commit) }
             return entities
         }
         guard let past = try pastState(at: Cursor(latest.cursor.epoch, version), nil, isOver: { false }) else {
             throw Problem.offsetGone
         }
-        return EntityChanges(of: parts, in: scope, at: past)
+        return EntityChanges(of: parts, in: scopes, at: past)
     }
 
     // MARK: Streams of events
@@ -126,7 +151,10 @@ extension RequestHandler {
     ) {
         let send: @Sendable () -> Void = { [self] in
             do {
-                let messages = try messages(of: page, since: since, request)
+                var page = page
+                let examined = page.next
+                let messages = try messages(of: &page, since: since, request)
+                if page.next != examined { hub.returns(group.map(\.exchange.id), to: page.next) }
                 Exchange.send(
                     contract.chunk(of: read, page, messages: messages, at: streamTime), to: group.map(\.exchange))
             } catch {
@@ -158,10 +186,10 @@ extension RequestHandler {
             guard hub.prepared(exchange.id, chunk, cursor.version, hasMore: isMore) else { return }
             Exchange.send(bytes, to: [exchange])
         case (.first, _), (.next, _):
-            guard let page = try journal?.page(follow.streamQuery(since: examined), latest: latest) else {
+            guard var page = try journal?.page(follow.streamQuery(since: examined), latest: latest) else {
                 throw Problem.offsetGone
             }
-            let messages = try messages(of: page, since: examined, follow)
+            let messages = try messages(of: &page, since: examined, follow)
             guard hub.prepared(exchange.id, chunk, page.next, hasMore: page.isMore) else { return }
             Exchange.send(contract.chunk(of: read, page, messages: messages, at: streamTime), to: [exchange])
         case (.reset, _), (.snapshot, nil): throw Problem.offsetGone
@@ -185,7 +213,7 @@ extension RequestHandler {
         let isPast = request.cursor.map { $0 != bounds.latest } ?? false
         return reading(exchange, request.requestID, isPast ? .past : .read) { [self] in
             let (page, cursor) = try page(of: request, at: request.cursor, from: request.position, exchange)
-            return try contract.response(to: request, page, at: cursor, now: latest)
+            return try contract.response(to: request, page, at: cursor, now: latest, pollTime)
         }
     }
 
@@ -204,7 +232,8 @@ extension RequestHandler {
             snapshot = past
         }
         let page = try EntityPage(
-            of: snapshot, contract.parts, in: request.store.pointer, from: position, bytesMax: Self.entitiesBytesMax)
+            of: snapshot, contract.parts, in: request.store.pointer, from: position, bytesMax: Self.entitiesBytesMax,
+            isTold: request.store.visibility)
         // The client comes back for the rest, when the store may have moved on.
         if page.isMore { pastStates.keep(snapshot) }
         return (page, snapshot.cursor)
@@ -217,4 +246,7 @@ extension RequestHandler {
 extension ChangesRequest {
     /// Whether the answer needs the state before its commits.
     var needsState: Bool { if case .state? = durable?.content { true } else { false } }
+
+    /// The parts of the state whose changes the filter of a state stream passes.
+    fileprivate var scopes: [JSONPointer] { filter.paths ?? [store.pointer] }
 }

@@ -16,11 +16,19 @@ final class StateFeed: Sendable {
         let hasOldValues: Bool
     }
 
+    /// The messages of a page of commits.
+    struct Told {
+        /// An array of messages, UTF-8 JSON.
+        let messages: [UInt8]
+        /// The last version whose messages these are: long messages end before the page does.
+        let next: Version
+    }
+
     private struct State {
         /// The entities at the version of the last page of each filter, the one that was used last at the end.
         var entities: [(filter: ChangesFilter, entities: EntityChanges)] = []
         /// The last messages, oldest first.
-        var messages: [(page: Page, bytes: [UInt8])] = []
+        var told: [(page: Page, told: Told)] = []
     }
 
     private let state = Mutex(State())
@@ -31,17 +39,15 @@ final class StateFeed: Sendable {
     private static let bytesMax = 1 << 20
 
     /// The messages of a page that were made lately.
-    func messages(of page: Page) -> [UInt8]? {
-        state.withLock { $0.messages.last { $0.page == page }?.bytes }
-    }
+    func told(of page: Page) -> Told? { state.withLock { $0.told.last { $0.page == page }?.told } }
 
     /// Keeps the messages of a page for the other clients of the same commits.
-    func keep(_ bytes: [UInt8], of page: Page) {
+    func keep(_ told: Told, of page: Page) {
         // Long messages are made again rather than kept.
-        guard bytes.count <= Self.bytesMax / Self.pagesMax else { return }
+        guard told.messages.count <= Self.bytesMax / Self.pagesMax else { return }
         state.withLock { state in
-            state.messages.append((page, bytes))
-            if state.messages.count > Self.pagesMax { state.messages.removeFirst() }
+            state.told.append((page, told))
+            if state.told.count > Self.pagesMax { state.told.removeFirst() }
         }
     }
 

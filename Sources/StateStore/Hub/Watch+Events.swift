@@ -52,6 +52,12 @@ extension Watch {
         return sends(upTo: version, hasMore: hasMore || isBehind, at: now)
     }
 
+    /// Makes a stream that is sending examine again what lies behind a version.
+    mutating func returns(to version: Version) {
+        guard state == .sending else { return }
+        (examinedVersion, toldVersion, isBehind, hasMore) = (version, version, true, true)
+    }
+
     /// Takes the outcome of a waiting POST's transaction; without a commit there is no cascade to wait for.
     mutating func decided(_ outcome: Outcome) -> Action {
         guard state != .done else { return .nothing }

@@ -52,6 +52,20 @@ extension WatchHub {
         return false
     }
 
+    /// Notes that the chunk that is being sent to streams ends before what the hub has given for it.
+    ///
+    /// - Parameter version: the version up to which the chunk holds everything.
+    package func returns(_ ids: [Watch.ID], to version: Version) {
+        storage.withLock { storage in
+            for id in ids {
+                _ = storage.update(id) { watch in
+                    watch.returns(to: version)
+                    return .nothing
+                }
+            }
+        }
+    }
+
     // MARK: Events of many
 
     /// Applies the end of the debounce time to watches.

@@ -70,7 +70,7 @@ struct EntityChangesTests {
     mutating func model(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         var kept = try Materialized(snapshot, parts)
-        var changes = EntityChanges(of: parts, in: .root, at: snapshot)
+        var changes = EntityChanges(of: parts, in: [.root], at: snapshot)
 
         for _ in 0..<60 {
             let actions = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
@@ -96,12 +96,40 @@ struct EntityChangesTests {
     @Test("a scope has the parts inside it only")
     mutating func scope() throws {
         core.run(Sample.Put(id: 1, name: "a"))
-        var changes = EntityChanges(of: parts, in: "/count", at: snapshot)
+        var changes = EntityChanges(of: parts, in: ["/count"], at: snapshot)
 
         let turn = core.run(Sample.Both(id: 3))
 
         #expect(try changes.apply(#require(turn.commits.first)).map(\.part) == [0])
         #expect(try Materialized(snapshot, parts, in: "/items").values.count == 3)
+    }
+
+    @Test("a commit that touches what counts, and something that commits before it have changed, fits all the same")
+    mutating func leftOut() throws {
+        core.run(Sample.Put(id: 1, name: "a"))
+        var changes = EntityChanges(of: parts, in: ["/items/entities/1", "/items/marked/1"], at: snapshot)
+        // Nothing of this counts, so it is left out.
+        core.run(Sample.Put(id: 2, name: "b"))
+
+        let turn = core.run([
+            Transaction([.init(Sample.Remove(id: 2)), .init(Sample.Put(id: 1, name: "c"))], form: .batch)
+        ])
+        let marking = core.run([Transaction([.init(Sample.Both(id: 5)), .init(Sample.Both(id: 6))], form: .batch)])
+
+        #expect(try changes.apply(#require(turn.commits.first)).map(\.name) == [.member(JSONKey("1"))])
+        #expect(try changes.apply(#require(marking.commits.first)).map(\.after) == [[5, 6]])
+    }
+
+    @Test("entities that are not told count for no position")
+    mutating func untold() throws {
+        for id in 0..<20 { core.run(Sample.Put(id: id, name: "\(id)")) }
+        let told = { (pointer: JSONPointer) in pointer.tokens.last == "7" || pointer.tokens.last == "9" }
+
+        let first = try EntityPage(of: snapshot, parts, in: .root, from: 0, bytesMax: 1, isTold: told)
+        let second = try EntityPage(of: snapshot, parts, in: .root, from: first.end, bytesMax: 1, isTold: told)
+
+        #expect((first.end, first.isMore, second.end, second.isMore) == (1, true, 2, false))
+        #expect((first.entities + second.entities).map(\.name) == [.member(JSONKey("7")), .member(JSONKey("9"))])
     }
 
     @Test(
@@ -121,7 +149,7 @@ struct EntityChangesTests {
         ])
     mutating func around(patch: String, count: Int) throws {
         core.run(Sample.Put(id: 1, name: "a"))
-        var changes = EntityChanges(of: parts, in: .root, at: snapshot)
+        var changes = EntityChanges(of: parts, in: [.root], at: snapshot)
 
         let found = try changes.apply(Self.commit(core.version + 1, patch))
 
@@ -130,7 +158,7 @@ struct EntityChangesTests {
 
     @Test("a commit whose patch does not fit the state is an error")
     mutating func mismatch() {
-        var changes = EntityChanges(of: parts, in: .root, at: snapshot)
+        var changes = EntityChanges(of: parts, in: [.root], at: snapshot)
 
         #expect(throws: PatchMismatch.self) {
             try changes.apply(Self.commit(1, #"[{"op":"replace","path":"/items/entities/9/name","value":"x"}]"#))

@@ -133,6 +133,20 @@ struct WatchTests {
         #expect(watch.state == .parked)
     }
 
+    @Test("a stream whose chunk ends before what the hub has given examines the rest next")
+    func returns() {
+        var watch = Watch.sample(isStream: true, state: .parked)
+        #expect(watch.published(9, at: Self.now) == .send(.next))
+
+        watch.returns(to: 7)
+
+        #expect(watch.writable(at: Self.now) == .examine)
+        #expect(watch.examinedVersion == 7)
+        var other = Watch.sample(isStream: true, state: .parked)
+        other.returns(to: 3)
+        #expect(other.examinedVersion == 5)
+    }
+
     @Test("what is published while a snapshot is read comes behind its last page")
     func publishedDuringSnapshot() {
         var watch = Watch.sample(isStream: true, state: .preparing)

@@ -20,7 +20,8 @@ package struct EntityChanges: Sendable {
     /// The version up to which commits are applied.
     package private(set) var version: Version
     private let parts: [StatePart]
-    private let scope: JSONPointer
+    /// The parts of the state whose changes count.
+    private let scopes: [JSONPointer]
     private var snapshot: any AnySnapshot
     /// What commits since the snapshot have touched: entities of tables, fields and values, by their pointers.
     private var values: [JSONPointer: JSONValue?] = [:]
@@ -31,10 +32,10 @@ package struct EntityChanges: Sendable {
     ///
     /// - Parameters:
     ///   - parts: the parts of the whole state.
-    ///   - scope: the part of the state whose changes count.
-    package init(of parts: [StatePart], in scope: JSONPointer, at snapshot: any AnySnapshot) {
+    ///   - scopes: the parts of the state whose changes count; the held values are right in these only.
+    package init(of parts: [StatePart], in scopes: [JSONPointer], at snapshot: any AnySnapshot) {
         self.parts = parts
-        self.scope = scope
+        self.scopes = scopes
         self.snapshot = snapshot
         version = snapshot.cursor.version
     }
@@ -51,36 +52,60 @@ package struct EntityChanges: Sendable {
         values = [:]
     }
 
-    /// Takes note that the commits up to a version change nothing in the scope.
+    /// Takes note that the commits up to a version change nothing in the scopes.
     package mutating func skip(to version: Version) { self.version = max(self.version, version) }
 
-    /// Applies the next commit; commits that change nothing in the scope may be left out.
+    /// Applies the next commit; commits that change nothing in the scopes may be left out.
     ///
     /// - Returns: the changed entities, each once, in the order in which the patch first touches them.
     /// - Throws: ``JSONFault`` or `EncodingError`, never for a commit and a state that the store has encoded.
     package mutating func apply(_ commit: Commit) throws -> [EntityChange] {
+        var touched = TouchedEntities()
+        try apply(commit, noting: &touched)
+        return touched.changes(to: values).flatMap { parts[$0.part].kind == .value ? $0.ofMembers : [$0] }
+    }
+
+    /// Applies the next commit like ``apply(_:)``, and copies and compares no value.
+    package mutating func pass(_ commit: Commit) throws {
+        var touched = TouchedEntities(isNoting: false)
+        try apply(commit, noting: &touched)
+    }
+
+    private mutating func apply(_ commit: Commit, noting touched: inout TouchedEntities) throws {
         version = commit.version
         guard commit.isChange, case .array(let operations) = try JSONValue(parsing: commit.patch, depthMax: 1000) else {
-            return []
+            return
         }
-        var touched = TouchedEntities()
         for case .object(let operation) in operations {
             guard case .string(let name)? = operation["op"], case .string(let path)? = operation["path"],
                 let pointer = JSONPointer(text: path)
             else { continue }
-            for index in parts.indices {
-                let part = parts[index].pointer
-                guard parts[index].isInside(scope), part.overlaps(pointer) else { continue }
-                let isAround = pointer.tokens.count < part.tokens.count
+            for index in parts.indices where counts(pointer, in: parts[index]) {
+                let part = parts[index].pointer.tokens
+                guard pointer.tokens.count < part.count else {
+                    try apply(name, pointer.tokens.dropFirst(part.count), operation["value"], to: index, &touched)
+                    continue
+                }
                 // The operation replaces or removes a value around the part.
-                let rest = JSONPointer(Array(part.tokens.dropFirst(pointer.tokens.count)))
-                try apply(
-                    isAround && operation["value"]?[pointer: rest] == nil ? "remove" : isAround ? "replace" : name,
-                    pointer.tokens.dropFirst(part.tokens.count),
-                    isAround ? operation["value"]?[pointer: rest] : operation["value"], to: index, &touched)
+                let value = operation["value"]?[pointer: JSONPointer(Array(part.dropFirst(pointer.tokens.count)))]
+                try apply(value == nil ? "remove" : "replace", [], value, to: index, &touched)
             }
         }
-        return touched.changes
+    }
+
+    /// Whether an operation can change what counts of a part.
+    ///
+    /// The commits that are left out may have changed the rest of the part, to which an operation then need not fit.
+    private func counts(_ pointer: JSONPointer, in part: StatePart) -> Bool {
+        guard part.pointer.overlaps(pointer) else { return false }
+        var pointer = pointer
+        let entity = if case .entities = part.kind { part.pointer.tokens.count + 1 } else { part.pointer.tokens.count }
+        // An operation on an element of an array changes the elements behind it, too.
+        if pointer.tokens.count > entity, let last = pointer.tokens.last, last == "-" || JSONPointer.index(last) != nil
+        {
+            pointer.tokens.removeLast()
+        }
+        return scopes.contains { $0.overlaps(pointer) && $0.overlaps(part.pointer) }
     }
 
     private mutating func apply(
@@ -93,45 +118,37 @@ package struct EntityChanges: Sendable {
             var order = try orders.removeValue(forKey: index) ?? EntityOrder(parsed(part.pointer))
             order.apply(operation, tokens, value) { touched.note(index, .member(JSONKey($0)), $1, $2) }
             orders[index] = order
-        case .field:
-            try change(part.pointer, operation, tokens, value) { touched.note(index, .whole, $0, $1) }
-        case .value:
-            try change(part.pointer, operation, tokens, value) { before, after in
-                touched.note(index, membersOf: before, after)
-            }
-        case .entities(let ids):
-            if let key = tokens.first {
-                try change(part.pointer.appending(key), operation, tokens.dropFirst(), value) {
-                    touched.note(index, .member(JSONKey(key)), $0, $1)
-                }
-            } else {
-                try replace(part.pointer, ids, with: value) { touched.note(index, .member(JSONKey($0)), $1, $2) }
-            }
+        case .field, .value: try change(part.pointer, operation, tokens, value, index, .whole, &touched)
+        case .entities:
+            guard let key = tokens.first else { return try replace(part.pointer, with: value, index, &touched) }
+            try change(
+                part.pointer.appending(key), operation, tokens.dropFirst(), value, index, .member(JSONKey(key)),
+                &touched)
         }
     }
 
-    /// Applies an operation to one held value.
+    /// Applies an operation to one held value, in place.
     private mutating func change(
         _ pointer: JSONPointer, _ operation: String, _ tokens: ArraySlice<String>, _ value: JSONValue?,
-        note: (_ before: JSONValue?, _ after: JSONValue?) -> Void
+        _ part: Int, _ name: EntityName, _ touched: inout TouchedEntities
     ) throws {
-        let before = try current(pointer)
-        var after = before
+        var held = try current(pointer)
+        touched.note(part, name, held, at: pointer)
+        // With one reference to the value, the operation copies nothing.
+        values[pointer] = nil
         if tokens.isEmpty {
-            after = operation == "remove" ? nil : value
+            held = operation == "remove" ? nil : value
         } else {
-            guard after?.apply(operation, at: tokens, value) == true else {
+            guard held?.apply(operation, at: tokens, value) == true else {
                 throw PatchMismatch(detail: "cannot \(operation) below \(pointer): there is no such place")
             }
         }
-        values[pointer] = .some(after)
-        note(before, after)
+        values[pointer] = .some(held)
     }
 
     /// Replaces a whole table.
     private mutating func replace(
-        _ pointer: JSONPointer, _ ids: JSONPointer, with value: JSONValue?,
-        note: (_ key: String, _ before: JSONValue?, _ after: JSONValue?) -> Void
+        _ pointer: JSONPointer, with value: JSONValue?, _ part: Int, _ touched: inout TouchedEntities
     ) throws {
         var keys: [JSONKey] = []
         if case .object(let members)? = try parsed(pointer) { keys = members.members.map { JSONKey($0.key) } }
@@ -142,10 +159,9 @@ package struct EntityChanges: Sendable {
         var seen: Set<JSONKey> = []
         for key in keys where seen.insert(key).inserted {
             let entity = pointer.appending(key.text)
-            let before = try current(entity)
+            touched.note(part, .member(key), try current(entity), at: entity)
             let after: JSONValue? = if case .object(let members)? = value { members[key.text] } else { nil }
             values[entity] = .some(after)
-            note(key.text, before, after)
         }
     }
 
@@ -161,42 +177,74 @@ package struct EntityChanges: Sendable {
     }
 }
 
-/// The entities that a commit touches, each with its value before the first operation and after the last.
+/// The entities that a commit touches, in the order in which it first does.
 private struct TouchedEntities {
     private struct ID: Hashable {
         let part: Int
         let name: EntityName
     }
 
-    private var places: [ID: Int] = [:]
-    private var touched: [EntityChange] = []
+    private struct Touched {
+        let id: ID
+        let before: JSONValue?
+        /// Where the value is held after the commit; nil for an ID of an order.
+        let pointer: JSONPointer?
+        /// The link of an ID after the commit; nil where the ID is no longer there.
+        var link: JSONValue?
+    }
 
+    private let isNoting: Bool
+    private var places: [ID: Int] = [:]
+    private var touched: [Touched] = []
+
+    init(isNoting: Bool = true) { self.isNoting = isNoting }
+
+    /// Notes an ID of an order with its links before and after an operation.
     mutating func note(_ part: Int, _ name: EntityName, _ before: JSONValue?, _ after: JSONValue?) {
-        let id = ID(part: part, name: name)
-        if let place = places[id] {
-            touched[place] = EntityChange(part: part, name: name, before: touched[place].before, after: after)
-        } else {
-            places[id] = touched.count
-            touched.append(EntityChange(part: part, name: name, before: before, after: after))
+        note(ID(part: part, name: name), before, nil)
+        if let place = places[ID(part: part, name: name)] { touched[place].link = after }
+    }
+
+    /// Notes a value before an operation on it.
+    mutating func note(_ part: Int, _ name: EntityName, _ before: JSONValue?, at pointer: JSONPointer) {
+        note(ID(part: part, name: name), before, pointer)
+    }
+
+    private mutating func note(_ id: ID, _ before: @autoclosure () -> JSONValue?, _ pointer: JSONPointer?) {
+        guard isNoting, places[id] == nil else { return }
+        places[id] = touched.count
+        touched.append(Touched(id: id, before: before(), pointer: pointer))
+    }
+
+    /// The entities whose values differ.
+    ///
+    /// - Parameter values: the held values after the commit.
+    func changes(to values: [JSONPointer: JSONValue?]) -> [EntityChange] {
+        touched.compactMap { touched in
+            let after = touched.pointer.map { values[$0] ?? nil } ?? touched.link
+            guard touched.before != after else { return nil }
+            return EntityChange(part: touched.id.part, name: touched.id.name, before: touched.before, after: after)
+        }
+    }
+}
+
+extension EntityChange {
+    /// The changes of the members of a slice that is `Codable` as a whole; a value that is no object is one entity.
+    fileprivate var ofMembers: [EntityChange] {
+        let (old, new) = (Self.members(of: before), Self.members(of: after))
+        let added = new.filter { member in !old.contains { $0.name == member.name } }
+        return (old.map(\.name) + added.map(\.name)).compactMap { name in
+            let before = old.first { $0.name == name }?.value
+            let after = new.first { $0.name == name }?.value
+            return before == after ? nil : EntityChange(part: part, name: name, before: before, after: after)
         }
     }
 
-    /// Notes the members of a value that differ; a value that is no object is one entity.
-    mutating func note(_ part: Int, membersOf before: JSONValue?, _ after: JSONValue?) {
-        let (old, new) = (Self.entities(of: before), Self.entities(of: after))
-        for (name, value) in old { note(part, name, value, nil) }
-        for (name, value) in new { note(part, name, nil, value) }
-    }
-
-    /// The entities of a slice that is `Codable` as a whole.
-    private static func entities(of value: JSONValue?) -> [(name: EntityName, value: JSONValue)] {
+    private static func members(of value: JSONValue?) -> [(name: EntityName, value: JSONValue)] {
         switch value {
         case .object(let object)?: object.members.map { (.member(JSONKey($0.key)), $0.value) }
         case let value?: [(.whole, value)]
         case nil: []
         }
     }
-
-    /// The entities whose values differ.
-    var changes: [EntityChange] { touched.filter { $0.before != $0.after } }
 }

@@ -12,7 +12,7 @@ package struct StateEntity: Sendable {
 /// Some of the entities of a snapshot, in the order in which a state stream tells them.
 package struct EntityPage: Sendable {
     package private(set) var entities: [StateEntity] = []
-    /// How many entities of the snapshot lie before the end of the page.
+    /// How many of the told entities of the snapshot lie before the end of the page.
     package private(set) var end: Int
     /// Whether there are entities behind the page.
     package private(set) var isMore = false
@@ -24,17 +24,20 @@ package struct EntityPage: Sendable {
     /// - Parameters:
     ///   - parts: the parts of the whole state.
     ///   - scope: the part of the state whose entities are read.
-    ///   - start: how many entities lie before the page.
+    ///   - start: how many of the entities that are told lie before the page.
+    ///   - isTold: whether an entity is told, by its pointer; nil for all. Nothing then depends on the others.
     /// - Throws: ``JSONFault`` or `EncodingError`, never for a committed state.
     package init(
-        of snapshot: any AnySnapshot, _ parts: [StatePart], in scope: JSONPointer, from start: Int, bytesMax: Int
+        of snapshot: any AnySnapshot, _ parts: [StatePart], in scope: JSONPointer, from start: Int, bytesMax: Int,
+        isTold: ((JSONPointer) -> Bool)? = nil
     ) throws {
         end = start
         var (passed, bytes) = (0, 0)
         for index in parts.indices where parts[index].isInside(scope) {
             let names = try Self.names(of: parts[index], in: snapshot)
-            defer { passed += names.count }
-            for place in max(0, min(start - passed, names.count))..<names.count {
+            let told = (0..<names.count).filter { isTold?(parts[index].pointer(of: names.name($0))) ?? true }
+            defer { passed += told.count }
+            for place in told.dropFirst(max(0, start - passed)) {
                 guard bytes < bytesMax else {
                     isMore = true
                     return

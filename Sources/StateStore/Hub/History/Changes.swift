@@ -84,6 +84,13 @@ package struct ChangesPage: Sendable {
         self.latest = latest
     }
 
+    /// Leaves out what lies behind a version.
+    package mutating func end(at version: Version) {
+        guard version < next else { return }
+        commits.removeAll { $0.version > version }
+        (next, isMore) = (version, true)
+    }
+
     /// About how many bytes the commits take.
     package var weight: Int { commits.reduce(0) { $0 + $1.weight } }
 
