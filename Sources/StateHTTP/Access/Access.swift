@@ -23,8 +23,6 @@ package final class Access: Sendable {
     /// The types of the actions that the client may dispatch.
     private let dispatchedTypes: TypeSet
     private let ended = Atomic(false)
-    /// The documents of the stores that have been asked for, by the name of the store.
-    private let documents = Mutex<[String: StoreDocuments]>([:])
 
     /// The access of every client of a server that does not ask who they are.
     package init() {
@@ -118,18 +116,4 @@ package final class Access: Sendable {
 
     /// Whether the client may dispatch actions of a type.
     func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
-
-    /// The catalogue and the OpenAPI description of a store, as this client sees them.
-    func documents(of store: VisibleStore, make: (VisibleStore) -> StoreDocuments) -> StoreDocuments {
-        if let known = documents.withLock({ $0[store.name] }) { return known }
-        let made = make(store)
-        documents.withLock { $0[store.name] = made }
-        return made
-    }
-}
-
-/// The descriptions of a store, UTF-8 JSON.
-struct StoreDocuments: Sendable {
-    let catalogue: [UInt8]
-    let openAPI: [UInt8]
 }

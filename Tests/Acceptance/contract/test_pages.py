@@ -38,10 +38,10 @@ PROBLEMS = {"Errors.md"}
 
 PRELUDE = r"""
 set -eo pipefail
-# A stream has no end: curl gives up after a second, and says 28.
+# A stream has no end: curl gives up after half a second, and says 28.
 curl() {
     local last=0
-    case " $* " in *' -N '* | *' -sN '*) command curl "$@" -m 1 || last=$? ;; *) command curl "$@" || last=$? ;; esac
+    case " $* " in *' -N '* | *' -sN '*) command curl "$@" -m 0.5 || last=$? ;; *) command curl "$@" || last=$? ;; esac
     [ $last = 0 ] || [ $last = 28 ]
 }
 # The service of a machine is a process of the test.
