@@ -8,11 +8,11 @@ RUN apt-get update -q \
 WORKDIR /build
 # The dependencies are a layer of their own: they change less often than the sources.
 COPY Package.swift ./
-RUN swift package resolve
+RUN swift package resolve --traits JWT
 COPY Sources ./Sources
 COPY Tests ./Tests
-RUN swift build -c release --static-swift-stdlib --product storekeeper \
-    && install -D -s "$(swift build -c release --show-bin-path)/storekeeper" /staging/storekeeper
+RUN swift build -c release --traits JWT --static-swift-stdlib --product storekeeper \
+    && install -D -s "$(swift build -c release --traits JWT --show-bin-path)/storekeeper" /staging/storekeeper
 
 # A Debian package instead of an image: docker build --target deb --output . .
 FROM build AS package

@@ -17,6 +17,11 @@ let package = Package(
         .library(name: "StateServerTesting", targets: ["StateServerTesting"]),
         .executable(name: "storekeeper", targets: ["storekeeper"]),
     ],
+    traits: [
+        .trait(
+            name: "JWT",
+            description: "JSON Web Tokens as credentials. It is off by default, because its first build takes minutes.")
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -27,6 +32,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        // Only the trait JWT uses it, with swift-crypto, swift-certificates and swift-asn1.
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     ],
     targets: [
         // libmicrohttpd (Debian: libmicrohttpd-dev). Only MicroHTTP sees it.
@@ -93,6 +100,7 @@ let package = Package(
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "JWTKit", package: "jwt-kit", condition: .when(traits: ["JWT"])),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "SystemPackage", package: "swift-system"),

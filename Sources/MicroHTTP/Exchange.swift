@@ -25,6 +25,7 @@ public final class Exchange: Sendable {
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 
     private let stage = Atomic(Stage.armed)
+    private let isHungUp = Atomic(false)
     /// The answer on its way to the loop: the mailbox then moves only the exchange.
     ///
     /// It is unsafe by declaration only: one thread writes it, after it has claimed the right to answer, and the loop takes
@@ -73,6 +74,15 @@ public final class Exchange: Sendable {
         sink.put(.single(self))
     }
 
+    /// Has the server hand the request to its handlers again, after ``Reply/deferred``.
+    ///
+    /// A handler calls it once for each such reply, on any thread, and also before it has replied. It does nothing for an
+    /// exchange that is over.
+    public func resume() {
+        guard !isOver else { return }
+        sink.put(.again(self))
+    }
+
     /// The answer that the exchange was given, once; only the sink that has the exchange calls this.
     package func takeAnswer() -> Response? { stage.load(ordering: .acquiring) == .given ? given.take() : nil }
 
@@ -113,8 +123,22 @@ public final class Exchange: Sendable {
         }
     }
 
+    /// Cuts a stream off: the server closes the connection without the end of the body, so that the client can tell that the
+    /// body is not complete.
+    ///
+    /// HTTP/1.0 has no end of a body, so its clients cannot tell. A stream that has ended is left as it is.
+    public func cutOff() {
+        guard fire() else { return }
+        sink.put(.cut(self))
+    }
+
     /// Whether the exchange has been answered or has ended, so that it would ignore an answer.
     public var isOver: Bool { stage.load(ordering: .acquiring) != .armed }
+
+    /// Whether the client has closed its side of the connection while a handler works long on the request.
+    public var hasHungUp: Bool { isHungUp.load(ordering: .relaxed) }
+
+    func noteHangUp() { isHungUp.store(true, ordering: .relaxed) }
 
     /// Claims the right to answer; returns true to the first caller only.
     package func fire() -> Bool {
@@ -157,6 +181,10 @@ package enum Transmission: Sendable {
     case single(Exchange)
     /// The answer of these exchanges, which share it.
     case answer([Exchange], Response)
+    /// The handlers are ready for the request of this exchange.
+    case again(Exchange)
+    /// The end of the connection of this stream.
+    case cut(Exchange)
     /// The next chunk of these streams.
     case chunk([Exchange], [UInt8], isLast: Bool)
 }

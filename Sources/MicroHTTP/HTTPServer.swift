@@ -52,7 +52,7 @@ public final class HTTPServer: Sendable {
                 let listeners = try listen(as: first)
                 if index == 0 {
                     first = listeners
-                    files = listeners.compactMap { $0.address.path.flatMap(SocketFile.init) }
+                    files = listeners.compactMap { $0.isInherited ? nil : $0.address.path.flatMap(SocketFile.init) }
                 }
                 loops.append(try startLoop(listeners, index))
             }
@@ -84,7 +84,9 @@ public final class HTTPServer: Sendable {
             return listeners
         } catch {
             for listener in listeners {
-                if first.isEmpty, let path = listener.address.path { SocketFile(path: path)?.remove() }
+                if first.isEmpty, !listener.isInherited, let path = listener.address.path {
+                    SocketFile(path: path)?.remove()
+                }
                 listener.close()
             }
             throw error

@@ -85,6 +85,12 @@ public enum Reply: Sendable {
     /// The handler works on the request and answers through the exchange, even if the client hangs up; the exchange
     /// expires after `atMost`.
     case working(atMost: Duration? = nil)
+    /// The handler is not ready for the request: the server hands it the same request again, with the same exchange, after
+    /// ``Exchange/resume()``, unless the handler answers the exchange before. The client's hang-up may end the exchange.
+    case deferred
+    /// The handler works on the request for long, and answers through the exchange, even if the client hangs up, which
+    /// ``Exchange/hasHungUp`` tells.
+    case workingLong
     /// The request waits, perhaps for long, and the handler answers through the exchange; the exchange expires after
     /// `atMost` and when the client hangs up.
     case waiting(atMost: Duration? = nil)

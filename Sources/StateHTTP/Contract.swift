@@ -34,6 +34,8 @@ package struct ContractLimits: Sendable {
 package struct Contract: Sendable {
     let catalogue: Catalogue
     let limits: ContractLimits
+    /// The parts of the state that a state stream tells as entities.
+    package var parts: [StatePart] { catalogue.parts }
     private let hosts: AllowedHosts
     private let origins: AllowedOrigins
     /// The derived stores by name.
@@ -123,6 +125,10 @@ package struct Contract: Sendable {
             }
             routed.store = VisibleStore(scope: scope, access: access)
             return try route(routed, path.dropFirst(3))
+        case ("v1", "journal") where access.backsUp && path.count == 3 && path[2] == "backup":
+            if let options = try onlyReads(request) { return .respond(options) }
+            _ = try Parameters(target, known: [])
+            return .backup(access)
         case ("v1", "stores"): return try fixed(routed) { list(names(ofStores: access), of: "stores", in: "/v1") }
         case ("v1", _): return try route(routed, path.dropFirst())
         default: throw Self.noSuchRoute
@@ -162,6 +168,7 @@ package struct Contract: Sendable {
         case "views": return try views(routed, Array(path.dropFirst()))
         case "actions": return try actions(routed, Array(path.dropFirst()))
         case "changes" where path.count == 1: return try changes(routed)
+        case "streams": return try streams(routed, Array(path.dropFirst()))
         case "openapi.json" where path.count == 1:
             return try fixed(routed) { documents(of: routed.store).openAPI }
         default: throw Self.noSuchRoute
@@ -230,7 +237,7 @@ package struct Contract: Sendable {
     }
 
     /// Responds with a document that needs neither the store nor the journal.
-    private func fixed(_ routed: RoutedRequest, _ body: () -> [UInt8]) throws(Problem) -> Plan {
+    func fixed(_ routed: RoutedRequest, _ body: () -> [UInt8]) throws(Problem) -> Plan {
         if let options = try onlyReads(routed.request) { return .respond(options) }
         let parameters = try Parameters(routed.target, known: ["pretty"])
         let style = try parameters.style()
@@ -300,74 +307,4 @@ package struct Contract: Sendable {
             .methodNotAllowed, "method-not-allowed", "\(request.method.rawValue) cannot be used here; \(allowed) can",
             fields: [.allow: allowed])
     }
-}
-
-/// What the contract has to know of the server to read a request.
-package struct Circumstances: Sendable {
-    /// The oldest and the latest cursor of the history.
-    package var bounds: HistoryBounds
-    /// The request's name in problems and logs.
-    package var name: RequestName
-    /// Who the client is, and what it may do.
-    package var authentication: Authentication
-
-    /// Joins the bounds of the history, the name of the request and the client's access.
-    package init(bounds: HistoryBounds, name: RequestName, authentication: Authentication) {
-        self.bounds = bounds
-        self.name = name
-        self.authentication = authentication
-    }
-
-    /// The request's ID.
-    var requestID: RequestID { name.id }
-
-    /// The latest cursor.
-    package var latest: Cursor { bounds.latest }
-}
-
-/// What a problem and a log line say of their request: its ID, and the trace that it belongs to.
-package struct RequestID: Sendable {
-    /// The client's `X-Request-ID`, or else `r` and a number.
-    package var text: String
-    /// The trace; nil where the request names none.
-    package var trace: TraceContext?
-
-    /// Joins an ID and a trace.
-    package init(_ text: String, _ trace: TraceContext? = nil) {
-        self.text = text
-        self.trace = trace
-    }
-}
-
-/// The origin of a request's ID: the client's `X-Request-ID`, or else `r` and a number.
-///
-/// Few requests need the ID, so it is made where one does.
-package struct RequestName: Sendable {
-    private let head: Request.Head
-    private let number: UInt64
-
-    /// Makes the name of a request with this head.
-    package init(_ head: Request.Head, number: UInt64) {
-        self.head = head
-        self.number = number
-    }
-
-    /// The ID, whose text is at most 128 visible ASCII characters.
-    package var id: RequestID { RequestID(text, head.trace) }
-
-    private var text: String {
-        guard let given = head.fields[.requestID], (1...128).contains(given.utf8.count),
-            given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { return "r\(number)" }
-        return given
-    }
-}
-
-/// A request with its parsed target, the store that it addresses and its circumstances.
-struct RoutedRequest {
-    let request: Request
-    let target: RequestTarget
-    /// The store that the path names.
-    var store: VisibleStore
-    let circumstances: Circumstances
 }

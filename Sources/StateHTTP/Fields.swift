@@ -26,6 +26,14 @@ extension HTTPField.Name {
     static let hostName = known("Host")
     /// `no` on streams: nginx then does not buffer the answer.
     package static let accelBuffering = known("X-Accel-Buffering")
+    /// For how many seconds nginx keeps the answer in its cache, whatever `Cache-Control` says.
+    package static let accelExpires = known("X-Accel-Expires")
     /// The name that a client or a proxy gives to a request; problems and logs repeat it.
     package static let requestID = known("X-Request-Id")
+    /// The offset from which a client of a Durable Streams stream reads next.
+    package static let streamNextOffset = known("Stream-Next-Offset")
+    /// `true` on an answer with everything that the stream had at the time.
+    package static let streamUpToDate = known("Stream-Up-To-Date")
+    /// The interval of time that the client of a live read echoes as `cursor`.
+    package static let streamCursor = known("Stream-Cursor")
 }

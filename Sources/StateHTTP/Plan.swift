@@ -15,6 +15,8 @@ package enum Plan: Sendable {
     case changes(ChangesRequest)
     /// Begin a stream; then ``Contract/chunk(of:_:isFirst:)`` and its siblings.
     case stream(StreamRequest)
+    /// Read entities of the state at one version; then ``Contract/response(to:_:at:now:)``.
+    case entities(EntitiesRequest)
     /// Find the commit of an action; then ``Contract/response(toOutcomeOf:_:_:latest:style:requestID:)``.
     case outcome(id: String, VisibleStore, Style)
     /// Answer the probe `/livez`.
@@ -23,6 +25,8 @@ package enum Plan: Sendable {
     case ready(ReadinessForm)
     /// Answer `/metrics`.
     case metrics
+    /// Send a backup of the journal; then ``Contract/response(toBackupAt:)``.
+    case backup(Access)
 }
 
 /// The form of an answer to `/readyz`.
@@ -97,10 +101,13 @@ final class DispatchOptions: Sendable {
     let tagGuard: Transaction.TagGuard?
     let key: String?
     let purpose: Transaction.Purpose
+    /// The value of the field `traceparent`.
+    let trace: String?
 
     init(
         form: DispatchRequest.Form, store: VisibleStore, style: Style, returning: Preferences.Return?, wait: Wait?,
-        tagGuard: Transaction.TagGuard?, key: String?, purpose: Transaction.Purpose
+        tagGuard: Transaction.TagGuard?, key: String?, purpose: Transaction.Purpose,
+        trace: String?
     ) {
         self.form = form
         self.store = store
@@ -110,6 +117,7 @@ final class DispatchOptions: Sendable {
         self.tagGuard = tagGuard
         self.key = key
         self.purpose = purpose
+        self.trace = trace
     }
 }
 
@@ -174,6 +182,8 @@ package struct ChangesRequest: Sendable {
     /// How long the server debounces the answer to a wait.
     package var debounce: Duration?
     package var onLost: OnLost
+    /// What a read by the Durable Streams protocol asks for beside the commits; nil for the contract's own form.
+    package var durable: DurableRead?
     package var style: Style
     /// The content coding that the client prefers; nil for none.
     package var coding: ContentCoding?
@@ -213,13 +223,24 @@ package final class StreamRequest: Sendable {
     package let isLost: Bool
     /// How long the stream waits after a chunk before it looks for the next.
     package let debounce: Duration?
+    /// The entities with which a state stream begins; nil for a stream that begins with commits or a value.
+    package let snapshot: EntitiesRequest?
 
-    init(source: Source, format: Format, lastEpoch: Epoch?, isLost: Bool, debounce: Duration?) {
+    init(
+        source: Source, format: Format, lastEpoch: Epoch?, isLost: Bool, debounce: Duration?,
+        snapshot: EntitiesRequest? = nil
+    ) {
         self.source = source
         self.format = format
         self.lastEpoch = lastEpoch
         self.isLost = isLost
         self.debounce = debounce
+        self.snapshot = snapshot
+    }
+
+    /// What a stream of the Durable Streams protocol asks for; nil for the contract's own streams.
+    package var durable: DurableRead? {
+        if case .changes(let follow) = source { follow.durable } else { nil }
     }
 
     /// The store that the path names.

@@ -11,6 +11,8 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
         case damage
         /// Another process writes to the journal: this one must not write to it again.
         case superseded
+        /// The disk has too little room for what is asked for; nothing was written.
+        case noRoom
         /// Anything else, which may pass.
         case other
     }

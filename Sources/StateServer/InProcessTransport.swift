@@ -36,6 +36,10 @@ package final class InProcessTransport: AnswerSink {
         /// The clients of the open exchanges, by the number of the exchange.
         var clients: [UInt64: @Sendable (Event) -> Void] = [:]
         var lastNumber: UInt64
+        /// The requests that the handlers have deferred, by the number of the exchange.
+        var deferred: [UInt64: Request] = [:]
+        /// The exchanges that were resumed before the handlers had replied.
+        var resumed: Set<UInt64> = []
     }
 
     private let handlers: Handlers
@@ -66,25 +70,46 @@ package final class InProcessTransport: AnswerSink {
             return state.lastNumber
         }
         let exchange = Exchange(id: number, client: request.client, sink: self)
+        receive(request, exchange)
+        return exchange
+    }
+
+    private func receive(_ request: Request, _ exchange: Exchange) {
         let reply = handlers.receive(request, exchange)
         switch reply {
         case .now(let response), .reusable(let response): exchange.answer(response)
         case .working(let time), .waiting(let time):
             if let time { after(time) { [weak self] in self?.expire(exchange) } }
+        case .deferred:
+            let isResumed = state.withLock { state in
+                if state.resumed.remove(exchange.id) != nil { return true }
+                // The exchange may have been answered already.
+                if state.clients[exchange.id] != nil { state.deferred[exchange.id] = request }
+                return false
+            }
+            if isResumed { receive(request, exchange) }
+        case .workingLong: break
         case .streaming(let response, let heartbeat):
-            state.withLock { $0.clients[number] }?(.head(exchange.completed(response)))
+            state.withLock { $0.clients[exchange.id] }?(.head(exchange.completed(response)))
             beat(exchange, heartbeat)
         }
         handlers.iterationEnded()
         if case .streaming = reply { handlers.writable([exchange]) }
-        return exchange
     }
 
     /// Ends an exchange as the closed connection of a client does.
     package func hangUp(_ exchange: Exchange) {
         guard exchange.fire() else { return }
         _ = handlers.expire(exchange, .hangUp)
-        state.withLock { $0.clients[exchange.id] = nil }
+        forget(exchange)
+    }
+
+    private func forget(_ exchange: Exchange) {
+        state.withLock { state in
+            state.clients[exchange.id] = nil
+            state.deferred[exchange.id] = nil
+            state.resumed.remove(exchange.id)
+        }
     }
 
     private func expire(_ exchange: Exchange) {
@@ -104,11 +129,24 @@ package final class InProcessTransport: AnswerSink {
         switch transmission {
         case .single(let exchange):
             guard let response = exchange.takeAnswer() else { return }
-            state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.answer(response))
+            let client = state.withLock { state in
+                state.deferred[exchange.id] = nil
+                return state.clients.removeValue(forKey: exchange.id)
+            }
+            client?(.answer(response))
+        case .again(let exchange):
+            let request = state.withLock { state in
+                let request = state.deferred.removeValue(forKey: exchange.id)
+                if request == nil, state.clients[exchange.id] != nil { state.resumed.insert(exchange.id) }
+                return request
+            }
+            if let request { receive(request, exchange) }
         case .answer(let exchanges, let response):
             for exchange in exchanges {
                 state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.answer(response))
             }
+        case .cut(let exchange):
+            state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.end)
         case .chunk(let exchanges, let bytes, let isLast):
             for exchange in exchanges {
                 guard let client = state.withLock({ $0.clients[exchange.id] }) else { continue }

@@ -109,6 +109,30 @@ extension Settings {
         return names
     }
 
+    /// The file of the keys that sign JSON Web Tokens.
+    var keyFile: KeyFile { KeyFile(path: text("jwt_keys")) }
+
+    /// What the claims of JSON Web Tokens must be.
+    var claimRules: ClaimRules {
+        func required(_ key: String) -> String? { text(key) == "any" ? nil : text(key) }
+        return ClaimRules(
+            issuer: required("jwt_issuer"), audience: required("jwt_audience"), leeway: seconds("jwt_leeway_seconds"))
+    }
+
+    /// The verifier of JSON Web Tokens; nil where the server takes none.
+    ///
+    /// - Throws: ``SettingsFault`` where it has to take them, and this build cannot.
+    func signatureVerifier() throws(SettingsFault) -> SignatureVerifier? {
+        guard text("jwt_keys") != "none" else { return nil }
+        guard let verifier = SignatureVerifier.built else {
+            throw SettingsFault(
+                description:
+                    "jwt_keys is set, and this build cannot verify JSON Web Tokens: build it with `swift build --traits JWT`"
+            )
+        }
+        return verifier
+    }
+
     var retention: SQLiteJournal.Retention {
         SQLiteJournal.Retention(
             commitsMax: integer("journal_commits_max"), snapshotsMax: integer("journal_snapshots_max"),

@@ -76,6 +76,7 @@ public struct SettingsReading: Sendable {
         _ = try settings.listeningPlaces()
         _ = try settings.trustedProxies()
         _ = try settings.allowedNames()
+        _ = try settings.signatureVerifier()
         guard Logger.Level(rawValue: settings.text("log_level")) != nil else {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             throw SettingsFault(description: "log_level must be one of \(levels)")

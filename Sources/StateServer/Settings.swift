@@ -99,10 +99,16 @@ public struct Setting: Sendable {
         ),
         Setting(
             "access", "auto",
-            "open: no client needs a token; tokens: each does; auto: each does on any address but loopback, or once there is a token file"
+            "open: no client needs a token; tokens: each does; auto: each does on any address but loopback, or once there is a token file or jwt_keys"
         ),
         Setting(
             "tokens", "data", "file of the tokens and their grants; data: tokens.json in the directory of the journal"),
+        Setting(
+            "jwt_keys", "none", "file of the keys of JSON Web Tokens, a JWK Set; none: the server takes no such tokens"),
+        Setting("jwt_issuer", "any", "what the claim iss of a JSON Web Token must be; any: anything"),
+        Setting("jwt_audience", "any", "what must be in the claim aud of a JSON Web Token; any: anything"),
+        Setting(
+            "jwt_leeway_seconds", 60, 0...3600, "how far the clocks of this server and of the issuer may be apart"),
         Setting("data", "./data", "directory of the journal; none keeps the state in memory"),
         Setting("domain", "showcase", "the domain to serve"),
         Setting("log_level", "info", "trace, debug, info, notice, warning, error or critical"),

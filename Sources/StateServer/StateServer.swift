@@ -38,6 +38,9 @@ public struct StateServer: Service, Sendable {
     /// The version of this package.
     public static let version = "0.1.0"
 
+    /// The package traits that this build has.
+    public static var traits: [String] { SignatureVerifier.built == nil ? [] : ["JWT"] }
+
     private let settings: Settings
     private let logger: Logger
     private let handler: RequestHandler
@@ -98,13 +101,17 @@ public struct StateServer: Service, Sendable {
         let loops = settings.integer("loops")
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.integer("memory_bytes_max"))
         authenticator = try Authenticator(
-            settings, places: places, compiled.catalogue, now: schedule.now, logger: logger)
+            settings, places: places, compiled.catalogue, now: schedule.now, date: Timestamp.now, logger: logger)
         handler = RequestHandler(
             authenticator: authenticator, origins: settings.allowedOrigins,
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
                 hosts: try settings.allowedHosts(listening: places), origins: settings.allowedOrigins), store: store,
-            journal: journal, schedule: schedule, heartbeat: settings.seconds("heartbeat_seconds"),
+            journal: journal, quarantine: quarantine,
+            backups: journal.map { _ in
+                Backups(directory: data, schedule: schedule, memory: gauges.memory, logger: logger)
+            }, schedule: schedule,
+            heartbeat: settings.seconds("heartbeat_seconds"),
             streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges,
             slowReads: SlowReads(
                 countMax: settings.integer("slow_requests_max"),
@@ -169,10 +176,11 @@ public struct StateServer: Service, Sendable {
             metadata: ["notification": .string(notification.rawValue), "reason": .string(reason)])
     }
 
-    /// Reads the token file, and the list of quarantined actions, again after each change, which it looks for twice a second.
+    /// Reads the files of tokens and keys, and the list of quarantined actions, again after each change, which it looks for
+    /// twice a second, and ends the accesses of tokens that have expired.
     private func watchFiles() {
         guard !handler.isDraining.load(ordering: .relaxed) else { return }
-        readTokens()
+        refreshTokens()
         quarantine?.reload()
         handler.schedule.after(.milliseconds(500)) { self.watchFiles() }
     }
@@ -184,8 +192,8 @@ public struct StateServer: Service, Sendable {
         handler.schedule.after(.seconds(10)) { self.shareMetrics() }
     }
 
-    private func readTokens() {
-        if authenticator.reload() { endWatches() }
+    private func refreshTokens() {
+        if authenticator.refresh() { endWatches() }
     }
 
     /// Ends what clients without access wait for, also what they were beginning to wait for as their access ended.
@@ -206,8 +214,8 @@ public struct StateServer: Service, Sendable {
 
     /// Serves until SIGTERM or SIGINT; then drains and closes the journal.
     ///
-    /// SIGHUP makes it read the token file at once. A service manager that has set `NOTIFY_SOCKET` is notified when the server
-    /// takes requests, and when it begins to stop.
+    /// SIGHUP makes it read the files of tokens and keys at once. A service manager that has set `NOTIFY_SOCKET` is notified
+    /// when the server takes requests, and when it begins to stop.
     ///
     /// A program with further services runs this one in their `ServiceGroup` with ``run()``.
     ///
@@ -217,7 +225,7 @@ public struct StateServer: Service, Sendable {
         server.manager = ServiceManager()
         server.exitDelay = settings.seconds("grace_seconds") + .seconds(2)
         let hangUps = Task { [server] in
-            for await _ in await UnixSignalsSequence(trapping: .sighup) { server.readTokens() }
+            for await _ in await UnixSignalsSequence(trapping: .sighup) { server.refreshTokens() }
         }
         defer { hangUps.cancel() }
         try await ServiceGroup(

@@ -61,12 +61,14 @@ public final class Store<State: StateType>: Sendable {
     /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
     /// holds the core.
     private let installedMiddleware: Mutex<(list: [Middleware<State>], isNew: Bool)>
-    private let now: @Sendable () -> Timestamp
-    private let monotonicNow: @Sendable () -> Instant
+    let now: @Sendable () -> Timestamp
+    let monotonicNow: @Sendable () -> Instant
+    /// Notes what a dry run reduces; the mutex lets one thread at a time compute dry runs.
+    let dryRunMark: Mutex<ReductionMark?>
     /// The newest time of the history that the journal has been told, in milliseconds.
     private let notedMilliseconds = Atomic(Int64.min)
     /// The time for which the current thread has had a processor.
-    private let processorTime: @Sendable () -> Instant
+    let processorTime: @Sendable () -> Instant
     let report: @Sendable (StoreEvent) -> Void
     /// Takes figures for metrics; nil for a store without metrics.
     let observer: StoreObserver?
@@ -100,6 +102,7 @@ public final class Store<State: StateType>: Sendable {
             journalOldest: journalOldest, queues: queues, now: clock, woken: woken)
         ledgerCount = Atomic(core.ledger.count)
         self.core = Mutex(core)
+        dryRunMark = Mutex(mark?.forDryRuns())
         self.journal = journal
         installedMiddleware = Mutex((middleware, isNew: false))
         self.landingQueue = landingQueue
@@ -237,8 +240,16 @@ public final class Store<State: StateType>: Sendable {
 
     // MARK: For the turn
 
-    /// Removes the waiting transactions from the mailbox, in the order in which they were enqueued.
-    func takePending() -> [PendingTransaction] { mailbox.withLock { $0.takeAll() } }
+    /// Removes the transactions of the next turn from the mailbox, in the order in which they were enqueued.
+    ///
+    /// - Returns: the transactions, and whether ``endTurn(of:taking:)`` has to be told how long their turn takes.
+    func takePending() -> (transactions: [PendingTransaction], isBounded: Bool) { mailbox.withLock { $0.takeTurn() } }
+
+    /// Bounds the turns behind one that was long, or was bounded itself, and schedules the next one.
+    func endTurn(of transactionsCount: Int, taking duration: Duration) {
+        mailbox.withLock { $0.note(duration, of: transactionsCount) }
+        flush()
+    }
 
     /// Gives the room of turns that have landed or failed back to the mailbox.
     func release(_ turns: [ComputedTurn<State>]) {
@@ -253,8 +264,7 @@ public final class Store<State: StateType>: Sendable {
             defer { installed.isNew = false }
             return installed.isNew ? installed.list : nil
         }
-        let meters = pending.compactMap(\.meter)
-        let begun = meters.isEmpty ? nil : processorTime()
+        let begun = pending.contains { $0.meter != nil } ? processorTime() : nil
         let turn = core.withLock { core in
             if let newMiddleware { core.install(newMiddleware) }
             let before = core.latest
@@ -263,11 +273,20 @@ public final class Store<State: StateType>: Sendable {
             return ComputedTurn(pending: pending, before: before, result: result)
         }
         note(turn.result.historyTime)
-        if let begun {
-            let cost = processorTime() - begun
-            for meter in meters { meter.set(cost) }
-        }
+        if let begun { Self.note(processorTime() - begun, to: pending) }
         return turn
+    }
+
+    /// Adds the cost of a turn to each meter of its transactions, of which many have the same one.
+    private static func note(_ cost: Duration, to pending: [PendingTransaction]) {
+        var meters: [TurnMeter] = []
+        for pending in pending {
+            guard let meter = pending.meter, meter !== meters.last, !meters.contains(where: { $0 === meter }) else {
+                continue
+            }
+            meters.append(meter)
+        }
+        for meter in meters { meter.add(cost) }
     }
 
     /// Tells the journal the time of the history, at most once a second.
@@ -275,6 +294,15 @@ public final class Store<State: StateType>: Sendable {
         guard let journal, time.milliseconds >= notedMilliseconds.load(ordering: .relaxed) &+ 1000 else { return }
         notedMilliseconds.store(time.milliseconds, ordering: .relaxed)
         journal.note(historyTime: time)
+    }
+
+    /// What each of some transactions is answered by its idempotency key alone; nil where it has none.
+    func outcomes(byKeysOf transactions: ArraySlice<Transaction>) -> [Outcome?] {
+        let time = now()
+        return core.withLock { core in
+            let historyTime = core.readHistoryTime(wall: time, monotonic: monotonicNow)
+            return transactions.map { core.outcome(byKeyOf: $0, at: historyTime) }
+        }
     }
 
     /// Makes a published snapshot the newest computed state again.

@@ -46,7 +46,7 @@ struct Scenario: Sendable {
 
     static var all: [Scenario] {
         Throughput.scenarios + [NamedPosts.scenario] + Wakes.scenarios + [
-            WakeOneOfMany.scenario, WatchedPosts.scenario,
+            WakeOneOfMany.scenario, WakeStreams.scenario, WatchedPosts.scenario,
             MoveObject.scenario, GetObject.scenario, Start.scenario, Scaling.scenario, Soak.scenario,
         ]
     }

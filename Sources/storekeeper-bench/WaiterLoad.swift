@@ -9,6 +9,8 @@ final class WaiterLoad {
         case longPoll
         /// An event in a stream.
         case stream
+        /// The answer to a long-poll for what follows the end of a stream: `probe` tells the end in a field.
+        case follow(probe: String, field: String, target: String)
     }
 
     let server: Server
@@ -79,10 +81,7 @@ final class WaiterLoad {
 
     /// Connects all clients and lets them wait.
     func assemble() throws -> Fleet {
-        let tag = try control.ask(server.conversation.get).frame.fields["etag"] ?? ""
-        guard let request = server.conversation.request(for: waitKind)?(tag).bytes else {
-            throw Failure("\(server.who) does not know this")
-        }
+        let request = try self.request()
         let fleet = try Fleet(count, server.port)
         try fleet.send { _ in request }
         switch waitKind {
@@ -91,7 +90,7 @@ final class WaiterLoad {
             guard heads.count == count else { throw Failure("\(server.who): \(heads.count) of \(count) streams") }
             // The first event of a stream is not measured.
             try fleet.drain(seconds: 0.5)
-        case .longPoll:
+        case .longPoll, .follow:
             // The server's gauge tells when all clients wait; without a gauge, a fixed time has to do.
             if let metric = server.conversation.waitersMetric {
                 try server.awaitGauge(metric, Double(count), control)
@@ -100,6 +99,17 @@ final class WaiterLoad {
             }
         }
         return fleet
+    }
+
+    private func request() throws -> [UInt8] {
+        if case .follow(let probe, let field, let target) = waitKind {
+            return LoadRequest.get(target + (try control.ask(.get(probe)).frame.fields[field] ?? "")).bytes
+        }
+        let tag = try control.ask(server.conversation.get).frame.fields["etag"] ?? ""
+        guard let request = server.conversation.request(for: waitKind)?(tag).bytes else {
+            throw Failure("\(server.who) does not know this")
+        }
+        return request
     }
 
     /// Changes the state and waits until each client has its answer.
@@ -128,7 +138,7 @@ final class WaiterLoad {
 extension WaiterLoad.WaitKind {
     fileprivate var awaited: Awaited {
         switch self {
-        case .longPoll: .answer
+        case .longPoll, .follow: .answer
         case .stream: .event
         }
     }
@@ -140,6 +150,7 @@ extension Conversation {
         switch waitKind {
         case .longPoll: wait
         case .stream: stream.map { stream in { _ in stream } }
+        case .follow: nil
         }
     }
 }

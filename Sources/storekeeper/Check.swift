@@ -12,6 +12,7 @@ struct Check: AsyncParsableCommand {
         do {
             let reading = try await options.read()
             _ = try Domains.domain(reading.settings)
+            print("# traits: \(StateServer.traits.isEmpty ? "none" : StateServer.traits.joined(separator: ", "))")
             for setting in Setting.all {
                 let value = "\(setting.key) = \(reading.settings[setting.key])"
                 let padding = String(repeating: " ", count: max(1, 44 - value.count))

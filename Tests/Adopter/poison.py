@@ -63,6 +63,16 @@ class Supervised:
         finally:
             connection.close()
 
+    def reasons(self):
+        """The lines of /readyz?verbose."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request("GET", "/readyz?verbose")
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.status
+        lines = answer.read().decode().splitlines()
+        connection.close()
+        return lines
+
     def post_for_ever(self, *arguments, **fields):
         """Retries until there is an answer, as a client does."""
         for _ in range(20):
@@ -122,6 +132,7 @@ def two_crashes_then_service(binary, storekeeper):
                 for _ in range(3):
                     server.post_for_ever(*arguments, **fields)
                 [found] = quarantine(storekeeper, data, "list")
+                assert f"[!]quarantine: 1 action, {found[0]}" in server.reasons(), server.reasons()
                 assert found[1:3] == ["refused", "2 crashes"] and found[4:] == ["inventory/receive", by], found
                 server.stop()
                 server.start()
@@ -149,6 +160,7 @@ def retry_and_drop(binary, storekeeper):
             server.stop()
             server.trap = ""
             server.start()
+            assert "[+]quarantine: 0 actions" in server.reasons(), server.reasons()
             assert server.post(BOMB)[0] == 200, "the bug is fixed, and the action passes"
             server.stop()
         finally:

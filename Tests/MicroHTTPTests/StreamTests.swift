@@ -165,6 +165,24 @@ struct StreamTests {
         #expect(stays.chunks()?.hasSuffix("end") == true)
     }
 
+    @Test("a stream that is cut off ends without the end of its body, and is not asked for its last chunk")
+    func cutOff() async throws {
+        let record = StreamRecord()
+        try await withServer(record.handlers()) { server, port in
+            let client = try RawClient(port: port)
+            client.request("/")
+            _ = client.response(hasBody: false)
+            #expect(client.chunk() == Array("begin".utf8))
+
+            record.streams[0].cutOff()
+            Exchange.send(Array("late".utf8), to: record.streams, isLast: true)
+
+            #expect(client.isAtEnd())
+            #expect(record.expired.isEmpty)
+            #expect(try await eventually { server.statistics.connections == 0 && server.statistics.waiting == 0 })
+        }
+    }
+
     @Test("a stream whose client does not read the last chunk is closed after the idle timeout")
     func unreadEnd() async throws {
         let record = StreamRecord()

@@ -32,7 +32,7 @@ extension Domain {
         reducer.declare(in: &declaration)
         var state = state
         for handler in declaration.handlers where handler.type == StoreResume.type {
-            try handler.apply(&state, StoreResume())
+            try handler.apply(&state, StoreResume(), ReducerContext(subject: nil))
         }
         return state
     }

@@ -156,7 +156,7 @@ struct ContractTests {
         let options = DispatchOptions(
             form: .one, store: VisibleStore(scope: contract.catalogue.whole, access: Access()), style: .compact,
             returning: nil, wait: nil, tagGuard: nil,
-            key: nil, purpose: .commit)
+            key: nil, purpose: .commit, trace: nil)
         let request = DispatchRequest(options: options, content: .one(Transaction([.init(Demo.Reset())])))
 
         let response = contract.response(

@@ -99,7 +99,8 @@ extension Commit {
     /// The same commit with a patch that sets the value, so that its version can be seen in the state.
     fileprivate func writing(value: Version) -> Commit {
         Commit(
-            version: version, time: time, id: id, cause: cause, root: root, by: by, types: types, action: action,
+            version: version, time: time, id: id, cause: cause, root: root, by: by, trace: trace, types: types,
+            action: action,
             patch: Array(#"[{"op":"add","path":"/value","value":\#(value)}]"#.utf8), changedPointers: changedPointers,
             clientIDs: clientIDs, idempotency: idempotency)
     }

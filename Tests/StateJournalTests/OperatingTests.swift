@@ -68,6 +68,17 @@ struct OperatingTests {
         let error = #expect(throws: JournalError.self) { try JournalCopy.make(of: scratch.path, in: other.path) }
 
         #expect(error?.description.contains("the commits of versions 31 to 33 is not what was recorded") == true)
+        #expect(!FileManager.default.fileExists(atPath: other.path))
+    }
+
+    @Test("a copy that fails leaves a directory that was there before")
+    func keptDirectory() throws {
+        let journal = try filled()
+        try journal.database.write { db in try db.execute(sql: "DELETE FROM segments WHERE first = 58") }
+        try FileManager.default.createDirectory(atPath: other.path, withIntermediateDirectories: true)
+
+        #expect(throws: JournalError.self) { try JournalCopy.make(of: scratch.path, in: other.path) }
+
         let files = try FileManager.default.contentsOfDirectory(atPath: other.path)
         #expect(files == ["lock"])
     }

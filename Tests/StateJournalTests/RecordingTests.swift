@@ -21,7 +21,8 @@ struct RecordingTests {
         var reader = try reader()
         let single = Commit(
             version: 5, time: Timestamp(milliseconds: -7), id: "mine", cause: "\(recorded).3", root: "theirs",
-            types: ["set"], action: Array(#"{"id":"mine","type":"set"}"#.utf8), patch: Array("[]".utf8),
+            by: "ada", trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", types: ["set"],
+            action: Array(#"{"id":"mine","type":"set"}"#.utf8), patch: Array("[]".utf8),
             clientIDs: ["mine"])
         let batch = Commit(
             version: 6, time: Timestamp(milliseconds: 8), id: "\(recorded).6", types: ["set", "get"],
@@ -37,6 +38,9 @@ struct RecordingTests {
         #expect(first.clientIDs == ["mine"])
         #expect(first.cause == "\(epoch).3")
         #expect(first.root == "theirs")
+        #expect(first.by == "ada")
+        #expect(first.trace == single.trace)
+        #expect(second.trace == nil)
         #expect(first.action == single.action)
         #expect(second.id == "\(epoch).6")
         #expect(second.clientIDs == ["a", "b"])

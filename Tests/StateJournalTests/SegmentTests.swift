@@ -21,7 +21,7 @@ struct Content: Equatable {
     init(_ commit: Commit) {
         version = commit.version
         time = commit.time.milliseconds
-        strings = [commit.id, commit.cause, commit.root, commit.by].map { $0.map { Array($0.utf8) } }
+        strings = [commit.id, commit.cause, commit.root, commit.by, commit.trace].map { $0.map { Array($0.utf8) } }
         types = commit.types
         action = commit.action
         patch = commit.patch
@@ -82,7 +82,8 @@ struct CommitMaker {
             time: Timestamp(
                 milliseconds: chance(95) ? 1_700_000_000_000 + Int64(version) : [.min, .max, 0, -1][Int(version % 4)]),
             id: id ?? cursor, cause: references[Int.random(in: 0..<5, using: &generator)],
-            root: references[Int.random(in: 0..<5, using: &generator)], by: chance(10) ? text() : nil, types: types,
+            root: references[Int.random(in: 0..<5, using: &generator)], by: chance(10) ? text() : nil,
+            trace: chance(10) ? text() : nil, types: types,
             action: Array((actions.count == 1 ? actions[0] : "[" + actions.joined(separator: ",") + "]").utf8),
             patch: Array(("[" + operations.joined(separator: ",") + "]").utf8), changedPointers: pointers,
             clientIDs: clientIDs,
@@ -149,6 +150,7 @@ struct SegmentTests {
             client: "team")
         let full = Commit(
             version: 7, time: Timestamp(milliseconds: -1), id: "mine", cause: "\(epoch).6", root: "theirs", by: "ada",
+            trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
             types: ["set"], action: Array(#"{"id":"mine","type":"set"}"#.utf8), patch: Array("[]".utf8),
             changedPointers: ["/a", ""], clientIDs: ["other", "mine"], idempotency: key)
         let bare = Commit(
@@ -158,6 +160,23 @@ struct SegmentTests {
             let read = try #require(try commits(bodies([commit])[0], first: 7).first)
             #expect(Content(read) == Content(commit))
         }
+    }
+
+    @Test("the trace of a commit costs 56 bytes, and none where there is no trace")
+    func traceBytes() {
+        func body(_ trace: String?) -> [UInt8] {
+            bodies([
+                Commit(
+                    version: 7, time: Timestamp(milliseconds: 0), id: "\(epoch).7", trace: trace, types: [], action: [],
+                    patch: [])
+            ])[0]
+        }
+        let (with, without) = (body("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), body(nil))
+
+        // The two sets of members, of the segment and of the record, need a second byte each.
+        #expect(with.count == without.count + 56 + 2)
+        // These are the bytes of a program that knew no traces.
+        #expect(without == [1, 1, 0, 0, 1, 0] + [UInt8](repeating: 0, count: 10))
     }
 
     @Test("equal commits have equal bodies, whatever was encoded before")
@@ -277,7 +296,8 @@ struct SegmentTests {
     func newer(index: Int) {
         var body = bodies([.setting(1)])[0]
         body[index] = 0x7F &+ UInt8(index == 3 ? 1 : 0)
-        if index == 3 { body.insert(1, at: 4) }
+        // The first bit without a member: 256.
+        if index == 3 { body.insert(2, at: 4) }
 
         let fault = #expect(throws: SegmentFault.self) { try commits(body, first: 1) }
 

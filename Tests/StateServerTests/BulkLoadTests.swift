@@ -1,4 +1,5 @@
 import Dispatch
+import MicroHTTP
 import Synchronization
 import Testing
 
@@ -49,6 +50,8 @@ struct PortionSizeTests {
 
 @Suite("Bulk loads", .timeLimit(.minutes(1)))
 struct BulkLoadTests {
+    private let memory = MemoryBudget(bytesMax: 256 << 20)
+
     private func store(mailboxMax: Int = 65_536) throws -> Store<Number.State> {
         Store(
             domain: try CompiledDomain(Number()), limits: StoreLimits(mailboxMax: mailboxMax),
@@ -56,10 +59,17 @@ struct BulkLoadTests {
     }
 
     /// The outcomes of a load of additions of 1.
-    private func outcomes(of count: Int, in store: Store<Number.State>) -> [Outcome] {
-        let transactions = Array(repeating: Transaction([.init(Number.Add(amount: 1))]), count: count)
-        let load = BulkLoad(transactions, store: store, among: BulkLoads())
-        let outcomes = Mutex<[Outcome]>([])
+    private func outcomes(
+        of count: Int, in store: Store<Number.State>, valuesBytesMax: Int = LoadOutcomes.valuesBytesMax,
+        isRepresented: Bool = false, isAbandoned: @escaping @Sendable () -> Bool = { false }
+    ) throws -> LoadOutcomes {
+        var transaction = Transaction([.init(Number.Add(amount: 1))])
+        transaction.wantsRepresentation = isRepresented
+        let load = BulkLoad(
+            Array(repeating: transaction, count: count),
+            into: try #require(LoadOutcomes(of: count, valuesBytesMax: valuesBytesMax, in: memory)), store: store,
+            among: BulkLoads(), isAbandoned: isAbandoned)
+        let outcomes = Mutex<LoadOutcomes?>(nil)
         let done = DispatchSemaphore(value: 0)
         // The thread of a queue has a stack of half a megabyte.
         DispatchQueue(label: "test").async {
@@ -70,7 +80,7 @@ struct BulkLoadTests {
             store.flush()
         }
         done.wait()
-        return outcomes.withLock { $0 }
+        return try #require(outcomes.withLock { $0 })
     }
 
     @Test("a load of a store that stops ends, however long it is")
@@ -78,7 +88,7 @@ struct BulkLoadTests {
         let store = try store()
         store.drain()
 
-        let outcomes = outcomes(of: 200_000, in: store)
+        let outcomes = try outcomes(of: 200_000, in: store).all
 
         #expect(outcomes.count == 200_000)
         #expect(outcomes.allSatisfy { if case .draining = $0 { true } else { false } })
@@ -88,9 +98,55 @@ struct BulkLoadTests {
     func smallMailbox(actionsMax: Int) throws {
         let store = try store(mailboxMax: actionsMax)
 
-        let outcomes = outcomes(of: 500, in: store)
+        let outcomes = try outcomes(of: 500, in: store).all
 
-        #expect(outcomes.count { if case .committed = $0 { true } else { false } } == 500)
+        #expect(outcomes.count(where: \.isCommitted) == 500)
         #expect(store.version == 500)
     }
+
+    @Test("a load whose client has gone ends behind a portion, and the other lines have no outcome")
+    func abandoned() throws {
+        let store = try store()
+
+        let outcomes = try outcomes(of: 5000, in: store) { store.version >= 100 }.all
+
+        #expect((100..<5000).contains(outcomes.count))
+        #expect(outcomes.count(where: \.isCommitted) == outcomes.count)
+        #expect(store.version == Version(outcomes.count))
+    }
+
+    @Test("behind the bound of an answer the lines are committed without their values")
+    func values() throws {
+        let store = try store()
+
+        let outcomes = try outcomes(of: 400, in: store, valuesBytesMax: 5000, isRepresented: true)
+
+        let bytes = outcomes.all.map(\.valuesBytesCount)
+        #expect(store.version == 400)
+        #expect(outcomes.isFull)
+        #expect((4900...5000).contains(bytes.reduce(0, +)))
+        #expect(bytes.drop { $0 > 0 }.allSatisfy { $0 == 0 })
+    }
+
+    @Test("the outcomes of a load count in the memory budget, and a load without room does not begin")
+    func budget() throws {
+        let memory = MemoryBudget(bytesMax: 100_000)
+        var outcomes = try #require(LoadOutcomes(of: 100, in: memory))
+        #expect(LoadOutcomes(of: 200, in: memory) == nil)
+        let before = memory.bytes
+
+        outcomes.append(.wouldCommit(isChange: true, patch: Array(repeating: 32, count: 20_000)))
+        let during = memory.bytes
+        outcomes.append(.wouldCommit(isChange: true, patch: Array(repeating: 32, count: 20_000)))
+        outcomes.append(.wouldCommit(isChange: true, patch: Array(repeating: 32, count: 20)))
+
+        #expect(during == before + 40_000)
+        #expect(outcomes.all.map(\.valuesBytesCount) == [20_000, 0, 0])
+        outcomes.release()
+        #expect(memory.bytes == 0)
+    }
+}
+
+extension Outcome {
+    fileprivate var isCommitted: Bool { if case .committed = self { true } else { false } }
 }

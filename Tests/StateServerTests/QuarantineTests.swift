@@ -1,4 +1,6 @@
 import Foundation
+import HTTPMessages
+import HTTPTypes
 import Logging
 import StateJSON
 import Testing
@@ -19,7 +21,7 @@ struct QuarantineTests {
     func crash(_ key: String, type: String = "boom") throws {
         let mapped = try MappedPage(directory: scratch.path)
         mapped.page.prepare(boot: MappedPage.boot)
-        mapped.page.begin(.init(.key, ContentHash(Array(key.utf8))), type: type, name: key)
+        mapped.page.begin(.init(.key, ContentHash(Array(key.utf8))), type: type, name: key, in: .turn)
         withExtendedLifetime(mapped) {}
     }
 
@@ -86,6 +88,34 @@ struct QuarantineTests {
         #expect(throws: SettingsFault.self) { try tool().drop("q0") }
     }
 
+    @Test("/readyz?verbose names the actions that are set aside, and the server is ready all the same")
+    func readiness() throws {
+        for _ in 0..<2 {
+            try crash("a")
+            _ = try start()
+        }
+        let quarantine = try start()
+        let stage = try Stage(Stage.Setting(quarantine: quarantine))
+        let id = try #require(quarantine.names.first)
+
+        let answer = stage.receive(Request(target: "/readyz?verbose")).answer
+        try tool().drop(id)
+        quarantine.reload()
+        let after = stage.receive(Request(target: "/readyz?verbose")).answer
+
+        let lines = answer?.lines ?? []
+        #expect(lines.contains("[!]quarantine: 1 action, \(id)"), "\(lines)")
+        #expect(lines.last == "ready" && answer?.status == .ok)
+        #expect(after?.lines.contains("[+]quarantine: 0 actions") == true)
+    }
+
+    @Test("the line of readiness names the newest ten of many actions")
+    func many() {
+        let line = RequestHandler.quarantineLine((1...11).map { "q\($0)" })
+
+        #expect(line == "[!]quarantine: 11 actions, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11")
+    }
+
     @Test("a file that cannot be read stops a start with a sentence, and leaves a running server as it was")
     func damaged() throws {
         for _ in 0..<2 {
@@ -100,5 +130,11 @@ struct QuarantineTests {
         #expect(running.names.count == 1)
         let fault = #expect(throws: SettingsFault.self) { try start() }
         #expect(fault?.description.contains("quarantine.json cannot be read") == true)
+    }
+}
+
+extension Response {
+    fileprivate var lines: [String] {
+        String(decoding: body, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 }

@@ -202,6 +202,10 @@ final class EventLoop {
             } else if let connection = parked[exchange.id] {
                 parked.answer(connection, WireResponse(response, closing: false))
             }
+        case .again(let exchange):
+            if let connection = pending[exchange.id], connection.deferred != nil {
+                pending.resume(connection, exchange)
+            }
         case .answer(let exchanges, let response):
             // Each of the two forms is made when the first connection needs it, and shared by all.
             var (prepared, wire): (PreparedResponse??, WireResponse?)
@@ -216,6 +220,8 @@ final class EventLoop {
                     parked.answer(connection, form)
                 }
             }
+        case .cut(let exchange):
+            if let connection = parked[exchange.id] { parked.cut(connection) }
         case .chunk(let exchanges, let bytes, let isLast):
             let chunk = StreamChunk(bytes, isLast: isLast)
             for exchange in exchanges {
@@ -252,6 +258,7 @@ final class EventLoop {
             guard until <= .now else { return false }
             context.stage = .cutting(until: .now + Self.cuttingTime)
             pending.stopAll()
+            parked.stopWork()
             return false
         case .cutting(let until):
             // The answer of an exchange that is still pending is about to be put into the mailbox.

@@ -8,11 +8,22 @@ import Glibc
 struct ListeningSocket {
     let descriptor: Int32
     let address: BoundAddress
+    /// Whether the service manager has bound it, whose the file of a Unix socket is then, too.
+    private(set) var isInherited = false
 
-    /// Binds and listens on a place.
+    /// Binds and listens on a place, or takes the socket that the service manager has bound there.
     ///
     /// - Parameter isShared: whether further sockets of this process listen on the same place.
     init(_ place: ListeningPlace, isShared: Bool) throws(ServerError) {
+        if let descriptor = InheritedSockets().socket(on: place) {
+            let path: String? = if case .socket(let path, _) = place { path } else { nil }
+            if let address = path.map(BoundAddress.init(path:)) ?? Self.boundAddress(of: descriptor) {
+                self.init(descriptor: descriptor, address: address)
+                isInherited = true
+                return
+            }
+            Glibc.close(descriptor)
+        }
         switch place {
         case .address(let host, let port): try self.init(host: host, port: port, isShared: isShared)
         case .socket(let path, let mode):
@@ -22,11 +33,19 @@ struct ListeningSocket {
 
     /// Returns a further socket on the same place, for another loop.
     func another() throws(ServerError) -> ListeningSocket {
-        guard let path = address.path else { return try Self(host: address.host, port: address.port, isShared: true) }
-        // A Unix socket has one file: the loops share its backlog.
+        guard isInherited || address.path != nil else {
+            return try Self(host: address.host, port: address.port, isShared: true)
+        }
+        // A Unix socket has one file, and the service manager has bound one socket: the loops share its backlog.
         let descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-        guard descriptor >= 0 else { throw .socketUnusable(path: path, reason: ServerError.words(for: errno)) }
-        return Self(descriptor: descriptor, address: address)
+        guard descriptor >= 0 else {
+            let reason = ServerError.words(for: errno)
+            throw address.path.map { .socketUnusable(path: $0, reason: reason) }
+                ?? .cannotListen(host: address.host, port: address.port, reason: reason)
+        }
+        var copy = Self(descriptor: descriptor, address: address)
+        copy.isInherited = isInherited
+        return copy
     }
 
     private init(descriptor: Int32, address: BoundAddress) {
@@ -116,16 +135,33 @@ struct ListeningSocket {
     private static func boundAddress(
         of descriptor: Int32, host: String, port: UInt16
     ) throws(ServerError) -> BoundAddress {
+        guard let address = boundAddress(of: descriptor) else { throw Self.error(errno, host: host, port: port) }
+        return address
+    }
+
+    /// The addresses of a host in numbers; none where it is unknown.
+    static func numericHosts(of host: String) -> [String] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_PASSIVE
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, nil, &hints, &list) == 0, let list else { return [] }
+        defer { freeaddrinfo(list) }
+        return sequence(first: list, next: { $0.pointee.ai_next }).compactMap {
+            $0.pointee.ai_addr.flatMap { numericAddress($0)?.host }
+        }
+    }
+
+    /// The address of a TCP socket; nil for one of another kind.
+    static func boundAddress(of descriptor: Int32) -> BoundAddress? {
         var storage = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let address: BoundAddress? = withUnsafeMutablePointer(to: &storage) { storage in
+        return withUnsafeMutablePointer(to: &storage) { storage in
             storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
                 guard getsockname(descriptor, pointer, &size) == 0 else { return nil }
                 return numericAddress(pointer)
             }
         }
-        guard let address else { throw Self.error(errno, host: host, port: port) }
-        return address
     }
 
     private static func error(_ code: Int32, host: String, port: UInt16) -> ServerError {

@@ -29,6 +29,8 @@ final class ParkedConnection {
     let isChunked: Bool
     /// Whether the server closes the connection after the answer.
     let closesAfterAnswer: Bool
+    /// Whether a handler works on the request, so that a stop leaves it the grace time.
+    let isOfWork: Bool
     /// Whether the large daemon gets the connection back.
     let hasLongHeads: Bool
     var phase: Phase
@@ -47,7 +49,7 @@ final class ParkedConnection {
 
     init(
         number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
-        hasLongHeads: Bool, phase: Phase, now: ContinuousClock.Instant
+        isOfWork: Bool, hasLongHeads: Bool, phase: Phase, now: ContinuousClock.Instant
     ) {
         self.number = number
         self.descriptor = descriptor
@@ -55,6 +57,7 @@ final class ParkedConnection {
         self.isHead = isHead
         self.isChunked = isChunked
         self.closesAfterAnswer = closesAfterAnswer
+        self.isOfWork = isOfWork
         self.hasLongHeads = hasLongHeads
         self.phase = phase
         lastSent = now

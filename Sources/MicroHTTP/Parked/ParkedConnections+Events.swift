@@ -10,7 +10,9 @@ extension ParkedConnections {
         if event.isBroken { return fail(connection) }
         switch connection.phase {
         case .waiting(let exchange):
-            if event.isHungUp { expire(connection, exchange, .hangUp) }
+            guard event.isHungUp else { return }
+            // The client may have only finished sending, and then gets the answer.
+            if connection.isOfWork { exchange.noteHangUp() } else { expire(connection, exchange, .hangUp) }
         case .streaming(let exchange, _):
             // The client may have only finished sending, and gets the end of its stream.
             if event.isHungUp { return expire(connection, exchange, .hangUp) }
@@ -57,6 +59,13 @@ extension ParkedConnections {
         case .answering, .keepAliveIdle: close(connection)
         case .closed: break
         }
+    }
+
+    /// Closes the connection of a stream without the end of its body.
+    func cut(_ connection: ParkedConnection) {
+        guard case .streaming = connection.phase else { return }
+        context.statistics.waiting -= 1
+        close(connection)
     }
 
     /// Ends a wait or a stream, unless its answer is on its way.

@@ -82,7 +82,7 @@ final class ParkedConnections {
         }
         let taken = ParkedConnection(
             number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead,
-            isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer,
+            isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer, isOfWork: options.isOfWork,
             hasLongHeads: connection.hasLongHeads, phase: phase, now: context.time())
         connections[exchange.id] = taken
         return taken
@@ -267,10 +267,18 @@ final class ParkedConnections {
     func stopAll() {
         for connection in Array(connections.values) {
             switch connection.phase {
+            case .waiting where connection.isOfWork: break
             case .waiting(let exchange), .streaming(let exchange, _): expire(connection, exchange, .stopping)
             case .keepAliveIdle: close(connection)
             case .answering, .closed: break
             }
+        }
+    }
+
+    /// Ends the work on all requests because the grace time is over.
+    func stopWork() {
+        for connection in Array(connections.values) where connection.isOfWork {
+            if case .waiting(let exchange) = connection.phase { expire(connection, exchange, .stopping) }
         }
     }
 

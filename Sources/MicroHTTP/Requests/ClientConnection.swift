@@ -23,6 +23,9 @@ final class ClientConnection {
         case held(Exchange)
         /// A handler works on the request, and the connection is suspended.
         case suspended(Exchange)
+        /// The handlers are ready for the request that they have deferred: the next call of the access handler hands it to
+        /// them again.
+        case resumed(Exchange)
         /// The loop has the answer and queues it in the next call of the access handler; nil closes the connection.
         case answered(PreparedResponse?)
         /// The loop has given the answer to libmicrohttpd.
@@ -58,6 +61,8 @@ final class ClientConnection {
     var head: HeadCache.Entry?
     /// The current request while it is received, unless its head came from the head cache.
     var request: Request?
+    /// The current request, complete, while a handler defers it.
+    var deferred: Request?
     /// The part of its body that has been received.
     var body: [UInt8] = []
     /// How many bytes of the memory budget the body has.

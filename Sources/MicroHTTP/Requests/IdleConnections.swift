@@ -53,7 +53,7 @@ extension ClientConnection {
         switch phase {
         case .idle, .lineReceived, .reading, .draining: !isClosed
         // The end of the request is noted in its turn.
-        case .held, .suspended, .answered, .queued, .parked: false
+        case .held, .suspended, .resumed, .answered, .queued, .parked: false
         }
     }
 

@@ -70,6 +70,13 @@ final class PendingExchanges {
         if mustResume { MHD_resume_connection(connection.handle) }
     }
 
+    /// Has the access handler hand the request of a connection to the handlers again, in the same iteration.
+    func resume(_ connection: ClientConnection, _ exchange: Exchange) {
+        let mustResume = remove(connection)
+        connection.phase = .resumed(exchange)
+        if mustResume { MHD_resume_connection(connection.handle) }
+    }
+
     /// Removes a held or suspended connection; returns whether it is suspended.
     @discardableResult
     func remove(_ connection: ClientConnection) -> Bool {
@@ -83,7 +90,7 @@ final class PendingExchanges {
         case .suspended(let exchange):
             connections[exchange.id] = nil
             return true
-        case .idle, .lineReceived, .reading, .draining, .answered, .queued, .parked:
+        case .idle, .lineReceived, .reading, .draining, .resumed, .answered, .queued, .parked:
             preconditionFailure("only held and suspended connections are pending")
         }
     }
@@ -94,7 +101,7 @@ extension ClientConnection {
     fileprivate var exchange: Exchange? {
         switch phase {
         case .held(let exchange), .suspended(let exchange): exchange
-        case .idle, .lineReceived, .reading, .draining, .answered, .queued, .parked: nil
+        case .idle, .lineReceived, .reading, .draining, .resumed, .answered, .queued, .parked: nil
         }
     }
 }

@@ -143,6 +143,9 @@ final class RequestReceiver {
             if let until = connection.heldUntil, until > context.time() { return true }
             pending.suspend(connection, exchange)
             return true
+        case .resumed(let exchange):
+            guard let request = connection.deferred.take() else { return false }
+            return handle(request, exchange, of: context.handlers.generation(), on: connection)
         case .answered(let response):
             return queue(response, on: connection)
         case .idle, .suspended, .queued, .parked:
@@ -155,6 +158,7 @@ final class RequestReceiver {
         context.noteProgress()
         inFlightCount -= 1
         connection.request = nil
+        connection.deferred = nil
         connection.parkingOptions = nil
         connection.head = nil
         connection.body = []
@@ -168,6 +172,8 @@ final class RequestReceiver {
             // The connection broke before the answer; libmicrohttpd gives no other notification of it (3).
             pending.remove(connection)
             if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
+        case .resumed(let exchange):
+            if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
         case .parked: return
         case .idle, .lineReceived, .reading, .draining, .answered, .queued:
             break
@@ -176,7 +182,7 @@ final class RequestReceiver {
         idle.note(connection)
     }
 
-    /// Hands a complete request to the handlers, and does what they reply.
+    /// Answers a complete request from the head cache, or hands it to the handlers.
     private func receive(_ connection: ClientConnection) -> Bool {
         context.noteProgress()
         context.statistics.requests += 1
@@ -191,8 +197,15 @@ final class RequestReceiver {
             return false
         }
         swap(&request.body, &connection.body)
-        context.noteRequest()
         let exchange = Exchange(id: nextNumber(), client: connection.requestClient, sink: mailbox)
+        return handle(request, exchange, of: generation, on: connection)
+    }
+
+    /// Hands a request to the handlers, and does what they reply.
+    private func handle(
+        _ request: Request, _ exchange: Exchange, of generation: UInt64, on connection: ClientConnection
+    ) -> Bool {
+        context.noteRequest()
         switch context.handlers.receive(request, exchange) {
         case .reusable(let response):
             let response = exchange.completed(response)
@@ -207,6 +220,13 @@ final class RequestReceiver {
             return send(exchange.completed(response), on: connection)
         case .working(let time):
             return hold(connection, exchange, atMost: time)
+        case .deferred:
+            connection.deferred = request
+            return hold(connection, exchange, atMost: nil)
+        case .workingLong:
+            var options = ResponseOptions(request, isVersion10: connection.isVersion10)
+            options.isOfWork = true
+            return park(connection, exchange, options, atMost: nil)
         case .waiting(let time):
             let options = ResponseOptions(request, isVersion10: connection.isVersion10)
             return park(connection, exchange, options, atMost: time)
@@ -236,9 +256,8 @@ final class RequestReceiver {
     private func park(
         _ connection: ClientConnection, _ exchange: Exchange, _ options: ResponseOptions, atMost time: Duration?
     ) -> Bool {
-        if context.stage.isStopping, exchange.fire() {
-            return send(context.handlers.stop(exchange), on: connection)
-        }
+        let isOver = options.isOfWork ? context.stage.refusesWork : context.stage.isStopping
+        if isOver, exchange.fire() { return send(context.handlers.stop(exchange), on: connection) }
         if let time { context.setAlarm(.exchange(exchange.id), after: time) }
         guard parked.park(connection, exchange, options) else {
             connection.parkingOptions = options

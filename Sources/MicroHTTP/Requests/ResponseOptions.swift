@@ -9,6 +9,8 @@ struct ResponseOptions {
     var endsConnection: Bool
     /// Whether a stream comes in chunks; otherwise it ends with its connection.
     var isChunked: Bool
+    /// Whether a handler works on the request, so that a stop leaves it the grace time.
+    var isOfWork = false
 
     init(_ request: Request, isVersion10: Bool) {
         isHead = request.method == .head

@@ -157,7 +157,7 @@ final class WireObserver {
             case .reading, .draining:
                 idle.note(connection)
                 return true
-            case .held, .suspended, .answered, .queued, .parked: return true
+            case .held, .suspended, .resumed, .answered, .queued, .parked: return true
             }
         }
         switch connection.phase {
@@ -168,7 +168,7 @@ final class WireObserver {
                 refuse(connection, context.configuration.headFault)
             }
         case .reading, .draining: idle.note(connection)
-        case .held, .suspended, .answered, .queued, .parked: break
+        case .held, .suspended, .resumed, .answered, .queued, .parked: break
         }
         return !connection.isRefused
     }
@@ -280,7 +280,7 @@ extension ClientConnection {
         switch phase {
         case .idle: unansweredCount > 0
         case .lineReceived, .reading, .draining: true
-        case .held, .suspended, .answered, .queued, .parked: false
+        case .held, .suspended, .resumed, .answered, .queued, .parked: false
         }
     }
 }
@@ -292,7 +292,7 @@ extension ServerConfiguration {
         case .reading, .draining:
             // A client that sends steadily may take as long as it needs.
             headTime + bodyTime + .seconds(connection.unansweredCount / bodyBytesPerSecondMin)
-        case .idle, .lineReceived, .held, .suspended, .answered, .queued, .parked: headTime
+        case .idle, .lineReceived, .held, .suspended, .resumed, .answered, .queued, .parked: headTime
         }
     }
 }

@@ -114,6 +114,9 @@ package final class Access: Sendable {
     /// Whether the client may see every action in the log.
     var seesEveryAction: Bool { seesOthers && seenTypes.isEverything }
 
+    /// Whether the client may have a copy of the journal, in which is everything.
+    var backsUp: Bool { operates && parts == nil && seesEveryAction }
+
     /// Whether the client may dispatch actions of a type.
     func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
 }

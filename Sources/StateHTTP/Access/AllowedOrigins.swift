@@ -37,7 +37,10 @@ package struct AllowedOrigins: Sendable {
 
     /// The fields of answers that a page may read beside those that every page may.
     private static let exposed =
-        "ETag, Idempotency-Replayed, Link, Preference-Applied, Retry-After, State-Cursor, WWW-Authenticate"
+        """
+        ETag, Idempotency-Replayed, Link, Preference-Applied, Retry-After, State-Cursor, Stream-Cursor, \
+        Stream-Next-Offset, Stream-Up-To-Date, WWW-Authenticate
+        """
 
     /// The fields that a page may set.
     private static let requested =

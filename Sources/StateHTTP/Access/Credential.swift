@@ -101,6 +101,13 @@ extension Problem {
             fields: [.wwwAuthenticate: "Bearer realm=\"storekeeper\""])
     }
 
+    /// As many tokens wait for their verification as may.
+    package static var tooManyVerifications: Problem {
+        Problem(
+            .serviceUnavailable, "too-many-verifications",
+            "too many clients with new tokens have come at once; come back in a moment", fields: [.retryAfter: "1"])
+    }
+
     /// The address has sent too many credentials that the server does not know.
     package static var tooManyFailures: Problem {
         Problem(

@@ -6,7 +6,7 @@ internal import StateJSON
 /// view; `store:NAME`, for a derived store with its views, and for the actions that its reducers handle; `actions:TYPE`, for
 /// the actions of that type in the log; `*`, for everything. Each entry of ``dispatch`` is an action type. A type with `*` at
 /// its end stands for every type that begins so.
-package struct Grant: Sendable, Equatable, Codable {
+package struct Grant: Sendable, Hashable, Codable {
     /// The parts of the state, views, derived stores and logged actions that the subject may see.
     package var read: [String]
     /// The types of the actions that the subject may dispatch.

@@ -12,6 +12,8 @@ extension VisibleStore {
         var root: String?
         /// Who has dispatched the action; nil where that is unknown, and where the client may not see the action.
         var by: String?
+        /// The trace of the request, for a client that may see the action.
+        var trace: String?
         /// UTF-8 JSON: the action, an array for a batch, or `null` where the client sees none of it.
         var action: [UInt8]
         /// UTF-8 JSON: the operations of the patch that concern what the client sees.
@@ -23,8 +25,8 @@ extension VisibleStore {
     func visible(_ commit: Commit, epoch: Epoch) -> VisibleCommit {
         guard !isWhole || !access.isUnlimited else {
             return VisibleCommit(
-                id: commit.id, cause: commit.cause, root: commit.root, by: commit.by, action: commit.action,
-                patch: commit.patch)
+                id: commit.id, cause: commit.cause, root: commit.root, by: commit.by, trace: commit.trace,
+                action: commit.action, patch: commit.patch)
         }
         let action = action(of: commit)
         let isSeen = action != nil || access.isUnlimited
@@ -32,6 +34,7 @@ extension VisibleStore {
         return VisibleCommit(
             id: isSeen ? commit.id : Cursor(epoch, commit.version).description,
             cause: seesCauses ? commit.cause : nil, root: seesCauses ? commit.root : nil, by: isSeen ? commit.by : nil,
+            trace: isSeen ? commit.trace : nil,
             action: action ?? Array("null".utf8), patch: patch(commit.patch))
     }
 

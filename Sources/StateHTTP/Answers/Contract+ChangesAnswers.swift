@@ -156,6 +156,7 @@ extension Contract {
         writer.member("cause", visible.cause, &isFirst)
         writer.member("root", visible.root, &isFirst)
         writer.member("by", visible.by, &isFirst)
+        writer.member("traceparent", visible.trace, &isFirst)
         writer.key("action", &isFirst)
         writer.raw(visible.action)
         if form == .patches {
@@ -172,7 +173,7 @@ extension Contract {
     }
 
     /// RFC 3339 with milliseconds.
-    private static func text(_ time: Timestamp) -> String {
+    static func text(_ time: Timestamp) -> String {
         // A Double cannot hold every fraction, so the formatter gets whole seconds only.
         let (seconds, rest) = time.milliseconds.quotientAndRemainder(dividingBy: 1000)
         let whole = rest < 0 ? seconds - 1 : seconds

@@ -6,7 +6,8 @@ package import StateStore
 extension Contract {
     /// The answer to a POST of several transactions as NDJSON.
     ///
-    /// - Parameter outcomes: the outcomes of the lines that are transactions, in the order of the lines.
+    /// - Parameter outcomes: the outcomes of the lines that are transactions, in the order of the lines; fewer where the
+    ///   client has hung up before the others had their turn.
     package func response(
         to lines: [DispatchRequest.Line], outcomes: [Outcome], of request: DispatchRequest, latest: Cursor
     ) -> Response {
@@ -15,7 +16,8 @@ extension Contract {
         var rest = outcomes[...]
         for line in lines {
             let answer = line.content.flatMap { transaction in
-                result(of: rest.popFirst() ?? .draining, transaction.form, request.store, epoch: latest.epoch)
+                rest.popFirst().map { result(of: $0, transaction.form, request.store, epoch: latest.epoch) }
+                    ?? .failure(.hungUp)
             }
             switch answer {
             case .success(let receipt): body += receipt
@@ -30,6 +32,11 @@ extension Contract {
         var response = Response.json(.ok, body, latest: latest)
         response.fields[.contentType] = "application/x-ndjson"
         response.problems = problems
+        if request.options.returning == .representation, outcomes.contains(where: \.isRepresented),
+            !outcomes.contains(where: \.lacksRepresentation)
+        {
+            response.fields[.preferenceApplied] = "return=representation"
+        }
         return response
     }
 
@@ -83,9 +90,7 @@ extension Contract {
         switch outcome {
         case .committed(let receipt): .success(Self.json(receipt, store, cascade, epoch: epoch))
         case .wouldCommit(let isChange, let patch):
-            .success(
-                Array(#"{"dryRun":true,"changed":\#(isChange),"patch":"#.utf8)
-                    + store.patch(patch) + [UInt8(ascii: "}")])
+            .success(Self.json(dryRunWith: patch, isChange: isChange, store))
         case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))
         case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: form == .batch ? index : nil))
         case .preconditionFailed(let failure): .failure(Self.problem(failure, store))
@@ -118,6 +123,16 @@ extension Contract {
         case .failed: .failure(.ourFault)
         case .draining: .failure(.draining)
         }
+    }
+
+    private static func json(dryRunWith patch: [UInt8]?, isChange: Bool, _ store: VisibleStore) -> [UInt8] {
+        var bytes = Array(#"{"dryRun":true,"changed":\#(isChange)"#.utf8)
+        if let patch {
+            bytes += Array(#","patch":"#.utf8)
+            bytes += store.patch(patch)
+        }
+        bytes.append(UInt8(ascii: "}"))
+        return bytes
     }
 
     private static func json(
@@ -204,9 +219,8 @@ extension Contract {
 
     private static func problem(_ failure: PreconditionFailure, _ store: VisibleStore) -> Problem {
         let pointer = store.inner(failure.pointer) ?? failure.pointer
-        var members: [Problem.Member] = [
-            .string("pointer", pointer.description), .init("expected", failure.expected),
-        ]
+        var members: [Problem.Member] = [.string("pointer", pointer.description)]
+        if let expected = failure.expected { members.append(.init("expected", expected)) }
         // Without a value there is no `actual`: null would be a value. Of a large value the problem has the size and the
         // tag only: each line of a bulk load would carry the value.
         let found: String
@@ -224,5 +238,17 @@ extension Contract {
             .preconditionFailed, "precondition-failed",
             "\(pointer.tokens.isEmpty ? "the state" : pointer.description) is not as expected: \(found); nothing was committed",
             members: members)
+    }
+}
+
+extension Outcome {
+    /// Whether the answer has the changed parts of the state.
+    fileprivate var isRepresented: Bool {
+        if case .committed(let receipt) = self { receipt.representation != nil } else { false }
+    }
+
+    /// Whether the answer should have the changed parts of the state, and had no room for them.
+    fileprivate var lacksRepresentation: Bool {
+        if case .committed(let receipt) = self { receipt.representation == nil && !receipt.isReplay } else { false }
     }
 }

@@ -32,7 +32,7 @@ extension Contract {
         }
         writer.raw("},\"links\":{")
         var isFirstLink = true
-        var links = ["state", "views", "actions", "changes?since=\(bounds.latest)", "openapi.json"]
+        var links = ["state", "views", "actions", "changes?since=\(bounds.latest)", "streams", "openapi.json"]
         if store.isWhole { links.insert("stores", at: 3) }
         for link in links {
             writer.separator(&isFirstLink)

@@ -69,6 +69,14 @@ extension Problem {
         }
     }
 
+    /// The client of a bulk load has gone before a line had its turn.
+    static var hungUp: Problem {
+        Problem(
+            .serviceUnavailable, "hung-up",
+            "the client had closed its side of the connection before this line had its turn; nothing of it was committed"
+        )
+    }
+
     /// The server is stopping.
     package static var draining: Problem {
         Problem(
@@ -125,6 +133,26 @@ extension Problem {
         Problem(
             .internalServerError, "journal-damaged",
             "the journal lacks commits that this request asks for, or has not what was recorded; the log of the server says which, and the latest state is not concerned"
+        )
+    }
+
+    /// There is nothing to back up.
+    package static var noJournal: Problem {
+        Problem(.notFound, "no-journal", "this server keeps its state in memory only; there is no journal")
+    }
+
+    /// There is one backup at a time.
+    package static var backupUnderWay: Problem {
+        Problem(
+            .serviceUnavailable, "backup-under-way", "another client gets a backup at the moment; come back later",
+            fields: [.retryAfter: "10"])
+    }
+
+    /// The copy would fill the disk, and the journal could not go on.
+    package static var noRoomForBackup: Problem {
+        Problem(
+            HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage"), "no-room-for-backup",
+            "the disk of this server has too little room for a copy of the journal; storekeeper journal backup can write to another disk"
         )
     }
 

@@ -41,6 +41,7 @@ final class SharedDocuments: Sendable {
         var seen: [String] = []
         var views: [String] = []
         var operates = true
+        var backsUp = true
 
         init(_ store: VisibleStore) {
             self.store = store.name
@@ -51,6 +52,7 @@ final class SharedDocuments: Sendable {
             seen = store.scope.types.filter(store.sees(type:))
             views = store.views.keys.sorted()
             operates = store.access.operates
+            backsUp = store.access.backsUp
         }
     }
 

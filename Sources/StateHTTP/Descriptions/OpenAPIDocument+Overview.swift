@@ -12,6 +12,8 @@ extension OpenAPIDocument {
         **Streams.** The same URLs with `Accept: text/event-stream` are server-sent events without end; changes are also NDJSON, with \
         `Accept: application/x-ndjson`. A client that comes back sends the last `id` as `Last-Event-ID`, or its cursor as `since`.
 
+        **Durable streams.** `streams/commits` and `streams/state` speak the read side of the Durable Streams protocol, for clients that exist.
+
         **Batches and NDJSON.** An array of actions is one commit. A body of NDJSON has an action, or an array, a line, and each line is a commit of its own, \
         with a line in the answer.
 

@@ -6,7 +6,7 @@ struct OpenAPIOperations {
     let store: VisibleStore
 
     /// An operation on a path.
-    private struct Operation {
+    struct Operation {
         /// A verb and a name, which together make the `operationId`; of a HEAD the verb is "head".
         var id: String
         var tag: String
@@ -54,6 +54,7 @@ struct OpenAPIOperations {
             ("views", "Named selections that the domain computes."),
             ("actions", "Dispatching, the catalogue, and what became of an action."),
             ("changes", "Every commit, in order."),
+            ("streams", "The same by the Durable Streams protocol, read side."),
         ] + (store.isWhole ? [("operations", "Probes and metrics, as plain text.")] : [])
     }
 
@@ -83,10 +84,14 @@ struct OpenAPIOperations {
             ))
         paths.append(("\(root)/actions/{id}", reads(outcome)))
         paths.append(("\(root)/changes", reads(changes)))
+        paths.append(("\(root)/streams", reads(document("get Streams", "streams", "The durable streams", "Streams"))))
+        paths.append(("\(root)/streams/commits", reads(commitStream)))
+        paths.append(("\(root)/streams/state", reads(stateStream)))
         paths.append(
             ("\(root)/openapi.json", reads(document("get OpenAPI", "store", "This document", "OpenAPI"))))
         guard store.isWhole else { return .of(paths) }
         paths.append(("\(root)/stores", reads(document("get Stores", "store", "The derived stores", "Stores"))))
+        if store.access.backsUp { paths.append(("\(root)/journal/backup", reads(backup))) }
         paths.append(("/livez", reads(probe("get Livez", "Whether the process answers", "ok", []))))
         paths.append(
             (
@@ -123,12 +128,12 @@ struct OpenAPIOperations {
 
     // MARK: The operations
 
-    private static let ofAnyRequest = ["request-id", "traceparent"]
+    static let ofAnyRequest = ["request-id", "traceparent"]
     private static let viewing = [
         "wait", "until", "debounce", "at-least", "version", "pretty", "if-none-match", "prefer",
     ]
     /// The statuses that any request can have.
-    private static let anyProblems = [400, 401, 404, 405, 408, 414, 421, 429, 431, 500, 501, 503, 505]
+    static let anyProblems = [400, 401, 404, 405, 408, 414, 421, 429, 431, 500, 501, 503, 505]
 
     private var identity: Operation {
         var operation = document("get Store", "store", "Epoch, version, cursors, limits and links", "Identity")
@@ -277,35 +282,9 @@ struct OpenAPIOperations {
             ], problems: [410] + Self.anyProblems)
     }
 
-    private func probe(_ id: String, _ summary: String, _ text: String, _ parameters: [String]) -> Operation {
-        Operation(
-            id: id, tag: "operations", summary: summary, description: "Plain text, for the operator.",
-            parameters: parameters,
-            answers: [
-                (
-                    "200",
-                    .of(
-                        ("description", .string("As the summary says.")),
-                        (
-                            "headers",
-                            .of(OpenAPIParameters.ofEveryAnswer.map { ($0, OpenAPIDocument.reference("headers", $0)) })
-                        ),
-                        (
-                            "content",
-                            .of(
-                                (
-                                    "text/plain",
-                                    .of(
-                                        ("schema", .of(("type", .string("string")))), ("example", .string(text)))
-                                ))
-                        ))
-                )
-            ], problems: [400, 401, 405, 503])
-    }
-
     // MARK: Parts of answers
 
-    private static func answer(
+    static func answer(
         _ description: String, _ fields: [String], _ content: [(String, JSONValue)]
     ) -> JSONValue {
         let fields = OpenAPIParameters.ofEveryAnswer + fields
@@ -316,11 +295,11 @@ struct OpenAPIOperations {
             ] + (content.isEmpty ? [] : [("content", .of(content))]))
     }
 
-    private static func json(_ schema: String) -> JSONValue {
+    static func json(_ schema: String) -> JSONValue {
         .of(("schema", OpenAPIDocument.reference("schemas", schema)))
     }
 
-    private static func alternatives(_ kind: String, _ schemas: [String]) -> JSONValue {
+    static func alternatives(_ kind: String, _ schemas: [String]) -> JSONValue {
         .of(("schema", .of((kind, .array(schemas.map { OpenAPIDocument.reference("schemas", $0) })))))
     }
 }

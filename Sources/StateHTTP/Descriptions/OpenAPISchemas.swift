@@ -186,6 +186,20 @@ enum OpenAPISchemas {
             "examples": ["retry: 2816\n\nevent: snapshot\nid: kqvvq7mzabcdefgh.1\ndata: {\"value\":2}\n\n"]},
         "ChangesLines": {"type": "string", "description": "NDJSON without end: a commit a line; an empty line where nothing happens.",
             "x-item-schema": {"anyOf": [{"$ref": "#/components/schemas/Commit"}, {"$ref": "#/components/schemas/Progress"}, {"$ref": "#/components/schemas/Reset"}]}},
+        "StreamDescription": {"type": "object", "required": ["name", "href"], "description": "A stream of the Durable Streams protocol.",
+            "properties": {
+                "name": {"type": "string", "description": "The name."},
+                "href": {"type": "string", "description": "The path."},
+                "types": {"type": "array", "items": {"type": "object"}, "description": "Of the state stream: the types of its entities, with the JSON Schema of their values."}}},
+        "Streams": {"type": "object", "required": ["streams"], "description": "The streams of the store.",
+            "properties": {"streams": {"type": "array", "items": {"$ref": "#/components/schemas/StreamDescription"}, "description": "The commits and the state."}}},
+        "EntityMessage": {"type": "object", "required": ["headers"], "description": "An entity that was inserted, updated or deleted, or a control message around a snapshot.",
+            "properties": {
+                "type": {"type": "string", "description": "The type of the entity."},
+                "key": {"type": "string", "description": "The key of the entity within its type."},
+                "value": {"description": "The entity as the commit left it; not of a delete."},
+                "old_value": {"description": "With old-values: the entity before."},
+                "headers": {"type": "object", "description": "`operation`, `txid` and `timestamp`, or `control` and `offset`."}}},
         "ProblemPart": {"type": "object", "required": ["pointer", "detail"], "description": "A part at fault.",
             "properties": {
                 "pointer": {"type": "string", "description": "A JSON Pointer into the body."},

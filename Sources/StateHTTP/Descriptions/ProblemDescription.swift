@@ -25,6 +25,8 @@ struct ProblemDescription {
         .init(
             400, "bad-parameter", "a query parameter has a wrong value, occurs twice, or does not go with the others"),
         .init(400, "bad-cursor", "`since` or `at-least` is no cursor"),
+        .init(400, "bad-offset", "`offset` is no offset of this stream"),
+        .init(400, "offset-required", "`live` needs `offset`"),
         .init(400, "bad-entity-tag", "`If-Match` or `If-None-Match` is neither `*` nor a list of tags in quotes"),
         .init(400, "bad-idempotency-key", "the key is empty, too long, not ASCII, or has one quote"),
         .init(400, "since-required", "`changes` needs `since`"),
@@ -44,7 +46,9 @@ struct ProblemDescription {
         .init(404, "no-such-path", "nothing is in the state at this pointer", "`pointer`"),
         .init(404, "no-such-view", "there is no such view, or it has no value"),
         .init(404, "no-such-store", "there is no derived store of this name"),
+        .init(404, "no-such-stream", "there is no such stream"),
         .init(404, "no-such-action", "no commit with this ID is kept"),
+        .init(404, "no-journal", "a backup is asked for, and the server keeps its state in memory only"),
         .init(405, "method-not-allowed", "the path has other methods", "`Allow`"),
         .init(408, "request-timeout", "the request has taken too long to arrive; the connection ends"),
         .init(409, "ahead-of-head", "the latest version is below the one asked for, also after the wait", "`head`"),
@@ -57,6 +61,7 @@ struct ProblemDescription {
         .init(
             410, "cursor-expired", "the commits after the cursor are no longer kept",
             "`epoch`, `oldest`, `head`, `Link`"),
+        .init(410, "offset-gone", "the offset of a stream is of another history, or what follows it is no longer kept"),
         .init(410, "version-expired", "the state of that version is no longer kept", "`oldest`, a version"),
         .init(412, "precondition-failed", "`expect` or `If-Match` does not hold"),
         .init(413, "body-too-large", "the body is longer than `body_bytes_max`; the connection ends", "`limit`"),
@@ -91,7 +96,7 @@ struct ProblemDescription {
             "`Retry-After: 60`"),
         .init(
             429, "too-many-reads",
-            "`slow_requests_per_client_max` requests of this client with long bodies, or for large, past or old parts, are under way",
+            "`slow_requests_per_client_max` requests of this client with long bodies, dry runs, or for large, past or old parts, are under way",
             "`Retry-After: 1`"),
         .init(429, "too-many-waiters", "the client has as many waiters as its share allows", "`Retry-After: 5`"),
         .init(
@@ -109,13 +114,19 @@ struct ProblemDescription {
         .init(503, "too-many-waiters", "the server has as many waiters as it allows", "`Retry-After: 5`"),
         .init(
             503, "too-many-reads",
-            "`slow_requests_max` requests with long bodies, or for large, past or old parts, are under way",
+            "`slow_requests_max` requests with long bodies, dry runs, or for large, past or old parts, are under way",
+            "`Retry-After: 1`"),
+        .init(503, "backup-under-way", "another client gets a backup: there is one at a time", "`Retry-After: 10`"),
+        .init(
+            503, "too-many-verifications",
+            "4096 requests with JSON Web Tokens that are new to the server wait for the verification",
             "`Retry-After: 1`"),
         .init(
             503, "too-many-connections", "the server has as many connections as it allows; the connection ends",
             "`Retry-After: 1`"),
         .init(
-            503, "memory-exhausted", "long bodies and unread answers occupy `memory_bytes_max`; the connection ends",
+            503, "memory-exhausted",
+            "long bodies and unread answers occupy `memory_bytes_max`; the connection ends, unless the request was received whole",
             "`Retry-After: 1`"),
         .init(
             503, "mailbox-full", "as many actions wait for a turn or for the disk as the server allows",
@@ -126,8 +137,15 @@ struct ProblemDescription {
             503, "outcome-unknown",
             "the journal failed while it recorded; whether the action is committed is not known yet",
             "`id`, if the client gave one; `Retry-After: 1`"),
+        .init(
+            503, "hung-up",
+            "of a line of NDJSON: the client had closed its side of the connection before the line had its turn"),
         .init(503, "draining", "the server stops", "`Retry-After: 1`"),
-        .init(505, "http-version", "the version of HTTP is neither 1.0 nor 1.1; the connection ends"),
+        .init(
+            505, "http-version",
+            "the major version of HTTP is not 1; the connection ends. HTTP/1.2 and what follows it up to 1.9 are answered as HTTP/1.1"
+        ),
+        .init(507, "no-room-for-backup", "the disk of the server has too little room for a copy of the journal"),
     ]
 
     /// The reason phrases of the statuses that a problem has.
@@ -137,5 +155,6 @@ struct ProblemDescription {
         415: "Unsupported Media Type", 421: "Misdirected Request", 422: "Unprocessable Content",
         429: "Too Many Requests", 431: "Request Header Fields Too Large", 500: "Internal Server Error",
         501: "Not Implemented", 503: "Service Unavailable", 505: "HTTP Version Not Supported",
+        507: "Insufficient Storage",
     ]
 }

@@ -35,6 +35,17 @@ extension Contract {
             }
             follow.limit = min(limit, limits.changesLimitMax)
         }
+        follow.filter = try filter(parameters, store)
+        if let format { return .stream(stream(follow, format, lastID)) }
+        switch try parameters.text("on-lost") {
+        case "snapshot"?: follow.onLost = .snapshot
+        case nil: break
+        default: throw Problem(.badRequest, "bad-parameter", "on-lost can only be snapshot")
+        }
+        return .changes(follow)
+    }
+    /// The filter that `path`, `types` and `by` ask for.
+    func filter(_ parameters: Parameters, _ store: VisibleStore) throws(Problem) -> ChangesFilter {
         var path: JSONPointer?
         if let text = try parameters.text("path") {
             guard let pointer = JSONPointer(text: text) else {
@@ -55,13 +66,6 @@ extension Contract {
                 types.append(type)
             }
         }
-        follow.filter = store.filter(path: path, types: types, by: try parameters.text("by"))
-        if let format { return .stream(stream(follow, format, lastID)) }
-        switch try parameters.text("on-lost") {
-        case "snapshot"?: follow.onLost = .snapshot
-        case nil: break
-        default: throw Problem(.badRequest, "bad-parameter", "on-lost can only be snapshot")
-        }
-        return .changes(follow)
+        return store.filter(path: path, types: types, by: try parameters.text("by"))
     }
 }

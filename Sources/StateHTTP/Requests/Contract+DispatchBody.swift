@@ -211,6 +211,7 @@ extension DispatchOptions {
         transaction.purpose = purpose
         transaction.wantsRepresentation = returning == .representation
         transaction.subject = store.access.subject
+        transaction.trace = trace
         if var key {
             // A key counts for the subject that has sent it. Neither of them can hold a NUL.
             if let subject = store.access.subject { key = "\(subject)\0\(key)" }

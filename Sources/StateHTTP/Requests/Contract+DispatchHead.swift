@@ -18,7 +18,7 @@ extension Contract {
         return DispatchOptions(
             form: form, store: store, style: style, returning: Preferences(request.fields[values: .prefer]).returning,
             wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: tagGuard, key: key,
-            purpose: purpose)
+            purpose: purpose, trace: request.trace?.text)
     }
 
     private func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {

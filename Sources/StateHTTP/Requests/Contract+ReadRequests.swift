@@ -37,15 +37,7 @@ extension Contract {
         guard read.wait != nil || (read.until == nil && read.debounce == nil) else {
             throw Problem(.badRequest, "bad-parameter", "until and debounce go with wait")
         }
-        if let value = request.fields[.ifNoneMatch] {
-            switch EntityTagCondition(value) {
-            case .any?: read.known = .any
-            case .tags(let tags)?: read.known = .tags(tags.map { ContentCoding.plainTag($0.opaque) })
-            case nil:
-                throw Problem(
-                    .badRequest, "bad-entity-tag", "If-None-Match must be * or a list of tags in double quotes")
-            }
-        }
+        read.known = try knownTags(request)
         let latest = routed.circumstances.latest
         if let text = try parameters.text("at-least") {
             let cursor = try cursor(text, "at-least")
@@ -70,6 +62,17 @@ extension Contract {
             read.version = version
         }
         return .read(read)
+    }
+
+    /// The tags of the content that the client has; nil without `If-None-Match`.
+    func knownTags(_ request: Request) throws(Problem) -> TagSet? {
+        guard let value = request.fields[.ifNoneMatch] else { return nil }
+        switch EntityTagCondition(value) {
+        case .any?: return .any
+        case .tags(let tags)?: return .tags(tags.map { ContentCoding.plainTag($0.opaque) })
+        case nil:
+            throw Problem(.badRequest, "bad-entity-tag", "If-None-Match must be * or a list of tags in double quotes")
+        }
     }
 
     /// Whether the client asks for keyed differences.

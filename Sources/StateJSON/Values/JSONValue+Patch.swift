@@ -2,6 +2,9 @@
 package struct PatchMismatch: Error, Sendable, Equatable {
     /// The operation, and why it does not apply, as a sentence.
     package var detail: String
+
+    /// Makes a mismatch of its sentence.
+    package init(detail: String) { self.detail = detail }
 }
 
 extension JSONValue {
@@ -42,7 +45,10 @@ extension JSONValue {
         return pointers
     }
 
-    private mutating func apply(_ operation: String, at tokens: ArraySlice<String>, _ value: JSONValue?) -> Bool {
+    /// Applies one operation of a patch below this value, or to the whole of it.
+    ///
+    /// - Returns: false where the operation names a value that is not there.
+    package mutating func apply(_ operation: String, at tokens: ArraySlice<String>, _ value: JSONValue?) -> Bool {
         guard let token = tokens.first else {
             guard operation != "remove", let value else { return false }
             self = value

@@ -60,6 +60,12 @@ struct DataDirectory: Sendable {
         return stat(file, &status) == 0 ? Int(status.st_size) : nil
     }
 
+    /// How many bytes the file system has for this user; nil where that is unknown.
+    var room: Int? {
+        var status = statvfs()
+        return statvfs(path, &status) == 0 ? Int(status.f_bavail) * Int(status.f_frsize) : nil
+    }
+
     func rename(_ file: String, to other: String) throws(JournalError) {
         guard Glibc.rename(file, other) == 0 else { throw Self.failure("rename", file) }
     }

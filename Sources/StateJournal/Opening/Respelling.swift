@@ -13,7 +13,8 @@ struct Respelling {
     func commit(_ commit: Commit) -> Commit {
         Commit(
             version: commit.version, time: commit.time, id: id(commit.id), cause: commit.cause.map(id),
-            root: commit.root.map(id), by: commit.by, types: commit.types, action: commit.action, patch: commit.patch,
+            root: commit.root.map(id), by: commit.by, trace: commit.trace, types: commit.types,
+            action: commit.action, patch: commit.patch,
             changedPointers: commit.changedPointers, clientIDs: commit.clientIDs,
             idempotency: commit.idempotency.map(key))
     }

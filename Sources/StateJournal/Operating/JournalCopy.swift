@@ -19,11 +19,13 @@ package struct JournalCopy: Sendable {
     /// that appends go on and the copy is of one instant; the WAL of the journal grows meanwhile. O(n) in the size of the file.
     ///
     /// - Throws: ``JournalError`` where there is no journal, it is damaged or shorter than its fence says, or the
-    ///   destination has a journal already. There is no copy then.
+    ///   destination has a journal already. There is no copy then, and no directory that was made for it.
     package static func make(of path: String, in destination: String) throws -> JournalCopy {
         let reader = try JournalReader(directory: path)
         let place = try EmptyPlace(destination)
-        defer { place.lock.release() }
+        var isMade = false
+        // This runs behind the removal of the draft: a directory that was made for the copy goes with it.
+        defer { if isMade { place.lock.release() } else { place.lock.undo() } }
         let directory = place.directory
         try directory.removeDraft()
         try directory.touch(directory.draft)
@@ -35,6 +37,7 @@ package struct JournalCopy: Sendable {
             try draft.close()
             try directory.sync(directory.draft)
             try EmptyPlace.publish(directory, reader.epoch, term: term, tip)
+            isMade = true
             return JournalCopy(epoch: reader.epoch, oldest: base.version, latest: tip.version)
         } catch {
             throw JournalError("make the copy", directory.journal, error)

@@ -70,6 +70,7 @@ package enum Recording {
         writer.member("cause", commit.cause, &isFirst)
         writer.member("root", commit.root, &isFirst)
         writer.member("by", commit.by, &isFirst)
+        writer.member("traceparent", commit.trace, &isFirst)
         writer.key("action", &isFirst)
         writer.raw(commit.action)
         writer.key("patch", &isFirst)

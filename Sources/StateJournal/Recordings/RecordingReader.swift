@@ -55,6 +55,7 @@ package struct RecordingReader {
         let cause = members.has("cause") ? respelled(try members.string("cause")) : nil
         let root = members.has("root") ? respelled(try members.string("root")) : nil
         let by = members.has("by") ? try members.string("by") : nil
+        let trace = members.has("traceparent") ? try members.string("traceparent") : nil
         let clientIDs = try clientIDs(id, at: found, &members)
         let patch = try members.value("patch").text
         try members.end()
@@ -62,7 +63,8 @@ package struct RecordingReader {
         let isOwn = clientIDs.contains { JSONPointer.sameBytes($0, id) }
         return Commit(
             version: found, time: time, id: isOwn ? id : Cursor(epoch, found).description,
-            cause: cause, root: root, by: by, types: types, action: action, patch: patch, clientIDs: clientIDs)
+            cause: cause, root: root, by: by, trace: trace, types: types, action: action, patch: patch,
+            clientIDs: clientIDs)
     }
 
     /// Checks that the recording is complete.

@@ -108,11 +108,13 @@ struct SegmentDecoder {
         let cause = members.contains(.cause) ? try reference(version, &reader) : nil
         let root = members.contains(.root) ? try reference(version, &reader) : nil
         let by = members.contains(.by) ? try reader.string() : nil
+        let trace = members.contains(.trace) ? try reader.string() : nil
         let key = members.contains(.key) ? try key(version, id, time, &reader) : nil
         guard reader.isAtEnd else { throw .malformed }
         return Commit(
             version: version, time: Timestamp(milliseconds: time), id: id, cause: cause, root: root, by: by,
-            types: text.types, action: text.action, patch: text.patch, changedPointers: text.changedPointers,
+            trace: trace, types: text.types, action: text.action, patch: text.patch,
+            changedPointers: text.changedPointers,
             clientIDs: clientIDs, idempotency: key)
     }
 

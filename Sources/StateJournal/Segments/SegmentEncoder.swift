@@ -83,6 +83,7 @@ struct SegmentEncoder {
         if let cause = commit.cause { reference(cause, of: commit) }
         if let root = commit.root { reference(root, of: commit) }
         if let by = commit.by { records.string(by) }
+        if let trace = commit.trace { records.string(trace) }
         if let key = commit.idempotency { record(key, of: commit) }
         return members
     }
@@ -97,6 +98,7 @@ struct SegmentEncoder {
         if commit.root != nil { members.insert(.root) }
         if commit.idempotency != nil { members.insert(.key) }
         if commit.by != nil { members.insert(.by) }
+        if commit.trace != nil { members.insert(.trace) }
         return members
     }
 

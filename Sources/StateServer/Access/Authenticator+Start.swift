@@ -6,15 +6,16 @@ internal import StateStore
 extension Authenticator {
     /// Makes the authenticator of a server by its settings.
     ///
-    /// Where a protected server has no token yet, it makes one that allows everything, keeps its hash in the token file, and
-    /// logs the token once.
+    /// Where a protected server has neither a token nor keys of JSON Web Tokens, it makes a token that allows everything,
+    /// keeps its hash in the token file, and logs the token once.
     ///
-    /// - Throws: ``SettingsFault`` for a token file that cannot be read or written.
+    /// - Throws: ``SettingsFault`` for a file that cannot be read or written, and for keys that the build cannot use.
     convenience init(
         _ settings: Settings, places: [ListeningPlace], _ catalogue: Catalogue, now: @escaping @Sendable () -> Instant,
-        logger: Logger
+        date: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(SettingsFault) {
         let access = settings.text("access")
+        let verifier = try settings.signatureVerifier()
         guard access != "open" else {
             self.init(catalogue, tokens: nil, now: now, logger: logger)
             return
@@ -22,8 +23,13 @@ extension Authenticator {
         let file = settings.tokenFile
         let stamp = file?.stamp
         var tokens = try file?.read()
+        var signed: SignedTokens?
+        if let verifier {
+            signed = try SignedTokens(
+                settings.keyFile, settings.claimRules, verifier, catalogue, date: date, logger: logger)
+        }
         let isOpen = access == "auto" && places.allSatisfy { $0.host.map(AllowedHosts.isLoopback) ?? true }
-        if !isOpen, tokens == nil {
+        if !isOpen, tokens == nil, signed == nil {
             let token = Token()
             let entry = TokenFile.Entry(token, subject: "admin", .everything)
             tokens = [entry]
@@ -36,7 +42,7 @@ extension Authenticator {
                         "curl -H 'Authorization: Bearer \(token.text)' \(Self.reachable(settings))/v1"),
                 ])
         }
-        self.init(catalogue, tokens: tokens, file: file, stamp: stamp, now: now, logger: logger)
+        self.init(catalogue, tokens: tokens, file: file, stamp: stamp, signed: signed, now: now, logger: logger)
     }
 
     /// The arguments with which curl reaches the server.

@@ -4,6 +4,13 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
+/// What the server knows of the client of a request at once.
+enum Recognition: Sendable {
+    case known(Authentication)
+    /// The client has a JSON Web Token that ``Authenticator/verify(_:for:_:)`` has not seen yet, or no longer knows.
+    case unverified(String)
+}
+
 /// Knows the credentials of the server, and what each of them allows.
 ///
 /// Any thread may call any method.
@@ -19,6 +26,8 @@ final class Authenticator: Sendable {
     private let state: Mutex<State>
     private let catalogue: Catalogue
     private let file: TokenFile?
+    private let signed: SignedTokens?
+    private let verifications = Verifications()
     private let now: @Sendable () -> Instant
     private let logger: Logger
 
@@ -28,18 +37,20 @@ final class Authenticator: Sendable {
     ///   - tokens: the tokens; nil where there is no file, and every client may do everything until there is one.
     ///   - file: where the tokens are; nil where there is no file.
     ///   - stamp: the version of the file that the tokens were read from.
+    ///   - signed: knows JSON Web Tokens; nil where the server takes none.
     init(
         _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: TokenFile? = nil, stamp: [Int]? = nil,
-        now: @escaping @Sendable () -> Instant, logger: Logger
+        signed: SignedTokens? = nil, now: @escaping @Sendable () -> Instant, logger: Logger
     ) {
         self.catalogue = catalogue
         self.file = file
+        self.signed = signed
         self.now = now
         self.logger = logger
         var state = State()
         state.stamp = stamp
         for entry in tokens ?? [] { Self.add(entry, catalogue, to: &state) }
-        if tokens == nil { state.open = Access() }
+        if tokens == nil, signed == nil { state.open = Access() }
         self.state = Mutex(state)
     }
 
@@ -54,25 +65,63 @@ final class Authenticator: Sendable {
     /// Finds the access of a request, and remembers it for the requests with the same head.
     ///
     /// Where the head is not remembered, the cost is a hash of the credential.
-    func authenticate(_ request: Request) -> Authentication {
-        if let access = request.memo?.value(RememberedHead.self)?.access, !access.hasEnded { return .granted(access) }
+    func authenticate(_ request: Request) -> Recognition {
+        if let access = request.memo?.value(RememberedHead.self)?.access, !access.hasEnded {
+            return .known(.granted(access))
+        }
         let access: Access
         if let open = state.withLock({ $0.open }) {
             access = open
         } else {
             switch Credential(request) {
-            case .none: return .refused(.unauthorized)
-            case .malformed: return .refused(failure(of: request.client))
+            case .none: return .known(.refused(.unauthorized))
+            case .malformed: return .known(.refused(failure(of: request.client)))
             case .token(let token):
                 let digest = Token.digest(token)
-                guard let known = state.withLock({ $0.accesses[digest]?.access }) else {
-                    return .refused(failure(of: request.client))
+                if let known = state.withLock({ $0.accesses[digest]?.access }) {
+                    access = known
+                    break
                 }
-                access = known
+                switch signed?.knowledge(of: digest) {
+                case .access(let known): access = known
+                // A client that held a good token has guessed nothing.
+                case .expired: return .known(.refused(.unauthorized))
+                case .nothing where SignedToken.isLike(token) && mayFail(request.client): return .unverified(token)
+                case .nothing, nil: return .known(.refused(failure(of: request.client)))
+                }
             }
         }
         request.memo?.store(RememberedHead(access))
-        return .granted(access)
+        return .known(.granted(access))
+    }
+
+    /// Verifies a JSON Web Token behind those that came earlier.
+    ///
+    /// An address that has had its share of failures is refused without a verification.
+    ///
+    /// - Parameters:
+    ///   - client: the address that has sent the token.
+    ///   - done: takes nil for a good token, whose access ``authenticate(_:)`` then finds, and the problem otherwise, on any
+    ///     thread.
+    /// - Returns: false, without a call of `done`, where too many tokens wait.
+    func verify(_ token: String, for client: String, _ done: @escaping @Sendable (Problem?) -> Void) -> Bool {
+        guard let signed else { preconditionFailure("only a server that takes JSON Web Tokens has any to verify") }
+        return verifications.run(for: client) { [self] in
+            let digest = Token.digest(token)
+            var knowledge = signed.knowledge(of: digest)
+            if case .nothing = knowledge, mayFail(client) { knowledge = await signed.verify(token, digest) }
+            switch knowledge {
+            case .access: done(nil)
+            case .expired: done(.unauthorized)
+            case .nothing: done(failure(of: client))
+            }
+        }
+    }
+
+    /// Whether the address has some of its share of failures left.
+    private func mayFail(_ client: String) -> Bool {
+        let now = now()
+        return state.withLock { $0.failures.isLeft(client, at: now) }
     }
 
     /// Counts a credential that the server does not know.
@@ -81,10 +130,15 @@ final class Authenticator: Sendable {
         return state.withLock { $0.failures.take(client, at: now) } ? .unauthorized : .tooManyFailures
     }
 
-    /// Reads the token file again if it has changed.
+    /// Reads the files of tokens and keys again if they have changed, and ends the accesses of expired tokens.
     ///
     /// - Returns: whether an access has ended.
-    func reload() -> Bool {
+    func refresh() -> Bool {
+        let hasEnded = signed?.refresh() ?? false
+        return reload() || hasEnded
+    }
+
+    private func reload() -> Bool {
         guard let file else { return false }
         let stamp = file.stamp
         guard state.withLock({ $0.stamp != stamp }) else { return false }
@@ -141,6 +195,11 @@ struct Failures {
         let left = byClient[client].map { Self.refilled($0, at: now) } ?? Self.burst
         byClient[client] = (max(0, left - 1), now)
         return left >= 1
+    }
+
+    /// Whether a failure of the address would count as one of its share.
+    func isLeft(_ client: String, at now: Instant) -> Bool {
+        byClient[client].map { Self.refilled($0, at: now) >= 1 } ?? true
     }
 
     private static func refilled(_ entry: (left: Double, since: Instant), at now: Instant) -> Double {

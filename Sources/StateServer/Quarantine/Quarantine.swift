@@ -2,7 +2,7 @@ internal import Logging
 internal import StateStore
 internal import Synchronization
 
-/// The actions that are set aside because the process has ended twice while a turn reduced them.
+/// The actions that are set aside because the process has ended twice while a turn or a dry run reduced them.
 ///
 /// A start looks for the transaction that the process before was reducing when it ended. The first time it becomes a
 /// suspect, because a kill or a lack of memory can meet any transaction; a suspect that is later reduced without harm is
@@ -32,7 +32,12 @@ final class Quarantine: Sendable {
         let page = mapped.page
         page.prepare(boot: MappedPage.boot)
         var entries = try file.read()
-        if let record = page.interrupted {
+        var identities: Set<TransactionIdentity> = []
+        for work in MarkPage.Work.allCases {
+            guard let record = page.interrupted(in: work) else { continue }
+            defer { page.end(work) }
+            // A crash counts once.
+            guard identities.insert(record.identity).inserted else { continue }
             if Self.convict(record, page, &entries) {
                 entries = entries.suffix(Self.entriesMax)
                 do {
@@ -49,7 +54,6 @@ final class Quarantine: Sendable {
                 page.addSuspect(record)
                 logger.warning("the process ended while it reduced an action", metadata: Self.metadata(record, nil))
             }
-            page.end()
         }
         state = Mutex(State(entries: entries, stamp: file.stamp))
         mark = ReductionMark(page, owner: mapped)

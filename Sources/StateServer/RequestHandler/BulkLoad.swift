@@ -5,28 +5,37 @@ internal import Synchronization
 ///
 /// All loads together have portions as large as the store can take in about two milliseconds of processor time, each at
 /// most 1024 and at most half of the mailbox: the actions of other clients wait no longer for their turn, and the mailbox
-/// keeps room for them.
+/// keeps room for them. Behind a portion a load ends whose client has gone.
 final class BulkLoad: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
-        var outcomes: [Outcome] = []
-        var portion = PortionSize()
+        var outcomes: LoadOutcomes
+        var portion: PortionSize
     }
 
     private let progress: Mutex<Progress>
     private let store: any AnyStore
     private let loads: BulkLoads
+    private let isAbandoned: @Sendable () -> Bool
 
-    init(_ transactions: [Transaction], store: any AnyStore, among loads: BulkLoads) {
-        progress = Mutex(Progress(rest: transactions[...]))
+    /// - Parameter isAbandoned: whether the client has gone.
+    init(
+        _ transactions: [Transaction], into outcomes: LoadOutcomes, store: any AnyStore, among loads: BulkLoads,
+        isAbandoned: @escaping @Sendable () -> Bool = { false }
+    ) {
+        // A value that is compared or sent with each line may be large.
+        let hasValues = transactions.contains { $0.isConditional || $0.wantsRepresentation }
+        progress = Mutex(
+            Progress(rest: transactions[...], outcomes: outcomes, portion: PortionSize(first: hasValues ? 1 : 8)))
         self.store = store
         self.loads = loads
+        self.isAbandoned = isAbandoned
     }
 
     /// Enqueues the first portion, and each further one after the turn of the one before.
     ///
-    /// - Parameter done: takes the outcomes in order, on the thread of the last turn.
-    func run(_ done: @escaping @Sendable ([Outcome]) -> Void) {
+    /// - Parameter done: takes the outcomes in order, on the thread of the last turn; fewer where the client has gone.
+    func run(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
         loads.begin()
         proceed { [loads] outcomes in
             loads.end()
@@ -37,13 +46,11 @@ final class BulkLoad: Sendable {
     /// Enqueues portions until one has to wait for its turn, or none is left.
     ///
     /// A mailbox that is closed or full refuses a portion before this thread goes on, so this is a loop.
-    private func proceed(_ done: @escaping @Sendable ([Outcome]) -> Void) {
+    private func proceed(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
         while let portion = nextPortion() {
             let (collector, meter) = (OutcomeCollector(count: portion.count), TurnMeter())
             for (index, transaction) in portion.enumerated() {
-                // The first one measures the turn for all.
-                store.enqueue(
-                    PendingTransaction(transaction, meter: index == 0 ? meter : nil) { collector.set(index, $0) })
+                store.enqueue(PendingTransaction(transaction, meter: meter) { collector.set(index, $0) })
             }
             let outcomes = collector.outcomes { [self] outcomes in
                 take(outcomes, costing: meter.cost)
@@ -60,24 +67,29 @@ final class BulkLoad: Sendable {
         done(progress.withLock { $0.outcomes })
     }
 
-    private func nextPortion() -> ArraySlice<Transaction>? {
+    /// The next portion; nil where there is none, or the client has gone.
+    private func nextPortion() -> [Transaction]? {
+        guard !isAbandoned() else { return nil }
         // Half of the mailbox is for all loads together.
         let room = max(1, store.mailboxMax / 2 / max(1, loads.count))
         return progress.withLock { progress in
             guard !progress.rest.isEmpty else { return nil }
-            let portion = progress.rest.prefix(min(progress.portion.count, room))
+            var portion = Array(progress.rest.prefix(min(progress.portion.count, room)))
             progress.rest = progress.rest.dropFirst(portion.count)
+            if progress.outcomes.isFull {
+                for index in portion.indices { portion[index].wantsRepresentation = false }
+            }
             return portion
         }
     }
 
     private func take(_ outcomes: [Outcome], costing cost: Duration) {
         progress.withLock { progress in
-            progress.outcomes += outcomes
+            for outcome in outcomes { progress.outcomes.append(outcome) }
             progress.portion.adapt(to: cost, of: outcomes.count, among: loads.count)
             // A store that stops takes nothing more.
             if case .draining? = outcomes.last {
-                progress.outcomes += repeatElement(.draining, count: progress.rest.count)
+                progress.outcomes.append(.draining, count: progress.rest.count)
                 progress.rest = []
             }
         }

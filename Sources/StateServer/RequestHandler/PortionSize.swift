@@ -4,7 +4,7 @@
 /// Two portions of different sizes tell them apart.
 struct PortionSize {
     /// The size of the next portion.
-    private(set) var count = 8
+    private(set) var count: Int
     private var last: (count: Int, nanoseconds: Double)?
     /// What a further transaction costs; nil before the second portion.
     private var transactionNanoseconds: Double?
@@ -12,6 +12,9 @@ struct PortionSize {
     static let time = Duration.milliseconds(2)
     /// The mailbox keeps room for other clients.
     static let countMax = 1024
+
+    /// - Parameter count: the size of the first portion, of whose cost nothing is known.
+    init(first count: Int = 8) { self.count = count }
 
     /// Takes the cost of the turn of a portion.
     ///

@@ -11,7 +11,7 @@ extension RequestHandler {
         let bounds = hub.bounds
         let since: Version
         switch request.since {
-        case .now: return .now(contract.response(to: request, ChangesPage(emptyAt: bounds.latest)))
+        case .now: return .now(response(to: request, emptyAt: bounds.latest))
         case .oldest: since = bounds.oldest
         case .never: return initialDifference(request, exchange)
         case .cursor(let cursor):
@@ -23,6 +23,7 @@ extension RequestHandler {
         if let wait = request.wait, !isDraining.load(ordering: .acquiring) {
             let subject = Watch.Subject.changes(query.filter, limit: query.limit, weightMax: query.weightMax)
             let watch = watch(exchange, .changes(request), subject, debounce: request.debounce)
+            prepareFeed(for: request)
             let watching: Watching
             (following, watching) = hub.watch(watch, query)
             if let reply = reply(to: watching, watch, wait, request.requestID) { return reply }
@@ -31,10 +32,11 @@ extension RequestHandler {
         }
         switch following {
         case .page(let page)
-        where page.weight > (request.coding == nil ? Self.quickBytesMax : Self.quickCompressedBytesMax):
-            return reading(exchange, request.requestID) { [self] in contract.response(to: request, page) }
-        case .page(let page): return .now(contract.response(to: request, page))
-        case .nothing(let latest): return .now(contract.response(to: request, ChangesPage(emptyAt: latest)))
+        where request.needsState
+            || page.weight > (request.coding == nil ? Self.quickBytesMax : Self.quickCompressedBytesMax):
+            return reading(exchange, request.requestID) { [self] in try response(to: request, page, since: since) }
+        case .page(let page): return .now(quickResponse(to: request, page, since: since))
+        case .nothing(let latest): return .now(response(to: request, emptyAt: latest))
         // The oldest version has moved on since the bounds were read. The client has named no cursor, so try again.
         case .expired where request.since == .oldest: return changes(request, exchange)
         case .expired: return lost(.expired, request, exchange)
@@ -52,7 +54,7 @@ extension RequestHandler {
             return request.form.isDifference
                 ? try contract.initialDifference(to: request, in: hub.latest) : lost(.expired, request)
         }
-        return contract.response(to: request, page)
+        return try response(to: request, page, since: version)
     }
 
     /// The answer to a request that has waited, with the commits after a version from the journal.
@@ -78,6 +80,7 @@ extension RequestHandler {
     }
 
     private func lost(_ code: LostCursor, _ request: ChangesRequest) -> Response {
+        if request.durable != nil { return respond(.offsetGone, request.requestID) }
         let (oldest, latest) = (hub.bounds.oldest, hub.latest)
         return contract.response(
             to: request, lost: code, bounds: HistoryBounds(latest: latest.cursor, oldest: oldest)

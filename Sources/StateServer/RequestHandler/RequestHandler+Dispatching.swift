@@ -11,7 +11,8 @@ extension RequestHandler {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.id)) }
         switch request.content {
         case .one(var transaction):
-            if transaction.idempotency != nil { transaction.client = exchange.client }
+            transaction.client = exchange.client
+            guard transaction.purpose == .commit else { return dryRun(transaction, of: request, exchange, name) }
             if let wait = request.wait,
                 let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, name)
             {
@@ -23,21 +24,79 @@ extension RequestHandler {
                     answer(exchange, request, outcome, name)
                 })
         case .lines(let lines):
-            var transactions = lines.compactMap { line in try? line.content.get() }
-            if transactions.first?.idempotency != nil {
-                for index in transactions.indices { transactions[index].client = exchange.client }
-            }
-            BulkLoad(transactions, store: store, among: bulkLoads).run { [self] outcomes in
-                for outcome in outcomes { note(outcome, name) }
-                let latest = latest
-                let write = { @Sendable [self] in
-                    answer(exchange, contract.response(to: lines, outcomes: outcomes, of: request, latest: latest))
-                }
-                // The answers to many lines take long to write; this thread runs the turns.
-                if lines.count > Self.quickLinesMax { schedule.slow(.parse, exchange.client, write) } else { write() }
-            }
+            return load(lines, of: request, exchange, name)
         }
         return .working()
+    }
+
+    /// Dispatches the lines of a bulk load, or computes them as dry runs.
+    private func load(
+        _ lines: [DispatchRequest.Line], of request: DispatchRequest, _ exchange: Exchange, _ name: RequestName
+    ) -> Reply {
+        guard let outcomes = LoadOutcomes(of: lines.count, in: gauges.memory) else {
+            return .now(respond(.memoryExhausted, name.id))
+        }
+        var transactions = lines.compactMap { line in try? line.content.get() }
+        for index in transactions.indices { transactions[index].client = exchange.client }
+        let isLong = lines.count > Self.quickLinesMax
+        let end = { @Sendable [self] (outcomes: LoadOutcomes) in
+            for outcome in outcomes.all { note(outcome, name) }
+            let latest = latest
+            let write = { @Sendable [self] in
+                answer(exchange, contract.response(to: lines, outcomes: outcomes.all, of: request, latest: latest))
+                outcomes.release()
+            }
+            // The answers to many lines take long to write; this thread runs the turns.
+            if isLong || outcomes.hasValues { schedule.slow(.parse, exchange.client, write) } else { write() }
+        }
+        let isAbandoned = { @Sendable in exchange.isOver || exchange.hasHungUp }
+        if transactions.first?.purpose == .dryRun {
+            return rehearse(transactions, into: outcomes, exchange, name, isAbandoned: isAbandoned, end)
+                ?? (isLong ? .workingLong : .working())
+        }
+        BulkLoad(transactions, into: outcomes, store: store, among: bulkLoads, isAbandoned: isAbandoned).run(end)
+        return isLong ? .workingLong : .working()
+    }
+
+    /// Computes a dry run, whose client may have finished sending.
+    private func dryRun(
+        _ transaction: Transaction, of request: DispatchRequest, _ exchange: Exchange, _ name: RequestName
+    ) -> Reply {
+        guard let outcomes = LoadOutcomes(of: 1, valuesBytesMax: .max, in: gauges.memory) else {
+            return .now(respond(.memoryExhausted, name.id))
+        }
+        let isAbandoned = { @Sendable in exchange.isOver }
+        return rehearse([transaction], into: outcomes, exchange, name, isAbandoned: isAbandoned) { [self] outcomes in
+            defer { outcomes.release() }
+            guard let outcome = outcomes.all.first else { return }
+            note(outcome, name)
+            // A single dry run without its patch would say nothing.
+            guard !outcomes.isFull else { return answer(exchange, respond(.memoryExhausted, name.id)) }
+            answer(exchange, request, outcome, name)
+        } ?? .working()
+    }
+
+    /// Computes dry runs as slow work of their client.
+    ///
+    /// - Returns: the refusal, where the client or the server has too much slow work.
+    private func rehearse(
+        _ transactions: [Transaction], into outcomes: LoadOutcomes, _ exchange: Exchange, _ name: RequestName,
+        isAbandoned: @escaping @Sendable () -> Bool, _ done: @escaping @Sendable (LoadOutcomes) -> Void
+    ) -> Reply? {
+        if let refusal = slowReads.begin(exchange, isAbandonable: false) {
+            outcomes.release()
+            return .now(respond(.tooManyReads(refusal), name.id))
+        }
+        let standing = { @Sendable [self] () -> DryRuns.Standing in
+            isAbandoned() ? .abandoned : isDraining.load(ordering: .relaxed) ? .draining : .wanted
+        }
+        DryRuns(
+            transactions, into: outcomes, store: store, on: schedule, for: exchange.client, standing: standing
+        ).run { [slowReads] outcomes in
+            slowReads.end(exchange)
+            done(outcomes)
+        }
+        return nil
     }
 
     /// Answers a POST; a long representation is indented on a read queue, because this thread serves others.

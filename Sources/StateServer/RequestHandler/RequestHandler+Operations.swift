@@ -35,6 +35,7 @@ extension RequestHandler {
         func use(_ name: String, _ used: Int, of limit: Int, _ unit: String) {
             lines.append("[\(used < limit ? "+" : "!")]\(name): \(used) of \(limit) \(unit)")
         }
+        if let quarantine { lines.append(Self.quarantineLine(quarantine.names)) }
         let limits = metrics.limits
         use("connections", gauges.statistics.connections, of: limits.connections, "connections")
         use("memory", gauges.memory.bytes, of: gauges.memory.bytesMax, "bytes")
@@ -46,6 +47,13 @@ extension RequestHandler {
         return Response(
             status: isReady ? .ok : .serviceUnavailable,
             fields: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"], body: Array(text.utf8))
+    }
+
+    /// The line about the actions that are set aside, which names the newest ten.
+    static func quarantineLine(_ names: [String]) -> String {
+        guard !names.isEmpty else { return "[+]quarantine: 0 actions" }
+        let newest = names.suffix(10).joined(separator: ", ")
+        return "[!]quarantine: \(names.count) \(names.count == 1 ? "action" : "actions"), \(newest)"
     }
 
     /// The answer to `/metrics`.
@@ -72,6 +80,7 @@ extension RequestHandler {
     func beginDraining() {
         isDraining.store(true, ordering: .sequentiallyConsistent)
         hub.endGeneration()
+        backups?.stop()
     }
 
     /// Ends every wait as if its time were up, and finishes the actions that wait for a turn.

@@ -111,7 +111,7 @@ extension RequestHandler {
             return .now(respond(.versionGone(oldest: hub.oldestState), request.requestID))
         }
         return reading(exchange, request.requestID, .past) { [self] in
-            guard let snapshot = try pastState(at: cursor, path, exchange) else {
+            guard let snapshot = try pastState(at: cursor, path, isOver: { exchange.isOver }) else {
                 return respond(.versionGone(oldest: try journal?.oldestState() ?? hub.oldestState), request.requestID)
             }
             return contract.response(
@@ -123,8 +123,8 @@ extension RequestHandler {
     /// the journal has them.
     ///
     /// - Parameter path: the nearest state that the hub has, and the commits from there.
-    private func pastState(
-        at cursor: Cursor, _ path: (from: any AnySnapshot, commits: [Commit])?, _ exchange: Exchange
+    func pastState(
+        at cursor: Cursor, _ path: (from: any AnySnapshot, commits: [Commit])?, isOver: () -> Bool
     ) throws -> (any AnySnapshot)? {
         let oldest = path?.from.cursor.version ?? cursor.version
         let near = pastStates.newest(from: oldest, to: cursor.version)
@@ -135,7 +135,7 @@ extension RequestHandler {
             let rest = path.commits.dropFirst(Int((near?.cursor.version ?? oldest) - oldest))
             for commit in rest {
                 // The client may have gone meanwhile.
-                guard !exchange.isOver else { return path.from }
+                guard !isOver() else { return path.from }
                 try value.apply(patch: JSONValue(parsing: commit.patch, depthMax: 1000))
             }
             state = value.text
@@ -186,7 +186,7 @@ extension RequestHandler {
 extension Problem {
     /// The problem for an error of a reading.
     static func of(reading error: any Error) -> Problem {
-        (error as? JournalError)?.kind == .damage ? .journalDamaged : .ourFault
+        (error as? Problem) ?? ((error as? JournalError)?.kind == .damage ? .journalDamaged : .ourFault)
     }
 }
 

@@ -23,6 +23,8 @@ extension RequestHandler {
             }
         }
         let bounds = hub.bounds
+        if let refusal = refusal(of: request, bounds) { return .now(respond(refusal, request.requestID)) }
+        if case .changes(let follow) = request.source { prepareFeed(for: follow) }
         let watch = watch(request, exchange, bounds)
         if let refusal = hub.register(watch) {
             return .now(respond(.tooManyWaiters(refusal), request.requestID))
@@ -30,28 +32,33 @@ extension RequestHandler {
         metrics.streamBegan(watch.route)
         // A value or a reset that comes first has a cursor of its own.
         let start = watch.chunk == .first ? watch.examinedVersion.map { Cursor(bounds.latest.epoch, $0) } : nil
-        let response = contract.response(
-            to: request, latest: bounds.latest, start: start, retry: Int(schedule.random(1000...3000)))
+        let response =
+            if let read = request.durable {
+                contract.response(to: request, read, latest: bounds.latest, start: start, at: streamTime)
+            } else {
+                contract.response(
+                    to: request, latest: bounds.latest, start: start, retry: Int(schedule.random(1000...3000)))
+            }
         // A random part keeps the heartbeats of streams that begin together apart.
         return .streaming(response, heartbeat: heartbeat * schedule.random(0.75...1))
     }
 
     private func watch(_ request: StreamRequest, _ exchange: Exchange, _ bounds: HistoryBounds) -> Watch {
-        var reset: ResetReason?
-        if request.isLost || request.lastEpoch.map({ $0 != bounds.latest.epoch }) ?? false { reset = .lost }
+        var first: Watch.Chunk = request.snapshot == nil ? .first : .snapshot(isLast: false)
+        if request.isLost || request.lastEpoch.map({ $0 != bounds.latest.epoch }) ?? false { first = .reset(.lost) }
         let subject: Watch.Subject
         var examined: Version?
         switch request.source {
         case .value(let read):
             subject = .value(read.selection, until: .present)
-            if let seen = read.atLeast, seen > bounds.latest.version { reset = .lost }
+            if let seen = read.atLeast, seen > bounds.latest.version { first = .reset(.lost) }
         case .changes(let changes):
             let query = changes.streamQuery(since: 0)
             subject = .changes(query.filter, limit: query.limit, weightMax: query.weightMax)
             examined = bounds.latest.version
             switch changes.since {
             case .cursor(let cursor):
-                if cursor.epoch == bounds.latest.epoch { examined = cursor.version } else { reset = .lost }
+                if cursor.epoch == bounds.latest.epoch { examined = cursor.version } else { first = .reset(.lost) }
             case .oldest: examined = bounds.oldest
             case .now, .never: break
             }
@@ -59,14 +66,18 @@ extension RequestHandler {
         let watched = WatchedRequest(exchange, .stream(request))
         return Watch(
             stream: exchange.id, client: exchange.client, receiver: self, request: watched, subject: subject,
-            route: watched.kind.route, examinedVersion: examined, reset: reset,
+            route: watched.kind.route, examinedVersion: examined, first: first,
             // Each stream ends at a random time, so clients meet the end of a stream not only at a restart.
-            debounce: request.debounce, endsAt: schedule.now() + streamLifetime * schedule.random(0.75...1))
+            debounce: request.debounce, endsAt: schedule.now() + lifetime(of: request) * schedule.random(0.75...1))
     }
 
     /// Sends one shared chunk to streams with equal options.
     func send(_ chunk: Watch.Chunk, _ change: Delivery.Change, to group: [WatchedRequest]) {
         guard case .stream(let request)? = group.first?.kind else { return }
+        if case .changes(let follow) = request.source, let read = follow.durable {
+            if case .changes(let page, let since) = change { send(page, since: since, follow, read, to: group) }
+            return
+        }
         let bytes: [UInt8] =
             switch (chunk, change) {
             case (.reset(let reason), .value(let reading)): contract.chunk(of: request, reset: reason, reading)
@@ -80,6 +91,9 @@ extension RequestHandler {
     func sendHeartbeat(_ version: Version?, to group: [WatchedRequest]) {
         guard case .stream(let request)? = group.first?.kind else { return }
         let cursor = version.map { Cursor(latest.epoch, $0) }
+        if let read = request.durable, let cursor {
+            return Exchange.send(contract.progress(read, cursor, at: streamTime), to: group.map(\.exchange))
+        }
         Exchange.send(contract.heartbeat(of: request, movedTo: cursor), to: group.map(\.exchange))
     }
 
@@ -90,7 +104,11 @@ extension RequestHandler {
         guard case .stream(let request) = watched.kind, case .changes(let changes) = request.source else { return }
         schedule.slow(.read, watched.exchange.client) { [self] in
             do {
-                try send(chunk, of: request, changes, to: watched.exchange)
+                if let read = changes.durable {
+                    try send(chunk, of: request, changes, read, to: watched)
+                } else {
+                    try send(chunk, of: request, changes, to: watched.exchange)
+                }
             } catch {
                 logger.error("stream failed", metadata: ["reason": .string("\(error)")])
                 if hub.end(watched.exchange.id) != nil { end([watched]) }
@@ -128,7 +146,7 @@ extension RequestHandler {
 
 extension ChangesRequest {
     /// The query of a stream: at most 256 KiB of commits, the bound of what the server keeps for a client.
-    fileprivate func streamQuery(since version: Version) -> ChangesQuery {
+    func streamQuery(since version: Version) -> ChangesQuery {
         ChangesQuery(since: version, limit: limit, weightMax: 256 << 10, filter: filter)
     }
 }

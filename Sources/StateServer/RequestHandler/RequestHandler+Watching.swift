@@ -28,8 +28,8 @@ extension RequestHandler: WatchReceiver {
         switch (group.first?.kind, change) {
         case (.read(let request)?, .value(let reading)) where reading.encoded != nil:
             answer(group, with: contract.response(to: request, reading))
-        case (.changes(let request)?, .changes(let page, _)):
-            answer(group, with: contract.response(to: request, page))
+        case (.changes(let request)?, .changes(let page, let since)) where !isLong(page, since: since, for: request):
+            answer(group, with: quickResponse(to: request, page, since: since))
         case _:
             // A problem carries the name of its request, and an answer with the latest value depends on the selection.
             for request in group { answer(request, change) }
@@ -57,6 +57,8 @@ extension RequestHandler: WatchReceiver {
         switch (watched.kind, change) {
         case (.read(let request), _): closing(answerNow(request))
         case (.changes(let request), .notInMemory(let since)): closing(page(for: request, since: since))
+        case (.changes(let request), .changes(let page, let since)):
+            closing(quickResponse(to: request, page, since: since))
         case (.changes, _), (.stream, _), (.dispatch, _): respond(.ourFault, watched.exchange.requestID)
         }
     }
@@ -67,9 +69,9 @@ extension RequestHandler: WatchReceiver {
             switch (watched.kind, change) {
             case (.read(let request), .value(let reading)): contract.response(to: request, reading)
             case (.read(let request), _): answerQuickly(request)
-            case (.changes(let request), .changes(let page, _)): contract.response(to: request, page)
-            case (.changes(let request), .latest(let latest)):
-                contract.response(to: request, ChangesPage(emptyAt: latest))
+            case (.changes(let request), .changes(let page, let since)) where !isLong(page, since: since, for: request):
+                quickResponse(to: request, page, since: since)
+            case (.changes(let request), .latest(let latest)): response(to: request, emptyAt: latest)
             case (.changes, _): nil
             case (.dispatch(let request, let name), .outcome(let outcome)): answer(to: request, outcome, name)
             case (.dispatch(_, let name), _): respond(.ourFault, name.id)
@@ -84,6 +86,7 @@ extension RequestHandler: WatchReceiver {
     func endWatches() {
         // The answers that the transport keeps were made for a client that may no longer see them.
         hub.endGeneration()
+        backups?.endWithoutAccess()
         for case let watched as WatchedRequest in hub.watchedRequests where watched.access.hasEnded {
             let exchange = watched.exchange
             switch watched.kind {
@@ -100,6 +103,8 @@ extension RequestHandler: WatchReceiver {
     /// The response that ends an exchange; nil where another thread is about to answer the exchange.
     func expire(_ exchange: Exchange, _ expiry: Expiry) -> Response? {
         if case .deadline = expiry, isComplete(exchange) { return nil }
+        // The connection of a backup is cut off, and gets no end of a body that is not complete.
+        if backups?.end(exchange) == true { return nil }
         guard let delivery = hub.end(exchange.id) else {
             // The exchange has no watch: it is work that outlasts the grace time, or another thread answers it now.
             switch expiry {

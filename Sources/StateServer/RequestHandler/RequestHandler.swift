@@ -15,6 +15,9 @@ final class RequestHandler: Sendable {
     let contract: Contract
     let store: any AnyStore
     let journal: (any Journal)?
+    let quarantine: Quarantine?
+    /// Nil where there is no journal in a directory.
+    let backups: Backups?
     let schedule: Schedule
     let logger: Logger
     let gauges: ServerGauges
@@ -29,11 +32,13 @@ final class RequestHandler: Sendable {
     let slowReads: SlowReads
     let bulkLoads = BulkLoads()
     let pastStates: PastStates
+    let stateFeed = StateFeed()
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
-        store: any AnyStore, journal: (any Journal)?, schedule: Schedule, heartbeat: Duration,
-        streamLifetime: Duration, gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
+        store: any AnyStore, journal: (any Journal)?, quarantine: Quarantine? = nil,
+        backups: Backups? = nil, schedule: Schedule, heartbeat: Duration, streamLifetime: Duration,
+        gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
         metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
         self.authenticator = authenticator
@@ -45,6 +50,8 @@ final class RequestHandler: Sendable {
         self.contract = contract
         self.store = store
         self.journal = journal
+        self.quarantine = quarantine
+        self.backups = backups
         self.schedule = schedule
         self.heartbeat = heartbeat
         self.streamLifetime = streamLifetime
@@ -66,7 +73,10 @@ final class RequestHandler: Sendable {
             expire: { exchange, expiry in self.expire(exchange, expiry).map { self.finished($0, exchange) } },
             // The loop thread runs the turn of an iteration: that takes less time than waking the store's queue.
             iterationEnded: { self.store.flushNow() },
-            writable: { self.hub.writable($0.map(\.id)) },
+            writable: {
+                self.backups?.writable($0)
+                self.hub.writable($0.map(\.id))
+            },
             silent: { self.hub.silent($0.map(\.id)) },
             refuse: { self.finished(self.refuse($0, $1), $1?.trace) },
             generation: { [hub] in hub.generation },
@@ -76,13 +86,20 @@ final class RequestHandler: Sendable {
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id)
         if let fields = addedFields(of: request) { exchange.add(fields) }
-        let authentication = authenticator.authenticate(request)
+        let authentication: Authentication
+        switch authenticator.authenticate(request) {
+        case .known(let known): authentication = known
+        case .unverified(let token): return verify(token, of: request, exchange, name)
+        }
         if case .granted(let access) = authentication, let share = access.share { exchange.count(toShareOf: share) }
         let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: authentication)
         if case .refused = authentication {
             return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
         }
-        guard request.body.count <= Self.quickBytesMax else { return receiveLong(request, exchange, circumstances) }
+        // The body of another method is not read.
+        if request.method == .post, request.body.count > Self.quickBytesMax {
+            return receiveLong(request, exchange, circumstances)
+        }
         return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
     }
 
@@ -90,6 +107,27 @@ final class RequestHandler: Sendable {
     private func addedFields(of request: Request) -> AddedFields? {
         guard let fieldsWithoutOrigin else { return nil }
         return request.fields[.origin].flatMap { fieldsByOrigin[$0] } ?? fieldsWithoutOrigin
+    }
+
+    /// Has the credential of a request verified; the request then comes again, or is refused.
+    private func verify(_ token: String, of request: Request, _ exchange: Exchange, _ name: RequestName) -> Reply {
+        let isTaken = authenticator.verify(token, for: request.client) { [self] problem in
+            guard let problem else { return exchange.resume() }
+            answer(exchange, refuse(problem, request, exchange, name))
+        }
+        return isTaken ? .deferred : .now(refuse(.tooManyVerifications, request, exchange, name))
+    }
+
+    /// The answer to a request whose credential the server does not know; a probe needs none.
+    private func refuse(
+        _ problem: Problem, _ request: Request, _ exchange: Exchange, _ name: RequestName
+    ) -> Response {
+        let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: .refused(problem))
+        switch carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name) {
+        case .now(let response), .reusable(let response): return response
+        case .deferred, .working, .workingLong, .waiting, .streaming:
+            preconditionFailure("the plan for a client that is refused is an answer")
+        }
     }
 
     /// How many times the size of a body its parsed form may have: a body of small numbers or of many short lines.
@@ -115,12 +153,12 @@ final class RequestHandler: Sendable {
                     guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
                     answer(exchange, response)
                 }
-            // Only a GET waits or streams, and its body is of no interest.
-            case .working, .waiting, .streaming: break
+            // Only a GET is deferred, waits or streams.
+            case .working, .workingLong, .deferred, .waiting, .streaming: break
             }
             store.flush()
         }
-        return .working()
+        return .workingLong
     }
 
     private func carryOut(_ plan: Plan, of request: Request, _ exchange: Exchange, _ name: RequestName) -> Reply {
@@ -133,11 +171,13 @@ final class RequestHandler: Sendable {
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)
         case .stream(let stream): return self.stream(stream, exchange)
+        case .entities(let entities): return self.entities(entities, exchange)
         case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange, name.id)
         case .live: return .now(Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ok\n".utf8)))
         case .ready(.plain): return .now(readiness(name.id))
         case .ready(.verbose): return .now(verboseReadiness())
         case .metrics: return .now(metricsText())
+        case .backup(let access): return backup(request, access, exchange, name.id)
         }
     }
 
@@ -161,7 +201,7 @@ final class RequestHandler: Sendable {
         case .now(let response): .now(finished(response, exchange))
         case .reusable(let response): .reusable(finished(response, exchange))
         case .streaming(let response, let heartbeat): .streaming(finished(response, exchange), heartbeat: heartbeat)
-        case .working, .waiting: reply
+        case .working, .workingLong, .deferred, .waiting: reply
         }
     }
 

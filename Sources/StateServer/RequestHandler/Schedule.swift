@@ -7,6 +7,8 @@ internal import StateStore
 struct Schedule: Sendable {
     /// The time on the clock of waits and streams.
     var now: @Sendable () -> Instant
+    /// The time of the system's clock.
+    var time: @Sendable () -> Timestamp
     /// Runs work after a time.
     var after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
     /// Runs slow work for a client.
@@ -50,11 +52,13 @@ struct Schedule: Sendable {
         let width = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
         let reads = SlowWork(label: "storekeeper.reads", width: width)
         let pasts = SlowWork(label: "storekeeper.past-versions", width: 1)
+        let dryRuns = SlowWork(label: "storekeeper.dry-runs", width: 1)
         let bodies = SlowWork(label: "storekeeper.bodies", width: 1)
         let timers = DispatchQueue(label: "storekeeper.timers")
         let start = ContinuousClock.now
         return Schedule(
             now: { Instant(nanoseconds: 0) + start.duration(to: .now) },
+            time: Timestamp.now,
             after: { delay, work in
                 timers.asyncAfter(deadline: .now() + .nanoseconds(Int(delay / .nanoseconds(1))), execute: work)
             },
@@ -62,6 +66,7 @@ struct Schedule: Sendable {
                 switch kind {
                 case .read: reads.run(for: client, work)
                 case .past: pasts.run(for: client, work)
+                case .dryRun: dryRuns.run(for: client, work)
                 case .parse: bodies.run(for: client, work)
                 }
             },

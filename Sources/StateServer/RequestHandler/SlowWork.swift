@@ -1,4 +1,3 @@
-internal import DequeModule
 internal import Dispatch
 internal import Synchronization
 
@@ -13,15 +12,14 @@ final class SlowWork: Sendable {
         case read
         /// It makes the state of a past version.
         case past
+        /// It computes dry runs.
+        case dryRun
         /// It parses a long body, or writes the answers to many lines.
         case parse
     }
 
     private struct State {
-        /// The waiting work of each client, in order; a client without any has no entry.
-        var waiting: [String: Deque<@Sendable () -> Void>] = [:]
-        /// The clients with waiting work, in the order of their turns.
-        var turns: Deque<String> = []
+        var waiting = ClientTurns<@Sendable () -> Void>()
         var runningCount = 0
     }
 
@@ -38,8 +36,7 @@ final class SlowWork: Sendable {
     /// Runs work behind the earlier work of the client, and in turn with that of other clients.
     func run(for client: String, _ work: @escaping @Sendable () -> Void) {
         let mustStart = state.withLock { state in
-            if state.waiting[client] == nil { state.turns.append(client) }
-            state.waiting[client, default: []].append(work)
+            state.waiting.append(work, of: client)
             guard state.runningCount < width else { return false }
             state.runningCount += 1
             return true
@@ -50,15 +47,8 @@ final class SlowWork: Sendable {
     /// The next work; nil where there is none, and then one thread less is running.
     private func next() -> (@Sendable () -> Void)? {
         state.withLock { state in
-            guard let client = state.turns.popFirst(), let work = state.waiting[client]?.popFirst() else {
-                state.runningCount -= 1
-                return nil
-            }
-            if state.waiting[client]?.isEmpty == true {
-                state.waiting[client] = nil
-            } else {
-                state.turns.append(client)
-            }
+            let work = state.waiting.next()
+            if work == nil { state.runningCount -= 1 }
             return work
         }
     }

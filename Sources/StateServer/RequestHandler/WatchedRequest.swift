@@ -4,6 +4,7 @@ internal import MicroHTTP
 internal import StateHTTP
 internal import StateJSON
 internal import StateStore
+internal import Synchronization
 
 /// A request with a watch in the hub: its exchange, its kind and its options.
 ///
@@ -28,6 +29,7 @@ final class WatchedRequest: Sendable {
         var access: ObjectIdentifier?
         var form = ChangesRequest.Form.patches
         var stream: StreamRequest.Format?
+        var durable: DurableRead?
         var until: [UInt8]?
         /// The trace of the request, which the answer names.
         var trace: TraceContext?
@@ -36,10 +38,14 @@ final class WatchedRequest: Sendable {
     let exchange: Exchange
     let kind: Kind
     let options: Options
+    /// How many entities the stream has sent of the snapshot that it begins with.
+    let sentEntities: Atomic<Int>
 
     init(_ exchange: Exchange, _ kind: Kind) {
         self.exchange = exchange
         self.kind = kind
+        let sentCount = if case .stream(let request) = kind { request.snapshot?.position ?? 0 } else { 0 }
+        sentEntities = Atomic(sentCount)
         var options = Options(kind)
         if let trace = exchange.trace { options.trace = trace }
         self.options = options
@@ -121,6 +127,7 @@ extension WatchedRequest.Options {
     private init(_ request: ChangesRequest, stream: StreamRequest.Format? = nil) {
         self.init(
             style: request.style, coding: request.coding, applied: request.wait?.applied, store: request.store.name,
-            access: ObjectIdentifier(request.store.access), form: request.form, stream: stream)
+            access: ObjectIdentifier(request.store.access), form: request.form, stream: stream,
+            durable: request.durable)
     }
 }

@@ -61,7 +61,7 @@ struct ActionEntryDraft<State: Sendable> {
 
 /// The functions that a domain declares for one action type.
 final class ActionHandlers<State: Sendable>: Sendable {
-    let reducers: [@Sendable (inout State, any Action) throws(Rejection) -> Void]
+    let reducers: [@Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void]
     /// The command's creators; the result is that of the first creator that makes an action.
     let creators: [@Sendable (State, any Action) throws(Rejection) -> (any Action)?]
     let effects: [Declaration<State>.EffectHandler]

@@ -10,6 +10,8 @@ package struct Catalogue: Sendable {
     package let viewReads: [String: [JSONPointer]]
     /// The entity tables of the state.
     package let collections: [Collection]
+    /// The parts of the state that a state stream tells as entities, in the order of their declaration.
+    package let parts: [StatePart]
 
     /// The Swift type of each action type that clients may dispatch.
     package var actions: [String: any Action.Type] { whole.actions }

@@ -71,7 +71,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
         }
         var initial = State()
         do throws(Rejection) {
-            for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit()) }
+            let context = ReducerContext(subject: nil)
+            for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit(), context) }
         } catch { faults.append("\(StoreInit.type) is rejected: \(error.detail)") }
         if let fault = Self.encodingFault(layout, initial) { faults.append(fault) }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
@@ -99,7 +100,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
                 views: Dictionary(uniqueKeysWithValues: inside.map { (String($0.dropFirst(name.count + 1)), $0) }))
         }
         catalogue = Catalogue(
-            whole: whole, stores: parts, viewReads: views.mapValues(\.reads), collections: declaration.collections)
+            whole: whole, stores: parts, viewReads: views.mapValues(\.reads), collections: declaration.collections,
+            parts: declaration.allParts)
     }
 
     private static func encodingFault(_ layout: any LayoutNode<State>, _ initial: State) -> String? {
@@ -127,8 +129,10 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     /// Runs an action's reducers, in the order of their declaration.
-    func reduce(_ state: inout State, _ action: any Action, by entry: ActionEntry) throws(Rejection) {
-        for reduce in handlers[entry.number].reducers { try reduce(&state, action) }
+    func reduce(
+        _ state: inout State, _ action: any Action, by entry: ActionEntry, _ context: ReducerContext
+    ) throws(Rejection) {
+        for reduce in handlers[entry.number].reducers { try reduce(&state, action, context) }
     }
 
     /// The action that a command makes of the state; nil where it makes none.

@@ -7,7 +7,7 @@ public struct Declaration<State: Sendable>: Sendable {
         let actionType: any Action.Type
         /// The slice of the handler, as names from the root.
         var scope: [String]
-        let apply: @Sendable (inout State, any Action) throws(Rejection) -> Void
+        let apply: @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
     }
 
     var handlers: [Handler] = []
@@ -18,6 +18,8 @@ public struct Declaration<State: Sendable>: Sendable {
     var slices: [[String]] = []
     /// The entity tables.
     var collections: [Collection] = []
+    /// The parts that are no slices; empty for a state that is `Codable` as a whole.
+    var parts: [StatePart] = []
     var members: [LayoutField<State>] = []
     /// The memory offsets of the declared parts, by which the declaration finds undeclared stored properties.
     var offsets: Set<Int> = []
@@ -38,6 +40,11 @@ public struct Declaration<State: Sendable>: Sendable {
 }
 
 extension Declaration {
+    /// The parts of the state, with those of its slices.
+    var allParts: [StatePart] {
+        members.isEmpty ? [StatePart(.value, at: .root, of: State.self as? any (Decodable & Sendable).Type)] : parts
+    }
+
     /// The root node of the state's layout, and the faults of the declaration.
     func layout() -> (any LayoutNode<State>, [String]) {
         if members.isEmpty {

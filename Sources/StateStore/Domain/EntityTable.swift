@@ -153,17 +153,45 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
 
     /// A free rank between the neighbours of a position.
     ///
-    /// Where no rank is free, the table sets every rank anew, which is O(n), but only after 64 insertions at one position.
+    /// Where no rank is free, which is so after 64 insertions at one position, the neighbours get new ranks.
     private mutating func rank(before position: Int) -> Rank {
         guard let last = order.last, let first = order.first else { return Self.firstRank }
         if position >= order.count { return last.key + Self.step }
         if position <= 0 { return first.key - Self.step }
         let (below, above) = (order[at: position - 1].key, order[at: position].key)
         if above - below < 2 {
-            reorder(ids)
+            spread(around: position)
             return rank(before: position)
         }
         return below + (above - below) / 2
+    }
+
+    /// Sets the ranks of the neighbours of a position anew, so that there is room between all of them.
+    ///
+    /// The cost is that of about 128 entities at most, however many the table has.
+    private mutating func spread(around position: Int) {
+        var width = 16
+        while true {
+            let range = Swift.max(0, position - width)..<Swift.min(order.count, position + width)
+            let room = Self.step * Rank(range.count)
+            let below = range.lowerBound > 0 ? order[at: range.lowerBound - 1].key : order[at: 0].key - room
+            let above =
+                range.upperBound < order.count ? order[at: range.upperBound].key : order[at: order.count - 1].key + room
+            let gap = (above - below) / Rank(range.count + 1)
+            guard gap >= 1 << 32 else {
+                width *= 2
+                continue
+            }
+            let moved = range.map { order[at: $0] }
+            for (rank, _) in moved { order.remove(rank) }
+            for (index, (_, key)) in moved.enumerated() {
+                guard let entry = entry(key) else { continue }
+                let rank = below + gap * Rank(index + 1)
+                order.set(rank, key)
+                entries.set(key, Entry(entry, rank))
+            }
+            return
+        }
     }
 
     /// Whether these are the table's IDs, each once.

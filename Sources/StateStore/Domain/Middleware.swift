@@ -3,7 +3,8 @@
 /// A middleware calls `next` with the action to pass it on, with another one to change it, or not at all to swallow it. It
 /// throws a ``Rejection`` to refuse the action, and dispatches follow-ups with ``MiddlewareContext/dispatch(_:)``. After
 /// `next` the context has the state that the action made. A middleware runs inside the turn, on a copy of the state, also
-/// in a dry run, and more than once where another writer appends first: it must be quick, and do no I/O but logging.
+/// in a dry run, and more than once where another writer appends first: it must be quick, and do no I/O but logging. A
+/// dry run over HTTP is no part of a turn, and may run at the same time as one.
 public struct Middleware<State: StateType>: Sendable {
     /// Passes an action to the next middleware, or from the last one to the reducers.
     public typealias Next = (any Action) throws(Rejection) -> Void

@@ -35,13 +35,28 @@ public protocol Reducer<State>: Sendable {
 /// }
 /// ```
 public struct On<State: Sendable, Handled: Action>: Reducer {
-    private let reduce: @Sendable (inout State, Handled) throws(Rejection) -> Void
+    private let reduce: @Sendable (inout State, Handled, ReducerContext) throws(Rejection) -> Void
 
     /// Declares the handler of an action type: a pure function that does no I/O and rejects what it cannot apply.
     ///
     /// A trap in the handler, such as an integer overflow, ends the process.
     public init(
         _ type: Handled.Type, reduce: @escaping @Sendable (inout State, Handled) throws(Rejection) -> Void
+    ) {
+        self.reduce = { state, action, _ throws(Rejection) in try reduce(&state, action) }
+    }
+
+    /// Declares the handler of an action type that also depends on who dispatches the action.
+    ///
+    /// ```swift
+    /// On(Rename.self) { state, action, context throws(Rejection) in
+    ///     guard state.owner == context.subject else { throw Rejection("notes.owner", "only the owner renames a note") }
+    ///     state.name = action.name
+    /// }
+    /// ```
+    public init(
+        _ type: Handled.Type,
+        reduce: @escaping @Sendable (inout State, Handled, ReducerContext) throws(Rejection) -> Void
     ) {
         self.reduce = reduce
     }
@@ -50,13 +65,21 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
     public func declare(in declaration: inout Declaration<State>) {
         declaration.handlers.append(
             .init(type: Handled.type, actionType: Handled.self, scope: []) {
-                [reduce] (state: inout State, action: any Action) throws(Rejection) in
+                [reduce] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
                 guard let action = action as? Handled else {
                     throw Rejection("type-confusion", "\(Handled.type) was dispatched as another Swift type")
                 }
-                try reduce(&state, action)
+                try reduce(&state, action, context)
             })
     }
+}
+
+/// What a handler knows of an action beside its payload; the journal records all of it.
+public struct ReducerContext: Sendable {
+    /// The subject that dispatches the action; nil where the server knows no subjects, and for an action of the process.
+    ///
+    /// A follow-up has the subject of the commit that caused it, and a replay the recorded one.
+    public let subject: String?
 }
 
 /// The declaration of an entity table: two members of the JSON, the entities by ID and the IDs in order.
@@ -81,6 +104,9 @@ public struct Entities<State: Sendable, ID: EntityID, Entity: Codable & Sendable
                 // Losing the error is right: a table has no key that is not an ID, and every ID can be encoded.
                 ID(token: token).flatMap { try? JSON.encode($0) } ?? JSONValue.string(token).text
             })
+        let (entities, ids) = (JSONPointer([names[0]]), JSONPointer([names[1]]))
+        declaration.parts.append(StatePart(.entities(ids: ids), at: entities, of: Entity.self))
+        declaration.parts.append(StatePart(.order, at: ids, of: EntityOrder.Link.self))
     }
 }
 
@@ -98,6 +124,7 @@ public struct Field<State: Sendable, Part: Codable & Sendable>: Reducer {
     /// Adds the member to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.add(name, ValueNode<Part>(), at: path)
+        declaration.parts.append(StatePart(.field, at: JSONPointer([name]), of: Part.self))
     }
 }
 

@@ -23,11 +23,12 @@ public struct Slice<State: Sendable, Part: StateType>: Reducer {
         outer.add(name, node, at: path)
         outer.slices += [[name]] + declaration.slices.map { [name] + $0 }
         outer.collections += declaration.collections.map { $0.lifted(into: name) }
+        outer.parts += declaration.allParts.map { $0.lifted(into: name) }
         for handler in declaration.handlers {
             outer.handlers.append(
                 .init(type: handler.type, actionType: handler.actionType, scope: [name] + handler.scope) {
-                    [path] (state: inout State, action: any Action) throws(Rejection) in
-                    try handler.apply(&state[keyPath: path], action)
+                    [path] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
+                    try handler.apply(&state[keyPath: path], action, context)
                 })
         }
         for command in declaration.commands {

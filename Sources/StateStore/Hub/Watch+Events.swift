@@ -133,7 +133,8 @@ extension Watch {
         (state, examinedVersion, toldVersion, sentAt) = (.sending, version, version, now)
         (isBehind, self.hasMore) = (hasMore, hasMore)
         if !hasMore { isLive = true }
-        defer { chunk = .next }
+        // Only the receiver knows where a snapshot ends.
+        defer { chunk = chunk == .snapshot(isLast: false) ? chunk : .next }
         return .send(chunk)
     }
 
@@ -163,8 +164,8 @@ extension Watch {
     enum NextRead {
         case value(Selection)
         case changes(HubStorage.Follower)
-        /// Nothing: its client has to begin again.
-        case reset(ResetReason)
+        /// Nothing: the receiver prepares this chunk.
+        case prepared(Chunk)
     }
 
     /// What a stream examines next; nil for a watch that examines nothing.
@@ -172,7 +173,7 @@ extension Watch {
         guard isStream, state == .sending else { return nil }
         switch (subject, chunk) {
         case (.value(let selection, _), _): return .value(selection)
-        case (.changes, .reset(let reason)): return .reset(reason)
+        case (.changes, .reset), (.changes, .snapshot): return .prepared(chunk)
         case (.changes, _): return follower.map { .changes($0) }
         case (.version, _), (.cascade, _): return nil
         }

@@ -64,6 +64,8 @@ package struct Watch: Sendable {
         case next
         /// The reason why the client has to begin again, and the value to begin with.
         case reset(ResetReason)
+        /// Some entities of the version with which a state stream begins; the receiver knows which.
+        case snapshot(isLast: Bool)
     }
 
     /// What the request of a watch addresses.
@@ -132,8 +134,8 @@ package struct Watch: Sendable {
     /// Makes the watch of a stream whose head the transport is sending.
     package init(
         stream id: ID, client: String, receiver: any WatchReceiver, request: any AnyObject & Sendable,
-        subject: Subject, route: Route = .state, examinedVersion: Version?, reset: ResetReason?, debounce: Duration?,
-        endsAt: Instant
+        subject: Subject, route: Route = .state, examinedVersion: Version?, first chunk: Chunk = .first,
+        debounce: Duration?, endsAt: Instant
     ) {
         self.id = id
         self.route = route
@@ -149,7 +151,7 @@ package struct Watch: Sendable {
         toldVersion = examinedVersion
         isBehind = true
         state = .sending
-        if let reset { chunk = .reset(reset) }
+        self.chunk = chunk
     }
 }
 

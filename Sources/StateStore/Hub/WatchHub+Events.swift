@@ -153,9 +153,9 @@ extension WatchHub {
                 switch storage.watch(id)?.nextRead {
                 case .value(let selection)?: values[selection, default: []].append(id)
                 case .changes(let follower)?: followers[follower, default: []].append(id)
-                case .reset(let reason)?:
+                case .prepared(let chunk)?:
                     var batch = DeliveryBatch(.latest(storage.latest.cursor))
-                    batch.add(storage.update(id) { $0.prepares(.reset(reason)) })
+                    batch.add(storage.update(id) { $0.prepares(chunk) })
                     batches.append(batch)
                 case nil: break
                 }

@@ -44,6 +44,7 @@ package struct Replay<State: StateType>: HistoryFollower {
         let actions = try actions(of: recorded)
         var next = state
         var entries: [ActionEntry] = []
+        let context = ReducerContext(subject: recorded.by)
         for action in actions {
             let type = type(of: action).type
             guard let entry = domain.entry(of: action) else {
@@ -53,7 +54,7 @@ package struct Replay<State: StateType>: HistoryFollower {
                 throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
             }
             do throws(Rejection) {
-                try domain.reduce(&next, action, by: entry)
+                try domain.reduce(&next, action, by: entry, context)
             } catch {
                 throw HistoryFault(
                     recorded, type: type,

@@ -74,7 +74,8 @@ struct ValueNode<Root: Codable & Sendable>: LayoutNode {
     }
 
     func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
-        JSONText.select(tokens, in: try JSON.encode(root)).map(SelectedValue.encoded) ?? .nothing
+        guard !tokens.isEmpty else { return try whole(root, countMax: countMax) }
+        return JSONText.select(tokens, in: try JSON.encode(root)).map(SelectedValue.encoded) ?? .nothing
     }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {

@@ -32,6 +32,8 @@ public final class Commit: Sendable {
     public let root: String?
     /// Who dispatched it; nil where that is unknown.
     package let by: String?
+    /// The value of the field `traceparent` of the request that dispatched it; nil where it had none.
+    package let trace: String?
     /// The types of its actions, in order.
     public let types: [String]
     /// UTF-8 JSON: the action as an object, or an atomic batch as an array of objects.
@@ -60,7 +62,7 @@ public final class Commit: Sendable {
 
     package init(
         version: Version, time: Timestamp, id: String, cause: String? = nil, root: String? = nil, by: String? = nil,
-        types: [String], action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer] = [],
+        trace: String? = nil, types: [String], action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer] = [],
         clientIDs: [String] = [], idempotency: KeyRecord? = nil
     ) {
         self.version = version
@@ -69,6 +71,7 @@ public final class Commit: Sendable {
         self.cause = cause
         self.root = root
         self.by = by
+        self.trace = trace
         self.types = types
         self.action = action
         self.patch = patch
@@ -80,8 +83,9 @@ public final class Commit: Sendable {
     /// The same commit with another patch.
     func with(patch: [UInt8], changedPointers: [JSONPointer]) -> Commit {
         Commit(
-            version: version, time: time, id: id, cause: cause, root: root, by: by, types: types, action: action,
-            patch: patch, changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
+            version: version, time: time, id: id, cause: cause, root: root, by: by, trace: trace, types: types,
+            action: action, patch: patch, changedPointers: changedPointers, clientIDs: clientIDs,
+            idempotency: idempotency)
     }
 
     /// Whether a client gave exactly this ID, byte by byte.
@@ -107,8 +111,9 @@ public final class Commit: Sendable {
     /// The same commit with the IDs that clients have given.
     package func with(clientIDs: [String]) -> Commit {
         Commit(
-            version: version, time: time, id: id, cause: cause, root: root, by: by, types: types, action: action,
-            patch: patch, changedPointers: changedPointers, clientIDs: clientIDs, idempotency: idempotency)
+            version: version, time: time, id: id, cause: cause, root: root, by: by, trace: trace, types: types,
+            action: action, patch: patch, changedPointers: changedPointers, clientIDs: clientIDs,
+            idempotency: idempotency)
     }
 
     /// About how much memory the commit takes, in bytes.

@@ -19,6 +19,8 @@ struct Core<State: StateType>: Sendable {
     private var encodings = KnownTexts()
     /// The memory for the patches of a turn.
     private var patch = JSONPatch()
+    /// What the preconditions of ``latest`` have found; nil where there were none, or many.
+    private var preconditions: Preconditions<State>?
     private(set) var ledger: IdempotencyLedger
     private var historyClock: HistoryClock
 
@@ -35,6 +37,22 @@ struct Core<State: StateType>: Sendable {
         latest = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions)
         historyClock = HistoryClock(historyTime)
         ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
+    }
+
+    /// Makes a core that computes dry runs on a published snapshot, and has no idempotency keys.
+    init(
+        rehearsing snapshot: Snapshot<State>, of domain: CompiledDomain<State>, middleware: [Middleware<State>],
+        limits: StoreLimits, mark: ReductionMark?
+    ) {
+        self.mark = mark
+        self.domain = domain
+        epoch = snapshot.cursor.epoch
+        steps = middleware.map(\.step)
+        passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
+        self.limits = limits
+        latest = snapshot
+        historyClock = HistoryClock(nil)
+        ledger = IdempotencyLedger([])
     }
 
     /// What a turn works with and leaves behind: its result may wait long for the disk.
@@ -96,13 +114,15 @@ struct Core<State: StateType>: Sendable {
         var turn = Turn(
             latest: latest, historyTime: historyTime, encodings: exchange(&encodings, with: KnownTexts()))
         var scratch = Scratch(
-            patch: exchange(&patch, with: JSONPatch()), preconditions: Preconditions(domain.layout))
+            patch: exchange(&patch, with: JSONPatch()),
+            preconditions: preconditions.take() ?? Preconditions(domain.layout))
         turn.outcomes.reserveCapacity(pending.count)
         for pending in pending {
             turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, clock, &scratch))
         }
         mark?.end()
         patch = scratch.patch
+        if scratch.preconditions.isWorthKeeping(at: turn.version) { preconditions = scratch.preconditions }
         latest = turn.latest
         encodings = exchange(&turn.encodings, with: KnownTexts())
         for commit in turn.commits {
@@ -119,7 +139,7 @@ struct Core<State: StateType>: Sendable {
     /// Makes an earlier snapshot the newest computed state again, and forgets the keys of the commits behind it.
     mutating func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {
         latest = snapshot
-        encodings = KnownTexts()
+        forgetEncodings()
         ledger.remove(commits.compactMap(\.idempotency))
     }
 
@@ -128,29 +148,25 @@ struct Core<State: StateType>: Sendable {
         var viewVersions = latest.viewVersions
         domain.noteViewVersions(&viewVersions, changedPointers: commit.changedPointers, at: commit.version)
         latest = Snapshot(state, of: domain, at: Cursor(epoch, commit.version), viewVersions: viewVersions)
-        encodings = KnownTexts()
+        forgetEncodings()
         if let record = commit.idempotency { ledger.insert(record) }
         return latest
+    }
+
+    /// Forgets what is known of a state that is not the newest one any more; another state can get its version.
+    private mutating func forgetEncodings() {
+        encodings = KnownTexts()
+        preconditions = nil
     }
 
     private func apply(
         _ transaction: Transaction, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant,
         _ scratch: inout Scratch
     ) -> Outcome {
-        if let idempotency = transaction.idempotency, transaction.purpose == .commit {
-            if let record = turn.keys[idempotency.key] ?? ledger.record(idempotency.key, at: turn.historyTime) {
-                guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
-                return .committed(
-                    Receipt(
-                        version: record.version, id: record.id, cursor: Cursor(epoch, record.version).description,
-                        isChange: record.isChange, isReplay: true))
-            }
-            guard ledger.count + turn.keys.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
-            if let client = transaction.client {
-                // One client fills at most half of the ledger, so that there is room for another.
-                let count = ledger.count(of: client) + turn.keys.values.count { $0.client == client }
-                guard count < max(1, limits.idempotencyKeysMax / 2) else { return .full(.idempotencyKeysOfClient) }
-            }
+        if transaction.idempotency != nil, transaction.purpose == .commit,
+            let outcome = outcome(byKeyOf: transaction, at: turn.historyTime, besides: turn.keys)
+        {
+            return outcome
         }
         do {
             if transaction.isConditional,
@@ -198,6 +214,29 @@ struct Core<State: StateType>: Sendable {
         }
     }
 
+    /// The outcome that a transaction has by its idempotency key alone: a replay or a refusal; nil where it has none.
+    ///
+    /// - Parameter keys: the keys of the turn so far.
+    func outcome(
+        byKeyOf transaction: Transaction, at historyTime: Timestamp, besides keys: [String: KeyRecord] = [:]
+    ) -> Outcome? {
+        guard let idempotency = transaction.idempotency else { return nil }
+        if let record = keys[idempotency.key] ?? ledger.record(idempotency.key, at: historyTime) {
+            guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
+            return .committed(
+                Receipt(
+                    version: record.version, id: record.id, cursor: Cursor(epoch, record.version).description,
+                    isChange: record.isChange, isReplay: true))
+        }
+        guard ledger.count + keys.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
+        if let client = transaction.client {
+            // One client fills at most half of the ledger, so that there is room for another.
+            let count = ledger.count(of: client) + keys.values.count { $0.client == client }
+            guard count < max(1, limits.idempotencyKeysMax / 2) else { return .full(.idempotencyKeysOfClient) }
+        }
+        return nil
+    }
+
     private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
         Rejection(
             "transaction-too-long",
@@ -211,7 +250,7 @@ struct Core<State: StateType>: Sendable {
             guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
             if entry.isCommand { return try create(from: action, entry, context) }
             return try context.reduce(action, entry) { (state) throws(Rejection) in
-                try domain.reduce(&state, action, by: entry)
+                try domain.reduce(&state, action, by: entry, ReducerContext(subject: context.subject))
             }
         }
         try steps[index].process(action, context) { (next) throws(Rejection) in
@@ -250,8 +289,8 @@ struct Core<State: StateType>: Sendable {
         let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
         let commit = Commit(
             version: version, time: time, id: id, cause: transaction.causation?.cause,
-            root: transaction.causation?.root, by: transaction.subject, types: types,
-            action: try recordedBytes(of: context.applied, transaction), patch: patch.text,
+            root: transaction.causation?.root, by: transaction.subject, trace: transaction.trace,
+            types: types, action: try recordedBytes(of: context.applied, transaction), patch: patch.text,
             changedPointers: patch.changedPointers,
             clientIDs: transaction.items.compactMap(\.id), idempotency: record)
         var viewVersions = turn.latest.viewVersions

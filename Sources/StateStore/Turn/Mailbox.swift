@@ -38,6 +38,7 @@ struct Mailbox: Sendable {
     private(set) var isClosed = false
     /// Whether a turn is scheduled that has not begun.
     private var isTurnDue = false
+    private var bound = TurnBound()
 
     init(capacity: Int) {
         self.capacity = capacity
@@ -60,30 +61,59 @@ struct Mailbox: Sendable {
         return nil
     }
 
-    /// Whether the turn of the waiting transactions has few actions.
-    var isShort: Bool { itemsCount <= Self.shortItemsMax }
+    /// Whether the turn of the waiting transactions has few actions, and will hardly take long.
+    var isShort: Bool { itemsCount <= Self.shortItemsMax && !bound.expectsLongTurn }
 
-    /// Whether the caller has to schedule a turn; true for one caller until ``takeAll()``.
+    /// Whether the caller has to schedule a turn; true for one caller until ``takeTurn()``.
     mutating func claimTurn() -> Bool {
         guard !isTurnDue, !waiting.isEmpty else { return false }
         isTurnDue = true
         return true
     }
 
-    /// Removes all transactions and returns them in the order in which they were enqueued.
-    mutating func takeAll() -> [PendingTransaction] {
+    /// Removes the transactions of the next turn and returns them in the order in which they were enqueued.
+    ///
+    /// Where the turns before were long, the turn has some of them only, in turn from each client. The last turn of a closed
+    /// mailbox has all.
+    ///
+    /// - Returns: the transactions, and whether the length of their turn has to be told by ``note(_:of:)``.
+    mutating func takeTurn() -> (transactions: [PendingTransaction], isBounded: Bool) {
         isTurnDue = false
+        if waiting.count > bound.count, !isClosed { return (takeInTurn(bound.count), true) }
         let taken = waiting
         waiting = []
         itemsCount = 0
         inFlightCount += taken.count
+        return (taken, bound.isBounded)
+    }
+
+    /// Removes some transactions: the first one of each client, then the second one of each, and so on.
+    ///
+    /// The others stay in this order, so that the next turn goes on with the clients that have had none. The cost is
+    /// O(n log n) in the number of waiting transactions.
+    private mutating func takeInTurn(_ count: Int) -> [PendingTransaction] {
+        var counts: [String?: Int] = [:]
+        let ranks = waiting.map { pending in
+            counts[pending.transaction.client, default: 0] += 1
+            return counts[pending.transaction.client, default: 0]
+        }
+        let order = waiting.indices.sorted { (ranks[$0], $0) < (ranks[$1], $1) }
+        let taken = order.prefix(count).map { waiting[$0] }
+        waiting = order.dropFirst(count).map { waiting[$0] }
+        itemsCount = waiting.reduce(0) { $0 + $1.transaction.items.count }
+        inFlightCount += taken.count
         return taken
+    }
+
+    /// Takes how long a turn has taken, which bounds the turns behind it.
+    mutating func note(_ duration: Duration, of transactionsCount: Int) {
+        bound.adapt(to: duration, of: transactionsCount)
     }
 
     /// Gives back the room of transactions whose turn has landed or failed.
     mutating func release(_ count: Int) { inFlightCount -= count }
 
-    /// Refuses every later transaction; ``takeAll()`` still returns the waiting ones.
+    /// Refuses every later transaction; ``takeTurn()`` still returns the waiting ones.
     mutating func close() {
         isClosed = true
     }

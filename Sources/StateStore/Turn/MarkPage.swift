@@ -1,10 +1,19 @@
 package import StateJSON
 
-/// A page of memory that outlives the process: it names the transaction that a turn is reducing.
+/// A page of memory that outlives the process: it names the transactions that a turn and a dry run are reducing.
 ///
-/// A mapped file stays in the page cache when the process ends for any reason. The page has a head, a record of the
+/// A mapped file stays in the page cache when the process ends for any reason. The page has a head, a record of each
 /// transaction that is being reduced, and records of suspects: transactions during which a process has ended once.
 package struct MarkPage {
+    /// What reduces a transaction: a turn, or the thread of dry runs beside it.
+    package enum Work: CaseIterable, Sendable {
+        case turn, dryRun
+
+        fileprivate var stateOffset: Int { self == .turn ? 24 : 32 }
+        /// The place of the record, before or behind those of the suspects.
+        fileprivate var place: Int { self == .turn ? 0 : MarkPage.suspectsMax + 1 }
+    }
+
     /// A transaction, as far as the page has room for it.
     package struct Record: Equatable, Sendable {
         package var identity: TransactionIdentity
@@ -21,7 +30,6 @@ package struct MarkPage {
 
     private static let mark: UInt64 = 0x3130_4B52_414D_4B53  // SKMARK01
     private static let bootOffset = 8
-    private static let stateOffset = 24
     private static let recordsOffset = 64
     private static let recordSize = 384
     private static let (kindOffset, typeOffset, nameOffset) = (16, 24, 152)
@@ -43,7 +51,7 @@ package struct MarkPage {
     }
 
     /// The transaction that was being reduced when the process ended; nil where there was none.
-    package var interrupted: Record? { word(Self.stateOffset) == 1 ? record(0) : nil }
+    package func interrupted(in work: Work) -> Record? { word(work.stateOffset) == 1 ? record(work.place) : nil }
 
     /// The suspects by their places, from 1 on.
     package var suspects: [(place: Int, record: Record)] {
@@ -51,15 +59,15 @@ package struct MarkPage {
     }
 
     /// Notes a transaction before it is reduced.
-    func begin(_ identity: TransactionIdentity, type: String, name: String) {
+    func begin(_ identity: TransactionIdentity, type: String, name: String, in work: Work) {
         // Whatever ends the process between two of these stores is not the action.
-        store(0, Self.stateOffset)
-        write(identity, type: type, name: name, to: 0)
-        store(1, Self.stateOffset)
+        store(0, work.stateOffset)
+        write(identity, type: type, name: name, to: work.place)
+        store(1, work.stateOffset)
     }
 
     /// Notes that no transaction is being reduced.
-    package func end() { store(0, Self.stateOffset) }
+    package func end(_ work: Work) { store(0, work.stateOffset) }
 
     /// Adds a suspect, in place of the oldest where there is no room.
     package func addSuspect(_ record: Record) {

@@ -22,12 +22,20 @@ struct Preconditions<State: StateType>: Sendable {
         }
     }
 
+    /// The most values that are kept from one turn to the next.
+    private static var keptMax: Int { 4 }
+
     private let layout: any LayoutNode<State>
     /// The version that the values in `found` belong to.
     private var version: Version?
     private var found: [JSONPointer: Found] = [:]
 
     init(_ node: any LayoutNode<State>) { layout = node }
+
+    /// Whether a later turn on a version may find a value here instead of encoding it again.
+    func isWorthKeeping(at version: Version) -> Bool {
+        self.version == version && (1...Self.keptMax).contains(found.count)
+    }
 
     /// The first condition that does not hold in a state, or nil where all hold.
     mutating func failure(
@@ -37,18 +45,7 @@ struct Preconditions<State: StateType>: Sendable {
             found = [:]
             self.version = version
         }
-        if let tagGuard = transaction.tagGuard {
-            let actual = tagGuard.isHidden ? nil : try find(tagGuard.pointer, in: state).encoded
-            guard tagGuard.tags.contains(actual?.tag) else {
-                let expected: [String] =
-                    switch tagGuard.tags {
-                    case .any: ["*"]
-                    case .tags(let tags): tags.map { "\"\($0)\"" }
-                    }
-                return PreconditionFailure(
-                    pointer: tagGuard.pointer, expected: try JSON.encode(expected), actual: actual)
-            }
-        }
+        if let tagGuard = transaction.tagGuard, let failure = try failure(of: tagGuard, in: state) { return failure }
         for expectation in transaction.expectations {
             let bytes = expectation.value.text
             guard !expectation.isHidden else {
@@ -62,6 +59,25 @@ struct Preconditions<State: StateType>: Sendable {
             }
         }
         return nil
+    }
+
+    private mutating func failure(
+        of tagGuard: Transaction.TagGuard, in state: State
+    ) throws -> PreconditionFailure? {
+        if tagGuard.tags == .any, !tagGuard.isHidden {
+            // Whatever is there has a tag: nothing needs to be encoded.
+            guard case .nothing = try layout.select(state, tagGuard.pointer.tokens[...], countMax: 0) else {
+                return nil
+            }
+        }
+        let actual = tagGuard.isHidden ? nil : try find(tagGuard.pointer, in: state).encoded
+        guard !tagGuard.tags.contains(actual?.tag) else { return nil }
+        let expected: [String] =
+            switch tagGuard.tags {
+            case .any: ["*"]
+            case .tags(let tags): tags.map { "\"\($0)\"" }
+            }
+        return PreconditionFailure(pointer: tagGuard.pointer, expected: try JSON.encode(expected), actual: actual)
     }
 
     private mutating func find(_ pointer: JSONPointer, in state: State) throws -> Found {
@@ -78,10 +94,11 @@ package struct PreconditionFailure: Sendable {
     package static let actualBytesMax = 4096
 
     package let pointer: JSONPointer
-    /// UTF-8 JSON of the expected value, or an array of the expected tags as a header field spells them.
-    package let expected: [UInt8]
+    /// UTF-8 JSON of the expected value, or an array of the expected tags as a header field spells them; nil where there was
+    /// no room for it.
+    package private(set) var expected: [UInt8]?
     /// UTF-8 JSON of the value; nil where there is no value, and where it is larger than ``actualBytesMax``.
-    package let actual: [UInt8]?
+    package private(set) var actual: [UInt8]?
     /// The size of the value in bytes; nil where there is no value.
     package let actualBytes: Int?
     /// The content tag of the value; nil where there is no value.
@@ -93,5 +110,12 @@ package struct PreconditionFailure: Sendable {
         self.actual = actual.flatMap { $0.bytes.count > Self.actualBytesMax ? nil : $0.bytes }
         actualBytes = actual?.bytes.count
         actualTag = actual?.tag
+    }
+
+    /// The same failure without the expected and the actual value.
+    var withoutValues: PreconditionFailure {
+        var failure = self
+        (failure.expected, failure.actual) = (nil, nil)
+        return failure
     }
 }

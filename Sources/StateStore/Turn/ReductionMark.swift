@@ -1,10 +1,12 @@
 internal import StateJSON
 internal import Synchronization
 
-/// Notes each transaction before a turn reduces it, and refuses those that are set aside.
+/// Notes each transaction before a turn or a dry run reduces it, and refuses those that are set aside.
 ///
-/// A reducer or a middleware that traps ends the process. The next process finds the transaction in the page.
-// unchecked: only a turn writes to the page and to `suspect`, one turn at a time; the mutex guards the rest.
+/// A reducer or a middleware that traps ends the process. The next process finds the transaction in the page. The turns and
+/// the dry runs beside them have a mark each, with one list of what is set aside.
+// unchecked: only one turn, or one dry run, at a time writes to its part of the page and to `suspect`; a mutex guards the
+// rest.
 package final class ReductionMark: @unchecked Sendable {
     private struct Watched {
         /// The name of each transaction that is set aside.
@@ -13,31 +15,56 @@ package final class ReductionMark: @unchecked Sendable {
         var suspects: [TransactionIdentity: Int] = [:]
     }
 
+    /// What both marks watch for.
+    private final class Watch: Sendable {
+        let watched: Mutex<Watched>
+        let isNeeded: Atomic<Bool>
+
+        init(_ watched: Watched) {
+            isNeeded = Atomic(!watched.suspects.isEmpty)
+            self.watched = Mutex(watched)
+        }
+
+        func change(_ body: (inout Watched) -> Void) {
+            watched.withLock { watched in
+                body(&watched)
+                isNeeded.store(!watched.quarantined.isEmpty || !watched.suspects.isEmpty, ordering: .relaxed)
+            }
+        }
+    }
+
     private let page: MarkPage
     /// Keeps the memory of the page.
     private let owner: AnyObject
-    private let watched: Mutex<Watched>
-    private let isWatching: Atomic<Bool>
+    private let work: MarkPage.Work
+    private let watch: Watch
     /// The place of the suspect that is being reduced.
     private var suspect: Int?
 
-    /// Makes a mark on a page.
+    /// Makes a mark of turns on a page.
     ///
     /// - Parameter owner: the object that keeps the memory of the page.
     package init(_ page: MarkPage, owner: AnyObject) {
         self.page = page
         self.owner = owner
         let suspects = Dictionary(page.suspects.map { ($0.record.identity, $0.place) }) { $1 }
-        watched = Mutex(Watched(suspects: suspects))
-        isWatching = Atomic(!suspects.isEmpty)
+        work = .turn
+        watch = Watch(Watched(suspects: suspects))
     }
+
+    private init(dryRunsBeside mark: ReductionMark) {
+        page = mark.page
+        owner = mark.owner
+        work = .dryRun
+        watch = mark.watch
+    }
+
+    /// Makes the mark of the dry runs, of which there must be one at a time.
+    func forDryRuns() -> ReductionMark { ReductionMark(dryRunsBeside: self) }
 
     /// Replaces the transactions that are set aside; each has a name for the operator.
     package func setQuarantined(_ quarantined: [TransactionIdentity: String]) {
-        watched.withLock { watched in
-            watched.quarantined = quarantined
-            isWatching.store(!quarantined.isEmpty || !watched.suspects.isEmpty, ordering: .relaxed)
-        }
+        watch.change { $0.quarantined = quarantined }
     }
 
     /// Notes a transaction before it is reduced.
@@ -46,26 +73,26 @@ package final class ReductionMark: @unchecked Sendable {
     func begin(_ transaction: Transaction) -> Rejection? {
         acquitSuspect()
         guard let identity = TransactionIdentity(transaction) else {
-            page.end()
+            page.end(work)
             return nil
         }
-        if isWatching.load(ordering: .relaxed), let rejection = look(identity) {
-            page.end()
+        if watch.isNeeded.load(ordering: .relaxed), let rejection = look(identity) {
+            page.end(work)
             return rejection
         }
         let name = transaction.idempotency?.key ?? transaction.items.first?.id ?? ""
-        page.begin(identity, type: transaction.items.first?.type ?? "", name: name)
+        page.begin(identity, type: transaction.items.first?.type ?? "", name: name, in: work)
         return nil
     }
 
     /// Notes that no transaction is being reduced.
     func end() {
-        page.end()
+        page.end(work)
         acquitSuspect()
     }
 
     private func look(_ identity: TransactionIdentity) -> Rejection? {
-        watched.withLock { watched in
+        watch.watched.withLock { watched in
             suspect = watched.suspects[identity]
             return watched.quarantined[identity].map { name in
                 Rejection(
@@ -81,9 +108,6 @@ package final class ReductionMark: @unchecked Sendable {
         guard let place = suspect else { return }
         suspect = nil
         page.removeSuspect(at: place)
-        watched.withLock { watched in
-            watched.suspects = watched.suspects.filter { $0.value != place }
-            isWatching.store(!watched.quarantined.isEmpty || !watched.suspects.isEmpty, ordering: .relaxed)
-        }
+        watch.change { watched in watched.suspects = watched.suspects.filter { $0.value != place } }
     }
 }

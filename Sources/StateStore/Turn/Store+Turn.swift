@@ -11,11 +11,15 @@ extension Store {
     /// Takes the waiting transactions, applies them to the newest computed state, and lands the turn or leaves it to the
     /// landing queue.
     func turn() {
-        let pending = takePending()
+        let (pending, isBounded) = takePending()
         guard !pending.isEmpty else { return }
         let begun = observer?.clock()
         let turn = compute(pending)
-        if let observer, let begun { observer.computed(pending.count, observer.clock() - begun) }
+        if let observer, let begun {
+            let duration = observer.clock() - begun
+            observer.computed(pending.count, duration)
+            if isBounded || duration > TurnBound.time { endTurn(of: pending.count, taking: duration) }
+        }
         guard let journal, !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) else { return land([turn]) }
         if inFlight.withLock({ $0.append(turn) }) {
             landings.enter()

@@ -81,17 +81,20 @@ package struct Transaction: Sendable {
     package var idempotency: (key: String, fingerprint: String)?
     /// The hash of the request's body or line; nil for a transaction of the process, and where a key or an ID identifies it.
     package var contentHash: ContentHash?
-    /// To whose share of the keys an idempotency key counts: a subject, or else an address; nil for one of the process.
+    /// To whose shares of the turns and of the idempotency keys the transaction counts: a subject, or else an address; nil
+    /// for one of the process.
     package var client: String?
     /// Who dispatches the transaction; nil where that is unknown.
     package var subject: String?
+    /// The value of the field `traceparent` of the request; nil where it has none.
+    package var trace: String?
     /// Whether the receipt has the changed parts of the new state.
     package var wantsRepresentation = false
     /// The causation of a follow-up; nil for a transaction that no commit caused.
     var causation: Causation?
 
     /// Whether the transaction has preconditions.
-    var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
+    package var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
 
     /// Makes a transaction without preconditions.
     package init(_ items: [Item], form: Form = .single) {
@@ -121,8 +124,8 @@ package enum TagSet: Hashable, Sendable {
 package enum Outcome: Sendable {
     /// The commit is published and, where there is a journal, durable.
     case committed(Receipt)
-    /// A dry run: the store would have committed the transaction with this patch.
-    case wouldCommit(isChange: Bool, patch: [UInt8])
+    /// A dry run: the store would have committed the transaction with this patch; nil where there was no room for it.
+    case wouldCommit(isChange: Bool, patch: [UInt8]?)
     /// There is nothing to commit: a middleware swallowed every action, or the creators made none.
     case nothingCommitted
     /// A reducer or a middleware rejected the item at `index`.
@@ -177,5 +180,32 @@ public final class Receipt: Sendable {
         self.isReplay = isReplay
         self.types = types
         self.representation = representation
+    }
+
+    fileprivate var withoutRepresentation: Receipt {
+        Receipt(version: version, id: id, cursor: cursor, isChange: isChange, isReplay: isReplay, types: types)
+    }
+}
+
+extension Outcome {
+    /// How many bytes of values the outcome has: parts of the state, a patch, or what a precondition has expected and found.
+    package var valuesBytesCount: Int {
+        switch self {
+        case .committed(let receipt):
+            receipt.representation?.reduce(0) { $0 + ($1.value?.count ?? 0) + 64 } ?? 0
+        case .wouldCommit(_, let patch): patch?.count ?? 0
+        case .preconditionFailed(let failure): (failure.expected?.count ?? 0) + (failure.actual?.count ?? 0)
+        case .nothingCommitted, .rejected, .keyReused, .full, .notRecorded, .unknown, .failed, .draining: 0
+        }
+    }
+
+    /// The same outcome without its values.
+    package var withoutValues: Outcome {
+        switch self {
+        case .committed(let receipt): .committed(receipt.withoutRepresentation)
+        case .wouldCommit(let isChange, _): .wouldCommit(isChange: isChange, patch: nil)
+        case .preconditionFailed(let failure): .preconditionFailed(failure.withoutValues)
+        case .nothingCommitted, .rejected, .keyReused, .full, .notRecorded, .unknown, .failed, .draining: self
+        }
     }
 }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Measures the turn of a pending transaction.
+/// Measures the turns of pending transactions.
 ///
 /// Only turns with a meter are measured: to ask for the processor time costs as much as a small transaction.
 package final class TurnMeter: Sendable {
@@ -8,8 +8,8 @@ package final class TurnMeter: Sendable {
 
     package init() {}
 
-    /// How much processor time the whole turn has taken; zero before it has ended.
+    /// How much processor time the whole turns have taken together; zero before the first has ended.
     package var cost: Duration { .nanoseconds(nanoseconds.load(ordering: .relaxed)) }
 
-    func set(_ cost: Duration) { nanoseconds.store(Int(cost / .nanoseconds(1)), ordering: .relaxed) }
+    func add(_ cost: Duration) { nanoseconds.add(Int(cost / .nanoseconds(1)), ordering: .relaxed) }
 }

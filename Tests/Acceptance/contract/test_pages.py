@@ -16,7 +16,11 @@ from harness.tools import need
 BLOCKS = all_blocks()
 SHELL = [block for block in BLOCKS if block.language == "sh"]
 # Pages whose programs other tests run: the loops of clients, and the guide, which is built.
-RUN_ELSEWHERE = {"ClientLoops.md": "following/test_client_loops.py", "Adopting.md": "Tests/Adopter/guide.py"}
+RUN_ELSEWHERE = {
+    "ClientLoops.md": "following/test_client_loops.py",
+    "Clients.md": "standard_streams/test_guide.py",
+    "Adopting.md": "Tests/Adopter/guide.py",
+}
 # Blocks that need what a test has not; each is named by how it begins, with what is known about it all the same.
 NOT_RUN = {
     "docker build -t storekeeper . &&": "needs Docker; PackageTests compares the Dockerfile with what is built",

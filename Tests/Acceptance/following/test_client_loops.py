@@ -1,10 +1,6 @@
 """The programs of the page for clients, as they stand there, through kill -9 and restarts of the server."""
 
-import json
 import os
-import random
-import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +11,7 @@ from harness.actions import add
 from harness.expectations import expect, expect_equal, wait_until
 from harness.followers import judge_history
 from harness.pages import blocks
+from harness.programs import Program, free_port
 from harness.tools import find, need
 
 PAGE = "ClientLoops.md"
@@ -54,53 +51,6 @@ def programs(language):
         texts[name] = prelude + "\n" + text
     expect_equal(len(found), len(LOOPS) + 1, f"the blocks of {language}")
     return texts
-
-
-def free_port():
-    """A port on which the server can listen again and again: below those that a system gives to clients."""
-    while True:
-        port = random.randint(20_000, 30_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-
-
-class Program:
-    """A loop as a process, which prints to a file in a directory of its own."""
-
-    def __init__(self, workspace, command, directory):
-        self.command, self.directory = command, directory
-        self.output = os.path.join(directory, "output")
-        workspace.at_close.append(self.end)
-        self.start()
-
-    def start(self):
-        with open(self.output, "ab") as output, open(os.path.join(self.directory, "errors"), "ab") as errors:
-            self.process = subprocess.Popen(
-                self.command, cwd=self.directory, stdout=output, stderr=errors, start_new_session=True
-            )
-
-    def end(self):
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def start_again(self):
-        """Ends the process in the midst of what it does, and starts another one in the same directory."""
-        self.end()
-        self.start()
-
-    def errors(self):
-        with open(os.path.join(self.directory, "errors"), errors="replace") as file:
-            return file.read()[-2000:]
-
-    def printed(self):
-        """The lines of JSON that are there whole."""
-        with open(self.output) as file:
-            return [json.loads(line) for line in file.read().split("\n")[:-1] if line]
 
 
 @pytest.fixture(params=list(LANGUAGES))

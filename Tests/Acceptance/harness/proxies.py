@@ -48,6 +48,9 @@ KINDS = {
             "/etc/ssl/storekeeper": "{directory}",
             "/run/nginx.pid": "{directory}/nginx.pid",
             "/var/log/nginx": "{directory}",
+            "/var/cache/nginx": "{directory}",
+            # The directory of the cache is one of a test, where no other user may enter.
+            "user www-data;": "user {user};",
             # The directories that nginx makes at its start belong to root.
             "server_tokens off;": "".join(
                 f"{name}_temp_path {{directory}}/{name};"

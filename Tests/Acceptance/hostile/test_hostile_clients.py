@@ -73,6 +73,17 @@ def many_favourites(client):
     client.commit(batch(*[action("tasks/favourite", {"id": number}) for number in range(10_000)]))
 
 
+def many_objects(client):
+    """20,000 objects in one block."""
+    frame = {"x": 0, "y": 0, "width": 1, "height": 1}
+    client.commit(action("canvas/addBlock", {"id": 1, "frame": frame}))
+    for start in range(0, 20_000, 2000):
+        objects = range(start, start + 2000)
+        client.commit(
+            batch(*[action("canvas/addObject", {"id": number, "block": 1, "frame": frame}) for number in objects])
+        )
+
+
 def many_versions(client):
     """A state of 1.3 MB, and a thousand versions behind it."""
     many_tasks(client)
@@ -110,6 +121,7 @@ def head_of(size, number):
     return encode_request("GET", "/v1/state/counter", fields=fields)
 
 
+CLEAR = action("canvas/removeBlock", {"id": 1})
 SLOW_HEAD = b"GET /v1/state/counter HTTP/1.1\r\nX: " + b"a" * 1000
 SLOW_BODY = encode_request("POST", "/v1/actions", None, {"Content-Type": "application/json", "Content-Length": 9999})
 CHEAP = [
@@ -171,6 +183,43 @@ KINDS = [
         short=4,
         long=16,
         load=large_state,
+    ),
+    Kind(
+        "dry runs of a patch of 4 MB",
+        lambda count: floods(post(CLEAR, target="/v1/actions?dry-run"), count),
+        short=8,
+        long=64,
+        load=many_objects,
+    ),
+    Kind(
+        "lines of dry runs of a patch of 4 MB",
+        lambda count: bombs(post(b"\n".join([CLEAR] * count), NDJSON, "/v1/actions?dry-run")),
+        short=50,
+        long=200,
+        load=many_objects,
+    ),
+    Kind(
+        "lines that match anything",
+        lambda count: bombs(bulk([action("counter/reset")] * count, **{"If-Match": "*"})),
+        short=5000,
+        long=150_000,
+        load=many_tasks,
+    ),
+    Kind(
+        "commits that another tag guards",
+        lambda count: floods(post(action("counter/reset"), {"If-Match": '"x"'}), count),
+        short=8,
+        long=64,
+        load=many_tasks,
+    ),
+    Kind(
+        "lines that each answer with a list of 10,000",
+        lambda count: bombs(
+            lambda number: post(b"\n".join(toggles(count, number)), NDJSON | {"Prefer": "return=representation"})
+        ),
+        short=2000,
+        long=8000,
+        load=many_favourites,
     ),
     Kind("rejected actions", lambda count: floods(post(action("tasks/remove", {"id": 7})), count, 4), short=0, long=64),
     # Loops.
@@ -350,6 +399,8 @@ SHORT_FORM = {
     "lines that each expect a deep pointer",
     "an array of toggles of 10,000 favourites",
     "lines of toggles of 10,000 favourites",
+    "dry runs of a patch of 4 MB",
+    "lines that match anything",
     "lines of unknown types",
     "a body of many keys",
     "reads of 2 MB, not read",

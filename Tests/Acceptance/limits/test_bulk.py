@@ -2,9 +2,11 @@
 
 import json
 import select
+import socket
 import time
 
-from harness.actions import action, add, bulk
+import pytest
+from harness.actions import action, add, batch, bulk
 from harness.expectations import expect, expect_equal
 from harness.messages import encode_request
 
@@ -80,3 +82,110 @@ def test_a_bulk_load_with_more_than_1000_faulty_lines_is_refused_whole(workspace
         expect_equal((answer.status, answer.json["code"]), (422, "too-many-faults"), "status and code")
         expect_equal(answer.json["line"], 1002, "the line of the first fault too many")
         expect_equal(client.get("/v1").version, before, "the version afterwards")
+
+
+def toggles(count):
+    """Lines that each take an element out of a list of 10,000, or put it back."""
+    return [
+        action("tasks/favourite", {"id": number * 7919 % 10_000, "favourite": number // 10_000 % 2 == 1})
+        for number in range(count)
+    ]
+
+
+def load_favourites(client):
+    for start in range(0, 10_000, 1000):
+        tasks = range(start, start + 1000)
+        client.commit(batch(*[action("tasks/add", {"id": number, "title": "x"}) for number in tasks]))
+        client.commit(batch(*[action("tasks/favourite", {"id": number}) for number in tasks]))
+
+
+def test_an_answer_to_lines_has_at_most_16_mib_of_values(workspace, figures):
+    """Each of 2,000 lines changes a list of 49 kB, and asks for it."""
+    server = workspace.server(data="none")
+    with server.client() as client:
+        load_favourites(client)
+        before, version = server.memory_peak_bytes(), client.get("/v1").version
+        fields = LINES | {"Prefer": "return=representation"}
+        few = client.request("POST", "/v1/actions", b"\n".join(toggles(10)), fields)
+        many = client.request("POST", "/v1/actions", b"\n".join(toggles(2000)[10:]), fields)
+        expect_equal(client.get("/v1").version, version + 2000, "the version after all lines")
+    grown = server.memory_peak_bytes() - before
+    expect_equal(few.fields.get("preference-applied"), "return=representation", "the preference, applied to few lines")
+    expect_equal(many.fields.get("preference-applied"), None, "the preference, applied to many lines")
+    documents = [json.loads(text) for text in many.body.splitlines()]
+    values = ["state" in document for document in documents]
+    expect_equal([document["version"] for document in documents][-1], version + 2000, "the version of the last line")
+    expect(any(values) and values == sorted(values, reverse=True), "lines without a value before one with a value")
+    expect(12 << 20 < len(many.body) < 18 << 20, "bytes in the answer:", len(many.body))
+    expect(grown < 150 << 20, "the server has grown by so many bytes:", grown)
+    figures(f"{len(many.body) / 1e6:.1f} MB in the answer, {grown >> 20} MB grown")
+
+
+def test_a_bulk_load_ends_soon_after_its_client_has_gone(workspace, figures):
+    server = workspace.server(data="none")
+    with server.client() as client, server.client() as leaving:
+        load_favourites(client)
+        version = client.get("/v1").version
+        leaving.send(encode_request("POST", "/v1/actions", b"\n".join(toggles(100_000)), LINES))
+        end = time.monotonic() + 20
+        while client.get("/v1").version < version + 1000:
+            expect(time.monotonic() < end, "the load has not begun")
+        leaving.close()
+        time.sleep(0.5)
+        after = client.get("/v1").version
+        time.sleep(0.5)
+        expect_equal(client.get("/v1").version, after, "the version half a second later")
+    expect(after < version + 100_000, "NOT CHECKED: the load had ended")
+    figures(f"{after - version} lines of 100,000")
+
+
+def test_a_client_that_has_finished_sending_learns_which_lines_had_their_turn(workspace):
+    server = workspace.server(data="none")
+    with server.client() as client, server.client() as sending:
+        load_favourites(client)
+        version = client.get("/v1").version
+        sending.send(encode_request("POST", "/v1/actions", b"\n".join(toggles(50_000)), LINES))
+        end = time.monotonic() + 20
+        while client.get("/v1").version < version + 500:
+            expect(time.monotonic() < end, "the load has not begun")
+        sending.socket.shutdown(socket.SHUT_WR)
+        documents = [json.loads(text) for text in sending.receive().body.splitlines()]
+        committed = client.get("/v1").version - version
+    kinds = ["version" if "version" in document else document["code"] for document in documents]
+    expect(committed < 50_000, "NOT CHECKED, or not ended: all lines are committed")
+    expect_equal(kinds.count("version"), committed, "the number of receipts")
+    expect(kinds == ["version"] * committed + ["hung-up"] * (50_000 - committed), "lines in another order")
+
+
+def test_a_stop_in_a_long_bulk_load_ends_it(workspace):
+    """The lines are costly, so that portions are small and nearly as many as lines."""
+    count = 115_000
+    server = workspace.server()
+    with server.client() as client, server.client() as loading:
+        load_favourites(client)
+        version = client.get("/v1").version
+        loading.send(encode_request("POST", "/v1/actions", b"\n".join(toggles(count)), LINES))
+        end = time.monotonic() + 20
+        while client.get("/v1").version < version + 1000:
+            expect(time.monotonic() < end, "the load has not begun")
+        begun = time.monotonic()
+        server.terminate()
+        documents = [json.loads(text) for text in loading.receive().body.splitlines()]
+        expect_equal(server.wait(), 0, "the exit code")
+        seconds = time.monotonic() - begun
+    expect(seconds < 8, "the stop took so many seconds:", seconds)
+    committed = len([document for document in documents if "version" in document])
+    expect(1000 <= committed < count, "committed lines:", committed)
+    expect_equal(len(documents), count, "the number of answers")
+    expect_equal({document["code"] for document in documents[committed:]}, {"draining"}, "the codes of the others")
+    server.start()
+    with server.client() as client:
+        expect_equal(client.get("/v1").version, version + committed, "the version after the restart")
+
+
+@pytest.mark.parametrize("actions_max", [10, 100])
+def test_a_small_mailbox_takes_a_long_bulk_load_whole(workspace, actions_max):
+    server = workspace.server(data="none", mailbox_actions_max=actions_max)
+    with server.client() as client:
+        bulk(client, [add(1)] * 5000)
+        expect_equal(client.get("/v1/state/counter").json["value"], 5000, "the counter")

@@ -47,6 +47,22 @@ struct LongAnswerTests {
         #expect(stage.readsCount == 1)
     }
 
+    @Test("a GET with a long body waits and streams as one without", arguments: [0, 1 << 20])
+    func longBody(bodyBytesCount: Int) throws {
+        let stage = try stage(labelBytesCount: 10)
+        let body = [UInt8](repeating: 0, count: bodyBytesCount)
+
+        let stream = stage.receive(
+            Request(target: "/v1/state/labels", fields: [.accept: "text/event-stream"], body: body))
+        let wait = stage.receive(
+            Request(target: "/v1/changes?since=storekeeperdemoa.1&wait=5", body: body))
+        stage.pass(.seconds(5))
+
+        #expect(stream.answer?.fields[.contentType] == "text/event-stream")
+        #expect(wait.answer == nil)
+        #expect(stage.takeAnswers().map(\.number) == [wait.number])
+    }
+
     @Test("a client that has the long value gets its 304 without a read")
     func known() throws {
         let stage = try stage(labelBytesCount: 70_000)

@@ -20,6 +20,8 @@ final class Stage {
         var watches = WatchLimits(watchesMax: 100, watchesPerClientMax: 100)
         /// The tokens; nil where no client needs one.
         var tokens: [TokenFile.Entry]?
+        /// The actions that are set aside.
+        var quarantine: Quarantine?
         /// The allowed origins.
         var origins: [String] = []
     }
@@ -76,7 +78,7 @@ final class Stage {
             origins: AllowedOrigins(setting.origins),
             contract: Contract(
                 catalogue: model.catalogue, limits: setting.contract, origins: AllowedOrigins(setting.origins)),
-            store: store, journal: nil,
+            store: store, journal: nil, quarantine: setting.quarantine,
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
             gauges: ServerGauges(loops: 1),
             metrics: ServerMetrics(
@@ -150,7 +152,7 @@ final class ManualSchedule: Sendable {
     /// The schedule for a request handler; a random number is always the middle of its range.
     var value: Schedule {
         Schedule(
-            now: { self.now },
+            now: { self.now }, time: { self.timestamp },
             after: { delay, work in
                 self.state.withLock { state in
                     if delay == .zero {

@@ -144,9 +144,11 @@ extension Stage.Setting {
 
 extension Transcript {
     static let names = [
-        "at-least", "batches", "browsers", "bulk-loads", "changes", "conditional-reads", "conditions", "descriptions",
+        "at-least", "backups", "batches", "browsers", "bulk-loads", "changes", "conditional-reads", "conditions",
+        "descriptions",
         "dispatch",
-        "derived-stores", "dry-runs", "following", "grants", "idempotency", "idempotency-limit", "keyed",
+        "derived-stores", "dry-runs", "durable-streams", "following", "grants", "idempotency", "idempotency-limit",
+        "keyed",
         "lost-cursors",
         "methods", "past-versions",
         "preferences", "readiness", "reading",

@@ -63,6 +63,54 @@ struct EntityTableTests {
         #expect(table.ids == [1] + (3..<300).reversed() + [2])
     }
 
+    @Test(
+        "insertions and moves to one position change a few ranks only, and their patches are exact",
+        arguments: [1, 500, 998])
+    func fewRanks(position: Int) throws {
+        let node = OrderNode<Int, Sample.Item>()
+        var table = Table()
+        for id in 0..<1000 { table[id] = .init(name: "") }
+        var ids = Array(0..<1000)
+        var most = 0
+        for step in 0..<300 {
+            let before = table
+            if step.isMultiple(of: 2) {
+                table.insert(.init(name: ""), id: 1000 + step, at: position)
+                ids.insert(1000 + step, at: position)
+            } else {
+                let id = ids.remove(at: (step * 37) % ids.count)
+                ids.insert(id, at: position)
+                table.move(id, to: position)
+            }
+            var changed = 0
+            PersistentMap.visitDifferences(before.order, table.order) { _, _, _ in changed += 1 }
+            most = max(most, changed)
+            var patch = JSONPatch()
+            try node.compare(before, table, scope: [], into: &patch)
+            var order = try JSONValue(parsing: node.bytes(before))
+            try order.apply(patch: JSONValue(parsing: patch.text))
+            #expect(order == (try JSONValue(parsing: node.bytes(table))), "step \(step)")
+        }
+
+        #expect(table.ids == ids)
+        #expect(most > 2)
+        #expect(most < 260)
+    }
+
+    @Test("moves alone to one position keep the order of the others", arguments: [1, 50, 98, 99])
+    func moves(position: Int) {
+        var table = Table()
+        for id in 0..<100 { table[id] = .init(name: "") }
+        var ids = Array(0..<100)
+        for step in 0..<500 {
+            let id = ids.remove(at: (step * 37) % 100)
+            ids.insert(id, at: position)
+            table.move(id, to: position)
+        }
+
+        #expect(table.ids == ids)
+    }
+
     @Test("a table encodes and decodes with its order")
     func codable() throws {
         var table = Table()

@@ -37,7 +37,6 @@ extension Watch {
             isStream
             ? Watch(
                 stream: 1, client: "a", receiver: log, request: request, subject: subject, examinedVersion: 5,
-                reset: nil,
                 debounce: debounce, endsAt: Instant(nanoseconds: 0) + .seconds(900))
             : Watch(
                 1, client: "a", receiver: log, request: request, subject: subject, examinedVersion: 5,
@@ -111,6 +110,43 @@ struct WatchTests {
 
         #expect(watch.state == after, "\(before) \(event)")
         #expect(action == expected, "\(before) \(event)")
+    }
+
+    @Test("a stream that begins with a snapshot prepares one page after the other, and then goes on with commits")
+    func snapshot() {
+        var watch = Watch.sample(isStream: true, state: .sending)
+        (watch.isBehind, watch.chunk) = (true, .snapshot(isLast: false))
+
+        for isLast in [false, false, true] {
+            #expect(watch.writable(at: Self.now) == .examine)
+            guard case .prepared(.snapshot(isLast: false)) = watch.nextRead else {
+                Issue.record("the stream reads something else")
+                return
+            }
+            #expect(watch.prepares(.snapshot(isLast: false)) == .prepare(.snapshot(isLast: false)))
+            let sent = watch.prepared(.snapshot(isLast: isLast), 5, hasMore: !isLast, at: Self.now)
+            #expect(sent == .send(.snapshot(isLast: isLast)))
+        }
+
+        #expect(watch.chunk == .next)
+        #expect(watch.writable(at: Self.now) == .nothing)
+        #expect(watch.state == .parked)
+    }
+
+    @Test("what is published while a snapshot is read comes behind its last page")
+    func publishedDuringSnapshot() {
+        var watch = Watch.sample(isStream: true, state: .preparing)
+        watch.chunk = .snapshot(isLast: false)
+
+        #expect(watch.published(6, at: Self.now) == .nothing)
+        #expect(
+            watch.prepared(.snapshot(isLast: true), 5, hasMore: false, at: Self.now) == .send(.snapshot(isLast: true)))
+
+        #expect(watch.writable(at: Self.now) == .examine)
+        guard case .changes = watch.nextRead else {
+            Issue.record("the stream does not look for commits")
+            return
+        }
     }
 
     @Test("each event of a stream leads from each state to the state of the table", arguments: stream.indices)

@@ -96,6 +96,19 @@ struct ReplayTests {
         #expect(replayed.action == commits[0].action)
     }
 
+    @Test("a replay gives the reducers the recorded subject")
+    func subject() throws {
+        var transaction = Transaction.of(Notes.Write(text: "mine"))
+        transaction.subject = "anna"
+        let (start, commits) = try history(Notes(), [transaction, .of(Notes.Write(text: "of the process"))])
+        var replay = try Replay(try CompiledDomain(Notes()), from: start, version: 0)
+
+        let patches = try commits.map { text(try replay.take($0).patch) }
+
+        #expect(patches == commits.map { text($0.patch) })
+        #expect(text(try replay.bytes()) == #"{"notes":{"lines":["anna: mine","?: of the process"]}}"#)
+    }
+
     @Test("an action type that today's domain does not know is named with its version")
     func unknown() throws {
         let (start, commits) = try history(

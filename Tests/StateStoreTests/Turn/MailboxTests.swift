@@ -12,7 +12,7 @@ struct MailboxTests {
         var refusals: [Bool] = []
         for _ in 0..<3 { refusals.append(mailbox.enqueue(pending()) != nil) }
 
-        let taken = mailbox.takeAll()
+        let taken = mailbox.takeTurn().transactions
         let inFlight = mailbox.enqueue(pending())
         mailbox.release(taken.count)
         let landed = mailbox.enqueue(pending())
@@ -33,7 +33,7 @@ struct MailboxTests {
         let first = mailbox.claimTurn()
         _ = mailbox.enqueue(pending())
         let second = mailbox.claimTurn()
-        _ = mailbox.takeAll()
+        _ = mailbox.takeTurn().transactions
         let empty = mailbox.claimTurn()
         _ = mailbox.enqueue(pending())
         let next = mailbox.claimTurn()
@@ -52,7 +52,7 @@ struct MailboxTests {
 
         mailbox.close()
         let refusal = mailbox.enqueue(pending())
-        let taken = mailbox.takeAll()
+        let taken = mailbox.takeTurn().transactions
 
         guard case .draining? = refusal else { Issue.record("\(String(describing: refusal))"); return }
         #expect(taken.count == 1)

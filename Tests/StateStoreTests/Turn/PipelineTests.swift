@@ -254,7 +254,7 @@ struct PipelineTests {
     private static func text(_ outcome: Outcome?) -> String {
         switch outcome {
         case .committed(let receipt)?: "\(receipt.version) \(receipt.id) \(receipt.isChange) \(receipt.isReplay)"
-        case .wouldCommit(let isChange, let patch)?: "would \(isChange) \(String(decoding: patch, as: UTF8.self))"
+        case .wouldCommit(let isChange, let patch)?: "would \(isChange) \(String(decoding: patch ?? [], as: UTF8.self))"
         case .rejected(let rejection, let index)?: "rejected \(rejection.code) \(index)"
         case .preconditionFailed(let failure)?: "precondition \(failure.pointer)"
         case .keyReused(let key)?: "reused \(key)"

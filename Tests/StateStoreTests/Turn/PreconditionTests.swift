@@ -62,6 +62,57 @@ struct PreconditionTests {
         #expect(turn.outcomes.allSatisfy { if case .preconditionFailed = $0 { true } else { false } })
     }
 
+    @Test("a value that a precondition has found is encoded once for all turns of a version, and not for another state")
+    func encodedOnceForTurns() throws {
+        var core = try Self.core(entries: 1000)
+        let before = core.latest
+        let failing = try Self.append(expecting: "{}")
+        var guarded = Transaction.of(Archive.Append(entry: "new"))
+        guarded.tagGuard = .init(.root, .tags(["another"]))
+        let count = { Archive.State.encodingsCount.load(ordering: .relaxed) }
+
+        let start = count()
+        for transaction in [failing, guarded, failing, guarded] {
+            _ = core.turn([transaction], at: Timestamp(milliseconds: 0))
+        }
+        let afterFailures = count()
+        let turn = core.turn([.of(Archive.Append(entry: "new"))], at: Timestamp(milliseconds: 0))
+        core.goBack(to: before, without: turn.commits)
+        let beforeGoingBack = count()
+        _ = core.turn([failing], at: Timestamp(milliseconds: 0))
+
+        #expect(afterFailures - start == 1)
+        #expect(count() - beforeGoingBack == 1)
+    }
+
+    @Test("If-Match of anything encodes nothing, and fails where there is nothing")
+    func anything() throws {
+        var core = try Self.core(entries: 1000)
+        /// The outcome of a dry run, and how often it has encoded the state.
+        func dryRun(guarding pointer: JSONPointer?) -> (Outcome?, Int) {
+            var transaction = Transaction.of(Archive.Append(entry: "new"))
+            transaction.tagGuard = pointer.map { .init($0, .any) }
+            transaction.purpose = .dryRun
+            let before = Archive.State.encodingsCount.load(ordering: .relaxed)
+            let outcome = core.turn([transaction], at: Timestamp(milliseconds: 0)).outcomes.first
+            return (outcome, Archive.State.encodingsCount.load(ordering: .relaxed) - before)
+        }
+
+        let (_, cost) = dryRun(guarding: nil)
+        let (whole, guardedCost) = dryRun(guarding: .root)
+
+        #expect(guardedCost == cost)
+        guard case .wouldCommit? = whole, case .wouldCommit? = dryRun(guarding: "/entries/1").0 else {
+            Issue.record("\(String(describing: whole))")
+            return
+        }
+        guard case .preconditionFailed(let failure)? = dryRun(guarding: "/nothing").0 else {
+            Issue.record("no")
+            return
+        }
+        #expect(failure.actualTag == nil)
+    }
+
     @Test("a failure has a value of 4096 bytes, and only the size and tag of one of 4097 bytes", arguments: [0, 1])
     func cut(surplus: Int) throws {
         var core = try Self.core(entries: 0)

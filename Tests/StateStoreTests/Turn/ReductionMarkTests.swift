@@ -30,7 +30,7 @@ struct ReductionMarkTests {
             domain: domain, epoch: .random(),
             middleware: [
                 Middleware { action, _, next throws(Rejection) in
-                    seen(page.interrupted)
+                    seen(page.interrupted(in: .turn))
                     try next(action)
                 }
             ], limits: StoreLimits(), state: domain.initial, version: 0, keys: [],
@@ -56,7 +56,7 @@ struct ReductionMarkTests {
         #expect(records.map { $0?.name } == ["ci\0key\n3", "other"])
         #expect(records.map { $0?.type } == ["count/add", "count/add"])
         #expect(records.map { $0?.identity.kind } == [.key, .id])
-        #expect(memory.page.interrupted == nil)
+        #expect(memory.page.interrupted(in: .turn) == nil)
     }
 
     @Test("equal identities are of the same key, the same IDs and subject, or the same bytes")

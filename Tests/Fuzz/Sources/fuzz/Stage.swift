@@ -91,7 +91,9 @@ final class Stage {
             authenticator: Authenticator(Self.model.catalogue, tokens: nil, now: { schedule.now }, logger: logger),
             contract: Self.contract, store: store, journal: nil,
             schedule: Schedule(
-                now: { schedule.now }, after: { schedule.add($1, after: $0) },
+                now: { schedule.now },
+                time: { Timestamp(milliseconds: 1_767_323_045_678).advanced(by: schedule.elapsed) },
+                after: { schedule.add($1, after: $0) },
                 slow: { _, _, work in schedule.add(work) },
                 random: { $0.lowerBound }),
             heartbeat: .seconds(15), streamLifetime: .seconds(900), gauges: ServerGauges(loops: 1),

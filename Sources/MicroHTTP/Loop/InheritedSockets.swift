@@ -1,0 +1,55 @@
+// microhttpd.h includes the socket headers, and the compiler attributes their declarations to its module.
+import CMicroHTTPD
+import Glibc
+
+/// The listening sockets that a service manager has opened for the process, such as systemd: sd_listen_fds(3).
+///
+/// A place that has one is not bound again, so clients connect while the server restarts, and wait for it.
+struct InheritedSockets {
+    /// The descriptors, from 3 on.
+    private let descriptors: Range<Int32>
+
+    /// Names the sockets of the process; there are none where the variables `LISTEN_PID` and `LISTEN_FDS` are another
+    /// process's, or missing.
+    init() {
+        func number(_ name: String) -> Int32? { getenv(name).flatMap { Int32(String(cString: $0)) } }
+        let isOurs = number("LISTEN_PID") == getpid()
+        descriptors = 3..<(3 + (isOurs ? min(max(0, number("LISTEN_FDS") ?? 0), 64) : 0))
+    }
+
+    /// A descriptor of the socket that listens on a place; nil where there is none.
+    ///
+    /// The original stays open, so that the kernel keeps the clients that connect while the process ends.
+    func socket(on place: ListeningPlace) -> Int32? {
+        for descriptor in descriptors where Self.isListening(descriptor) && listens(descriptor, on: place) {
+            let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+            guard copy >= 0 else { return nil }
+            _ = fcntl(copy, F_SETFL, fcntl(copy, F_GETFL) | O_NONBLOCK)
+            microhttpd_bound_unsent(copy)
+            return copy
+        }
+        return nil
+    }
+
+    private static func isListening(_ descriptor: Int32) -> Bool {
+        var isListening: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size) == 0 && isListening != 0
+    }
+
+    private func listens(_ descriptor: Int32, on place: ListeningPlace) -> Bool {
+        switch place {
+        case .address(let host, let port):
+            guard let bound = ListeningSocket.boundAddress(of: descriptor) else { return false }
+            return bound.port == port && ListeningSocket.numericHosts(of: host).contains(bound.host)
+        case .socket(let path, _):
+            var address = sockaddr_un()
+            var size = socklen_t(MemoryLayout<sockaddr_un>.size)
+            let isKnown = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) == 0 }
+            }
+            guard isKnown, Int32(address.sun_family) == AF_UNIX else { return false }
+            return withUnsafeBytes(of: &address.sun_path) { $0.prefix { $0 != 0 }.elementsEqual(path.utf8) }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+internal import ContentCodings
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+/// Answers of the Durable Streams protocol (sections 5.5 to 5.8 and 10).
+extension Contract {
+    /// The answer to HEAD: where the stream ends.
+    func metadata(_ read: DurableRead, _ routed: RoutedRequest) -> Response {
+        Response(
+            status: .ok,
+            fields: [
+                .contentType: "application/json", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+                .crossOriginResourcePolicy: "same-origin",
+                .streamNextOffset: read.offset(routed.circumstances.latest).text,
+            ])
+    }
+
+    /// The answer to a read of commits, or of what they change.
+    ///
+    /// - Parameters:
+    ///   - page: the commits behind the offset of the request.
+    ///   - messages: makes the array of the page's messages, UTF-8 JSON.
+    package func response(
+        to request: ChangesRequest, _ read: DurableRead, _ page: ChangesPage, at time: StreamTime,
+        messages: () throws -> [UInt8]
+    ) rethrows -> Response {
+        let next = read.offset(Cursor(page.latest.epoch, page.next)).text
+        let isEmpty = page.commits.isEmpty && !page.isMore
+        var fields: HTTPFields = [.streamNextOffset: next]
+        if !page.isMore { fields[.streamUpToDate] = "true" }
+        if request.wait != nil { fields[.streamCursor] = time.cursor(after: read.cursor) }
+        guard request.wait == nil || !isEmpty else {
+            fields[.cacheControl] = "no-store"
+            // The clients that wait in front of a cache are answered together; each comes back with the newer cursor.
+            if read.isPublic, read.start != "now" { fields[.accelExpires] = "1" }
+            return Response(status: .noContent, fields: fields)
+        }
+        let caching: DurableCaching =
+            isEmpty || read.start == "now" ? .none : page.isMore ? .whole : request.wait != nil ? .live : .revalidated
+        return try response(read, fields, next, caching, request.coding, body: messages)
+    }
+
+    /// The answer to a read of the entities of one version.
+    ///
+    /// - Parameter cursor: the version that has the entities.
+    package func response(
+        to request: EntitiesRequest, _ page: EntityPage, at cursor: Cursor, now latest: Cursor
+    ) throws -> Response {
+        let next = offset(behind: page, at: cursor).text
+        var fields: HTTPFields = [.streamNextOffset: next]
+        if !page.isMore, cursor == latest { fields[.streamUpToDate] = "true" }
+        // What -1 answers changes with time; a part of a snapshot does not.
+        let caching: DurableCaching = request.read.start == "-1" ? .none : .whole
+        return try response(request.read, fields, next, caching, request.coding) {
+            try messages(of: request, from: request.position, page, at: cursor)
+        }
+    }
+
+    private func response(
+        _ read: DurableRead, _ fields: HTTPFields, _ next: String, _ caching: DurableCaching, _ coding: ContentCoding?,
+        body: () throws -> [UInt8]
+    ) rethrows -> Response {
+        var fields = fields
+        fields[.cacheControl] = caching.text(isPublic: read.isPublic)
+        let tag = "\(read.start):\(next)"
+        // A tag names what lies between two offsets; at the end, the answer to `now` is another one each time.
+        if read.start != "now" { fields[.eTag] = "\"\(tag)\"" }
+        if read.start != "now", read.known?.contains(tag) ?? false {
+            return Response(status: .notModified, fields: fields)
+        }
+        fields[.contentType] = "application/json"
+        fields[.xContentTypeOptions] = "nosniff"
+        fields[.crossOriginResourcePolicy] = "same-origin"
+        var response = compressed(Response(status: .ok, fields: fields, body: try body()), coding)
+        if let coding, response.fields[.contentEncoding] != nil, fields[.eTag] != nil {
+            response.fields[.eTag] = "\"\(tag)\(coding.tagSuffix)\""
+        }
+        return response
+    }
+
+    /// The offset behind a page of entities.
+    func offset(behind page: EntityPage, at cursor: Cursor) -> StreamOffset {
+        StreamOffset(cursor, page.isMore ? .inSnapshot(page.end) : .behind)
+    }
+
+    // MARK: Server-sent events
+
+    /// The head of a stream of events, and its first event where the client has everything already.
+    ///
+    /// - Parameter start: the cursor after which the stream tells commits; nil where entities come first.
+    package func response(
+        to request: StreamRequest, _ read: DurableRead, latest: Cursor, start: Cursor?, at time: StreamTime
+    ) -> Response {
+        var fields: HTTPFields = [
+            .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+            .crossOriginResourcePolicy: "same-origin", .accelBuffering: "no",
+        ]
+        fields[.streamNextOffset] = start.map { read.offset($0).text }
+        var writer = JSONWriter()
+        if let start, start == latest { control(read, read.offset(start), isUpToDate: true, time, to: &writer) }
+        return Response(status: .ok, fields: fields, body: writer.bytes)
+    }
+
+    /// The events with the messages of a page of commits.
+    ///
+    /// - Parameter messages: the array of the page's messages, UTF-8 JSON.
+    package func chunk(
+        of read: DurableRead, _ page: ChangesPage, messages: [UInt8], at time: StreamTime
+    ) -> [UInt8] {
+        events(read, messages, read.offset(Cursor(page.latest.epoch, page.next)), isUpToDate: !page.isMore, time)
+    }
+
+    /// The events with the messages of a page of entities.
+    package func chunk(
+        of request: EntitiesRequest, from position: Int, _ page: EntityPage, at cursor: Cursor, now latest: Cursor,
+        _ time: StreamTime
+    ) throws -> [UInt8] {
+        events(
+            request.read, try messages(of: request, from: position, page, at: cursor), offset(behind: page, at: cursor),
+            isUpToDate: !page.isMore && cursor == latest, time)
+    }
+
+    /// The event that tells a client how far the server has examined commits that do not concern it.
+    package func progress(_ read: DurableRead, _ cursor: Cursor, at time: StreamTime) -> [UInt8] {
+        var writer = JSONWriter()
+        control(read, read.offset(cursor), isUpToDate: true, time, to: &writer)
+        return writer.bytes
+    }
+
+    private func events(
+        _ read: DurableRead, _ messages: [UInt8], _ next: StreamOffset, isUpToDate: Bool, _ time: StreamTime
+    ) -> [UInt8] {
+        var writer = JSONWriter(capacity: messages.count + 256)
+        // An empty array is no data.
+        if messages.count > 2 {
+            writer.raw("event: data\ndata: ")
+            writer.raw(messages.count > EventData.lineBytesMax ? EventData.lines(of: messages[...]) : messages)
+            writer.raw("\n\n")
+        }
+        control(read, next, isUpToDate: isUpToDate, time, to: &writer)
+        return writer.bytes
+    }
+
+    private func control(
+        _ read: DurableRead, _ next: StreamOffset, isUpToDate: Bool, _ time: StreamTime, to writer: inout JSONWriter
+    ) {
+        writer.raw("event: control\ndata: {\"streamNextOffset\":")
+        writer.string(next.text)
+        writer.raw(",\"streamCursor\":")
+        writer.string(time.cursor(after: read.cursor))
+        if isUpToDate { writer.raw(",\"upToDate\":true") }
+        writer.raw("}\n\n")
+    }
+
+    /// The commits of a page as an array of messages, UTF-8 JSON.
+    package func messages(of request: ChangesRequest, _ page: ChangesPage) -> [UInt8] {
+        var writer = JSONWriter(capacity: 2 + page.weight)
+        writer.array(page.commits) { commit, writer in
+            write(commit, of: request.store, as: request.form, epoch: page.latest.epoch, to: &writer)
+        }
+        return writer.bytes
+    }
+}
+
+/// How long caches may keep an answer.
+private enum DurableCaching {
+    /// The answer depends on the time at which it is asked for.
+    case none
+    /// A client may keep it, and has to ask whether there is more by now.
+    case revalidated
+    /// Messages that ended a wait: they stay what they are, and there may be more by now.
+    case live
+    /// A whole page: it never changes.
+    case whole
+
+    func text(isPublic: Bool) -> String {
+        let who = isPublic ? "public" : "private"
+        return switch self {
+        case .none: "no-store"
+        case .revalidated: "\(who), no-cache"
+        case .live: "\(who), max-age=60, stale-while-revalidate=300"
+        case .whole: "\(who), max-age=86400, immutable"
+        }
+    }
+}

@@ -1,0 +1,197 @@
+internal import HTTPMessages
+internal import StateJSON
+package import StateStore
+
+/// Messages of the State Protocol: inserts, updates and deletes of entities.
+///
+/// The protocol is `packages/state/STATE-PROTOCOL.md` of the repository `durable-streams/durable-streams`, as of June 2026.
+extension Contract {
+    /// The messages of a page of entities, as an array.
+    func messages(
+        of request: EntitiesRequest, from position: Int, _ page: EntityPage, at cursor: Cursor
+    ) throws -> [UInt8] {
+        let (parts, store) = (catalogue.parts, request.store)
+        var writer = JSONWriter(capacity: page.entities.reduce(256) { $0 + $1.value.count + 128 })
+        var isFirst = true
+        writer.byte(UInt8(ascii: "["))
+        if position == 0 { boundary("snapshot-start", cursor, &isFirst, to: &writer) }
+        for entity in page.entities {
+            let pointer = parts[entity.part].pointer(of: entity.name)
+            guard store.access.sees(pointer) else {
+                let whole = try JSONValue(parsing: entity.value, depthMax: 1000)
+                guard let value = store.visible(whole, at: pointer) else { continue }
+                write(entity.part, entity.name, "insert", value.text, store, &isFirst, to: &writer)
+                continue
+            }
+            write(entity.part, entity.name, "insert", entity.value, store, &isFirst, to: &writer)
+        }
+        if !page.isMore { boundary("snapshot-end", cursor, &isFirst, to: &writer) }
+        writer.byte(UInt8(ascii: "]"))
+        return writer.bytes
+    }
+
+    private func boundary(_ name: String, _ cursor: Cursor, _ isFirst: inout Bool, to writer: inout JSONWriter) {
+        writer.separator(&isFirst)
+        writer.raw("{\"headers\":{\"control\":\"\(name)\",\"offset\":\"\(StreamOffset(cursor, .behind).text)\"}}".utf8)
+    }
+
+    private func write(
+        _ part: Int, _ name: EntityName, _ operation: String, _ value: [UInt8], _ store: VisibleStore,
+        _ isFirst: inout Bool, to writer: inout JSONWriter
+    ) {
+        writer.separator(&isFirst)
+        let (type, key) = Self.name(of: name, in: catalogue.parts[part], store)
+        writer.raw("{\"type\":")
+        writer.string(type)
+        writer.raw(",\"key\":")
+        writer.string(key)
+        writer.raw(",\"value\":")
+        writer.raw(value)
+        writer.raw(",\"headers\":{\"operation\":\"\(operation)\"}}".utf8)
+    }
+
+    /// The messages of commits as an array, UTF-8 JSON.
+    ///
+    /// - Parameter changes: the changed entities of each commit, in the order of the commits.
+    package func messages(
+        of commits: [(commit: Commit, changes: [EntityChange])], in store: VisibleStore, epoch: Epoch,
+        hasOldValues: Bool
+    ) -> [UInt8] {
+        var writer = JSONWriter()
+        var isFirst = true
+        writer.byte(UInt8(ascii: "["))
+        for (commit, changes) in commits {
+            write(changes, of: commit, of: store, epoch: epoch, hasOldValues: hasOldValues, &isFirst, to: &writer)
+        }
+        writer.byte(UInt8(ascii: "]"))
+        return writer.bytes
+    }
+
+    private func write(
+        _ changes: [EntityChange], of commit: Commit, of store: VisibleStore, epoch: Epoch, hasOldValues: Bool,
+        _ isFirst: inout Bool, to writer: inout JSONWriter
+    ) {
+        guard !changes.isEmpty else { return }
+        let id = store.visible(commit, epoch: epoch).id
+        for change in changes {
+            let pointer = catalogue.parts[change.part].pointer(of: change.name)
+            let (before, after) = (store.visible(change.before, at: pointer), store.visible(change.after, at: pointer))
+            // What is hidden from the client may be all that has changed.
+            guard before != after else { continue }
+            writer.separator(&isFirst)
+            let (type, key) = Self.name(of: change.name, in: catalogue.parts[change.part], store)
+            writer.raw("{\"type\":")
+            writer.string(type)
+            writer.raw(",\"key\":")
+            writer.string(key)
+            if let after {
+                writer.raw(",\"value\":")
+                after.write(to: &writer)
+            }
+            if hasOldValues, let before {
+                writer.raw(",\"old_value\":")
+                before.write(to: &writer)
+            }
+            let operation = before == nil ? "insert" : after == nil ? "delete" : "update"
+            writer.raw(",\"headers\":{\"operation\":\"\(operation)\",\"txid\":".utf8)
+            writer.string(id)
+            writer.raw(",\"timestamp\":")
+            writer.string(Self.text(commit.time))
+            writer.raw("}}")
+        }
+    }
+
+    // MARK: Types and keys
+
+    /// The type and the key of an entity, as a store names them.
+    static func name(of name: EntityName, in part: StatePart, _ store: VisibleStore) -> (type: String, key: String) {
+        let tokens = (store.inner(part.pointer) ?? part.pointer).tokens
+        switch name {
+        case .member(let key): return (type(tokens[...]), key.text)
+        case .whole: return (type(tokens.dropLast()), tokens.last ?? "value")
+        }
+    }
+
+    /// The type of the entities below a pointer: its tokens with dots between them, and a dot for the whole state.
+    private static func type(_ tokens: ArraySlice<String>) -> String {
+        guard !tokens.isEmpty else { return "." }
+        return tokens.map { $0.replacing("~", with: "~0").replacing(".", with: "~2") }.joined(separator: ".")
+    }
+
+    /// The document that lists the streams of a store, and the types of its state stream.
+    func streams(of store: VisibleStore) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.raw("{\"streams\":[{\"name\":\"commits\",\"href\":")
+        writer.string("\(store.path)/streams/commits")
+        writer.raw("},{\"name\":\"state\",\"href\":")
+        writer.string("\(store.path)/streams/state")
+        writer.raw(",\"types\":[")
+        var isFirst = true
+        for part in catalogue.parts where part.isInside(store.pointer) {
+            guard store.access.parts(of: part.pointer)?.isEmpty != true else { continue }
+            for (name, schema) in Self.entities(of: part) {
+                guard store.access.parts(of: part.pointer(of: name ?? .whole))?.isEmpty != true else { continue }
+                let (type, key) = Self.name(of: name ?? .member(JSONKey("")), in: part, store)
+                writer.separator(&isFirst)
+                writer.raw("{\"type\":")
+                writer.string(type)
+                if name != nil {
+                    writer.raw(",\"key\":")
+                    writer.string(key)
+                }
+                writer.raw(",\"value\":")
+                schema.write(to: &writer)
+                writer.byte(UInt8(ascii: "}"))
+            }
+        }
+        writer.raw("]}]}")
+        return writer.bytes
+    }
+
+    /// The entities of a part with the JSON Schema of their values; a name of nil stands for every ID.
+    private static func entities(of part: StatePart) -> [(name: EntityName?, schema: JSONValue)] {
+        let schema = part.valueType.map(SchemaProbe.schema) ?? [:]
+        switch part.kind {
+        case .entities, .order: return [(nil, schema)]
+        case .field: return [(.whole, schema)]
+        case .value:
+            guard case .object(let object) = schema, case .object(let members)? = object["properties"] else {
+                return [(.whole, schema)]
+            }
+            return members.members.map { (.member(JSONKey($0.key)), $0.value) }
+        }
+    }
+}
+
+extension VisibleStore {
+    /// What a client sees of a value: the value, an object with the visible parts, or nil where it sees none of it.
+    ///
+    /// - Parameter pointer: the pointer to the value in the whole state.
+    func visible(_ value: JSONValue?, at pointer: JSONPointer) -> JSONValue? {
+        guard let value, let parts = access.parts(of: pointer) else { return value }
+        var seen: JSONValue?
+        for part in parts {
+            let rest = part.tokens.dropFirst(pointer.tokens.count)
+            guard let found = value[pointer: JSONPointer(Array(rest))] else { continue }
+            var whole = seen ?? [:]
+            whole.insert(found, at: rest)
+            seen = whole
+        }
+        return seen
+    }
+}
+
+extension JSONValue {
+    /// Sets a member below an object, and makes the objects around it.
+    fileprivate mutating func insert(_ value: JSONValue, at tokens: ArraySlice<String>) {
+        guard let token = tokens.first else {
+            self = value
+            return
+        }
+        var object = if case .object(let object) = self { object } else { JSONObject() }
+        var member = object[token] ?? [:]
+        member.insert(value, at: tokens.dropFirst())
+        object[token] = member
+        self = .object(object)
+    }
+}

@@ -1,0 +1,150 @@
+internal import Glibc
+package import StateStore
+internal import Synchronization
+
+/// A verified copy of a journal as a tar archive, which is read in chunks.
+///
+/// Its files have no name any more, so that nothing is left of them when the process ends. The fence is the last file: what
+/// was cut off is no journal. Any thread may use it.
+package final class JournalArchive: Sendable {
+    private struct File {
+        let name: String
+        let descriptor: Int32
+        let size: Int
+        let modified: Int64
+    }
+
+    private enum Position {
+        case head(of: Int)
+        case content(of: Int, offset: Int)
+        case trailer
+        case end
+    }
+
+    /// The last commit of the copy.
+    package let cursor: Cursor
+    private let files: [File]
+    private let position = Mutex(Position.head(of: 0))
+
+    /// Copies the journal of a directory, and verifies the copy; a server may be writing to the journal.
+    ///
+    /// The copy is in a directory `.outgoing` inside, which has gone at the end. The cost is that of ``JournalCopy/make(of:in:)``.
+    ///
+    /// - Throws: ``JournalError``: of the kind `noRoom` where the disk would have less room left than ``bytesToSpare``.
+    package init(of journal: String) throws(JournalError) {
+        let place = Self.place(in: journal)
+        let source = DataDirectory(path: journal)
+        let needed = (source.size(source.journal) ?? 0) + (source.size(source.journal + "-wal") ?? 0)
+        if let room = source.room, room < needed + Self.bytesToSpare {
+            throw JournalError(
+                "a copy of the journal needs \(needed) bytes in \(journal) and has to leave \(Self.bytesToSpare); \(room) are free",
+                kind: .noRoom)
+        }
+        // If something cannot be removed, the next copy or the next start removes it.
+        defer { try? Self.removeRemains(in: journal) }
+        var opened: [File] = []
+        do {
+            try Self.removeRemains(in: journal)
+            let copy = try JournalCopy.make(of: journal, in: place)
+            cursor = Cursor(copy.epoch, copy.latest)
+            let directory = DataDirectory(path: place)
+            for path in [directory.journal, directory.fence] { opened.append(try Self.open(path)) }
+        } catch {
+            for file in opened { close(file.descriptor) }
+            throw error as? JournalError ?? JournalError("copy", source.journal, error)
+        }
+        files = opened
+    }
+
+    deinit {
+        for file in files { close(file.descriptor) }
+    }
+
+    /// What a copy leaves free on the disk, for the journal itself.
+    static let bytesToSpare = 64 << 20
+
+    private static func place(in journal: String) -> String { journal + "/.outgoing" }
+
+    /// Removes what a process that was killed has left of a copy.
+    ///
+    /// - Throws: ``JournalError``.
+    package static func removeRemains(in journal: String) throws(JournalError) {
+        let directory = DataDirectory(path: place(in: journal))
+        try directory.removeDraft()
+        for file in [directory.journal, directory.fence, directory.lock] {
+            for suffix in DataDirectory.companions + [""] { try directory.remove(file + suffix) }
+        }
+        guard rmdir(directory.path) == 0 || errno == ENOENT else {
+            throw DataDirectory.failure("remove", directory.path)
+        }
+    }
+
+    private static func open(_ path: String) throws(JournalError) -> File {
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        var status = stat()
+        guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
+            let error = DataDirectory.failure("read", path)
+            if descriptor >= 0 { close(descriptor) }
+            throw error
+        }
+        return File(
+            name: String(path.split(separator: "/").last ?? ""), descriptor: descriptor, size: Int(status.st_size),
+            modified: Int64(status.st_mtim.tv_sec))
+    }
+
+    /// How many bytes the archive has.
+    package var bytesCount: Int {
+        files.reduce(TarHeader.trailer.count) {
+            $0 + TarHeader.blockBytes + $1.size + TarHeader.padding(behind: $1.size)
+        }
+    }
+
+    /// Reads on; empty at the end.
+    ///
+    /// - Parameter count: how many bytes of a file to read at most; heads and padding come in addition.
+    /// - Throws: ``JournalError`` where a file cannot be read.
+    package func next(_ count: Int) throws(JournalError) -> [UInt8] {
+        try position.withLock { position throws(JournalError) in
+            switch position {
+            case .head(let index):
+                let file = files[index]
+                position = .content(of: index, offset: 0)
+                return TarHeader(file.name, size: file.size, modified: file.modified).bytes
+            case .content(let index, let offset):
+                let file = files[index]
+                let bytes = try Self.read(file, from: offset, min(count, file.size - offset))
+                guard offset + bytes.count == file.size else {
+                    position = .content(of: index, offset: offset + bytes.count)
+                    return bytes
+                }
+                position = index + 1 < files.count ? .head(of: index + 1) : .trailer
+                return bytes + [UInt8](repeating: 0, count: TarHeader.padding(behind: file.size))
+            case .trailer:
+                position = .end
+                return TarHeader.trailer
+            case .end: return []
+            }
+        }
+    }
+
+    private static func read(_ file: File, from offset: Int, _ count: Int) throws(JournalError) -> [UInt8] {
+        var failure: Int32 = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, taken in
+            let room = UnsafeMutableRawBufferPointer(buffer)
+            while taken < count {
+                let rest = UnsafeMutableRawBufferPointer(rebasing: room[taken...])
+                let result = pread(file.descriptor, rest.baseAddress, count - taken, off_t(offset + taken))
+                if result < 0, errno == EINTR { continue }
+                guard result > 0 else {
+                    failure = result < 0 ? errno : EIO
+                    return
+                }
+                taken += result
+            }
+        }
+        guard failure == 0 else {
+            throw JournalError("cannot read the copy of \(file.name): \(String(cString: strerror(failure)))")
+        }
+        return bytes
+    }
+}

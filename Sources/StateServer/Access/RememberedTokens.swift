@@ -1,0 +1,92 @@
+internal import DequeModule
+internal import StateHTTP
+internal import StateStore
+
+/// The accesses of tokens that have been verified, by the SHA-256 of the token.
+struct RememberedTokens: Sendable {
+    private struct Entry {
+        /// Where a stream or a connection holds the access, it has to end in time, even if no new request finds it.
+        weak var access: Access?
+        /// The access, until it is forgotten.
+        var held: Access?
+        var key: VerificationKey
+        var end: Timestamp
+    }
+
+    private var entries: [[UInt8]: Entry] = [:]
+    /// The tokens that are held, oldest first; also some that have ended.
+    private var order: Deque<[UInt8]> = []
+    private var heldCount = 0
+    /// No access ends before this time.
+    private var earliestEnd = Timestamp(milliseconds: .max)
+    private let heldMax: Int
+    /// The tokens that have ended, with the time of that, and the order in which they are forgotten.
+    private var ended: [[UInt8]: Timestamp] = [:]
+    private var endedOrder: Deque<[UInt8]> = []
+
+    /// - Parameter heldMax: how many accesses are held; the oldest ones are forgotten.
+    init(heldMax: Int = 10_000) { self.heldMax = heldMax }
+
+    /// How many accesses are known, which includes those that only streams and connections hold.
+    var count: Int { entries.count }
+
+    /// The access of a token that has been verified before.
+    func access(_ digest: [UInt8], at now: Timestamp) -> Access? {
+        guard let entry = entries[digest], now < entry.end else { return nil }
+        return entry.access
+    }
+
+    /// Whether the token was good, and has ended.
+    func hasEnded(_ digest: [UInt8], at now: Timestamp) -> Bool { ended[digest].map { $0 <= now } ?? false }
+
+    /// Notes that a token has ended; as many are known as accesses are held.
+    mutating func noteEnded(_ digest: [UInt8], _ end: Timestamp) {
+        if ended.updateValue(end, forKey: digest) == nil { endedOrder.append(digest) }
+        if endedOrder.count > heldMax, let oldest = endedOrder.popFirst() { ended[oldest] = nil }
+    }
+
+    /// Remembers an access until a time.
+    mutating func insert(_ access: Access, _ digest: [UInt8], key: VerificationKey, end: Timestamp) {
+        if entries[digest]?.held == nil {
+            heldCount += 1
+            order.append(digest)
+        }
+        entries[digest] = Entry(access: access, held: access, key: key, end: end)
+        earliestEnd = min(earliestEnd, end)
+        while heldCount > heldMax, let oldest = order.popFirst() {
+            guard entries[oldest]?.held != nil else { continue }
+            entries[oldest]?.held = nil
+            heldCount -= 1
+        }
+        // The entries of forgotten accesses go where they are as many as the others.
+        if entries.count > 2 * heldMax + 64, entries.count.isMultiple(of: 64) {
+            entries = entries.filter { $0.value.access != nil }
+        }
+    }
+
+    /// Removes the accesses that have ended by a time; O(n) where there are any.
+    mutating func removeEnded(at now: Timestamp) -> [Access] {
+        guard earliestEnd <= now else { return [] }
+        for (digest, entry) in entries where entry.end <= now { noteEnded(digest, entry.end) }
+        return remove { $0.end <= now }
+    }
+
+    /// Removes the accesses of tokens whose key is not among these.
+    mutating func removeAll(except keys: [VerificationKey]) -> [Access] {
+        let keys = Set(keys)
+        return remove { !keys.contains($0.key) }
+    }
+
+    private mutating func remove(where isOver: (Entry) -> Bool) -> [Access] {
+        var removed: [Access] = []
+        entries = entries.filter { _, entry in
+            guard isOver(entry) else { return entry.access != nil }
+            if let access = entry.access { removed.append(access) }
+            return false
+        }
+        order.removeAll { entries[$0]?.held == nil }
+        heldCount = order.count
+        earliestEnd = entries.values.map(\.end).min() ?? Timestamp(milliseconds: .max)
+        return removed
+    }
+}

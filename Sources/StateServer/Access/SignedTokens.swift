@@ -1,0 +1,144 @@
+internal import Logging
+internal import StateHTTP
+internal import StateStore
+internal import Synchronization
+
+/// Knows the clients that have a JSON Web Token: it verifies each token once and remembers its access until the token ends.
+///
+/// Any thread may call any method.
+final class SignedTokens: Sendable {
+    private struct State {
+        var keys: [VerificationKey]
+        var stamp: [Int]?
+        var remembered = RememberedTokens()
+    }
+
+    private let state: Mutex<State>
+    private let file: KeyFile
+    private let rules: ClaimRules
+    private let verifier: SignatureVerifier
+    private let catalogue: Catalogue
+    private let date: @Sendable () -> Timestamp
+    private let logger: Logger
+
+    /// Reads the keys.
+    ///
+    /// - Throws: ``SettingsFault`` for a file that is missing, cannot be read, or has a key that cannot be used.
+    init(
+        _ file: KeyFile, _ rules: ClaimRules, _ verifier: SignatureVerifier, _ catalogue: Catalogue,
+        date: @escaping @Sendable () -> Timestamp, logger: Logger
+    ) throws(SettingsFault) {
+        self.file = file
+        self.rules = rules
+        self.verifier = verifier
+        self.catalogue = catalogue
+        self.date = date
+        self.logger = logger
+        let stamp = file.stamp
+        guard let (keys, _) = try Self.read(file, verifier) else {
+            throw SettingsFault(description: "there is no key file \(file.path), which the setting jwt_keys names")
+        }
+        guard !keys.isEmpty else {
+            throw SettingsFault(
+                description: "the key file \(file.path) has no key for HS256, RS256, ES256 or EdDSA")
+        }
+        state = Mutex(State(keys: keys, stamp: stamp))
+    }
+
+    private static func read(
+        _ file: KeyFile, _ verifier: SignatureVerifier
+    ) throws(SettingsFault) -> (keys: [VerificationKey], skippedCount: Int)? {
+        guard let read = try file.read() else { return nil }
+        for key in read.keys {
+            guard let fault = verifier.fault(key) else { continue }
+            let name = key.id.map { "kid \($0)" } ?? "a key without kid"
+            throw SettingsFault(description: "the key file \(file.path) has a fault in \(name): \(fault)")
+        }
+        return read
+    }
+
+    /// What is known of a token.
+    enum Knowledge {
+        /// It is good.
+        case access(Access)
+        /// It was good, and has expired.
+        case expired
+        /// It has not been verified, is forgotten, or is not good.
+        case nothing
+    }
+
+    /// What is known of a token without a verification.
+    func knowledge(of digest: [UInt8]) -> Knowledge {
+        let now = date()
+        return state.withLock { state in
+            if let access = state.remembered.access(digest, at: now) { return .access(access) }
+            return state.remembered.hasEnded(digest, at: now) ? .expired : .nothing
+        }
+    }
+
+    /// Verifies a token and remembers what it gives.
+    func verify(_ text: String, _ digest: [UInt8]) async -> Knowledge {
+        guard let token = SignedToken(text) else { return .nothing }
+        for key in token.candidates(among: state.withLock { $0.keys }) {
+            guard let claims = await verifier.claims(token, key) else { continue }
+            guard let end = rules.end(of: claims, at: date()) else { return .nothing }
+            return remember(claims, digest, key, until: end)
+        }
+        return .nothing
+    }
+
+    private func remember(
+        _ claims: Claims, _ digest: [UInt8], _ key: VerificationKey, until end: Timestamp
+    ) -> Knowledge {
+        let now = date()
+        return state.withLock { state in
+            // The key may have gone since the verification began.
+            guard state.keys.contains(key) else { return .nothing }
+            guard now < end else {
+                state.remembered.noteEnded(digest, end)
+                return .expired
+            }
+            if let known = state.remembered.access(digest, at: now) { return .access(known) }
+            let access = Access(claims.storekeeper, subject: claims.sub, in: catalogue)
+            state.remembered.insert(access, digest, key: key, end: end)
+            return .access(access)
+        }
+    }
+
+    /// Ends the accesses whose tokens have expired, and those of keys that a new version of the file has not.
+    ///
+    /// - Returns: whether an access has ended.
+    func refresh() -> Bool {
+        let now = date()
+        var ended = state.withLock { $0.remembered.removeEnded(at: now) }
+        ended += reload()
+        for access in ended { access.end() }
+        return !ended.isEmpty
+    }
+
+    private func reload() -> [Access] {
+        let stamp = file.stamp
+        guard state.withLock({ $0.stamp != stamp }) else { return [] }
+        let read: (keys: [VerificationKey], skippedCount: Int)?
+        do {
+            read = try Self.read(file, verifier)
+        } catch {
+            // The keys stay as they are: a file that is half written or misspelled locks no client out.
+            state.withLock { $0.stamp = stamp }
+            logger.error("keys not read", metadata: ["reason": .string(error.description)])
+            return []
+        }
+        let ended = state.withLock { state in
+            state.stamp = stamp
+            state.keys = read?.keys ?? []
+            return state.remembered.removeAll(except: state.keys)
+        }
+        logger.notice(
+            "keys read",
+            metadata: [
+                "keys": .stringConvertible(read?.keys.count ?? 0),
+                "skipped": .stringConvertible(read?.skippedCount ?? 0), "ended": .stringConvertible(ended.count),
+            ])
+        return ended
+    }
+}

@@ -1,0 +1,221 @@
+internal import Dispatch
+internal import Logging
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJournal
+internal import StateStore
+internal import Synchronization
+
+/// The backup that is on its way to a client; there is one at a time.
+///
+/// The copy is made on a queue of its own, while the request is deferred. The client then gets it in chunks, each when its
+/// socket has taken the one before. Any thread may call any method.
+final class Backups: Sendable {
+    private struct Sending {
+        let exchange: Exchange
+        let archive: JournalArchive
+        let access: Access
+        var chunksCount = 0
+        var bytesCount = 0
+    }
+
+    private enum Stage {
+        case idle
+        /// The journal is being copied for an exchange.
+        case copying
+        /// The copy waits until the server hands the request on again.
+        case copied(Sending)
+        case sending(Sending)
+    }
+
+    /// Why a backup cannot begin.
+    enum Refusal: Error {
+        case underWay
+        case memoryExhausted
+    }
+
+    /// How many bytes the server reads for the client at once.
+    private static let chunkBytes = 256 << 10
+    /// A client that takes less than a chunk in this time makes way for others.
+    private static let patience = Duration.seconds(30)
+
+    private let directory: String
+    private let schedule: Schedule
+    private let memory: MemoryBudget
+    private let logger: Logger
+    private let stage = Mutex(Stage.idle)
+    private let queue = DispatchQueue(label: "storekeeper.backup", qos: .utility)
+
+    /// Makes backups of the journal in a directory, which this process has locked.
+    init(directory: String, schedule: Schedule, memory: MemoryBudget, logger: Logger) {
+        self.directory = directory
+        self.schedule = schedule
+        self.memory = memory
+        self.logger = logger
+        do {
+            try JournalArchive.removeRemains(in: directory)
+        } catch {
+            logger.warning("remains of a backup not removed", metadata: ["reason": .string("\(error)")])
+        }
+    }
+
+    /// Copies the journal for an exchange; the handler of the exchange replies `deferred`.
+    ///
+    /// - Parameter failed: takes the reason where there is no copy; otherwise the exchange is resumed.
+    func begin(
+        for exchange: Exchange, _ access: Access, failed: @escaping @Sendable (JournalError) -> Void
+    ) -> Refusal? {
+        let isFirst = stage.withLock { stage in
+            guard case .idle = stage else { return false }
+            stage = .copying
+            return true
+        }
+        guard isFirst else { return .underWay }
+        guard memory.reserve(Self.chunkBytes) else {
+            stage.withLock { $0 = .idle }
+            return .memoryExhausted
+        }
+        queue.async { [self] in
+            do throws(JournalError) {
+                let archive = try JournalArchive(of: directory)
+                stage.withLock { $0 = .copied(Sending(exchange: exchange, archive: archive, access: access)) }
+            } catch {
+                memory.release(Self.chunkBytes)
+                stage.withLock { $0 = .idle }
+                logger.error("backup failed", metadata: ["reason": .string("\(error)")])
+                return failed(error)
+            }
+            // The exchange may have ended while there was no copy to drop.
+            guard !exchange.isOver else { return dropCopy(for: exchange) }
+            exchange.resume()
+            // A client whose credential has ended meanwhile is refused instead of taking its copy.
+            schedule.after(.seconds(5)) { self.dropCopy(for: exchange) }
+        }
+        return nil
+    }
+
+    /// The copy for an exchange, which the server begins to send; nil where there is none yet.
+    func claim(_ exchange: Exchange) -> JournalArchive? {
+        let archive = stage.withLock { stage -> JournalArchive? in
+            guard case .copied(let sending) = stage, sending.exchange === exchange else { return nil }
+            stage = .sending(sending)
+            return sending.archive
+        }
+        if archive != nil { schedule.after(Self.patience) { self.judge(exchange, chunksCount: 0) } }
+        return archive
+    }
+
+    /// Sends the next chunk where one of these streams is a backup, whose socket has taken the last one.
+    func writable(_ exchanges: [Exchange]) {
+        let exchange = stage.withLock { stage -> Exchange? in
+            guard case .sending(let sending) = stage, exchanges.contains(sending.exchange) else { return nil }
+            return sending.exchange
+        }
+        guard let exchange else { return }
+        queue.async { self.sendNext(to: exchange) }
+    }
+
+    private func sendNext(to exchange: Exchange) {
+        guard let sending = sending(to: exchange) else { return }
+        do throws(JournalError) {
+            let bytes = try sending.archive.next(Self.chunkBytes)
+            guard !bytes.isEmpty else { return finish(exchange) }
+            stage.withLock { stage in
+                guard case .sending(var sending) = stage, sending.exchange === exchange else { return }
+                sending.chunksCount += 1
+                sending.bytesCount += bytes.count
+                stage = .sending(sending)
+            }
+            Exchange.send(bytes, to: [exchange])
+        } catch {
+            cutOff(exchange, "\(error)")
+        }
+    }
+
+    private func finish(_ exchange: Exchange) {
+        guard let sending = leave(exchange) else { return }
+        Exchange.send([], to: [exchange], isLast: true)
+        logger.info("backup sent", metadata: metadata(of: sending))
+    }
+
+    /// Ends the backup whose client takes too little; looks again later.
+    private func judge(_ exchange: Exchange, chunksCount: Int) {
+        guard let sending = sending(to: exchange) else { return }
+        guard sending.chunksCount > chunksCount else { return cutOff(exchange, "the client takes too little") }
+        schedule.after(Self.patience) { self.judge(exchange, chunksCount: sending.chunksCount) }
+    }
+
+    /// Ends the backup for an exchange whose client has gone; false where there is none.
+    func end(_ exchange: Exchange) -> Bool {
+        let isMine = stage.withLock { stage in
+            switch stage {
+            case .copied(let sending), .sending(let sending): sending.exchange === exchange
+            case .idle, .copying: false
+            }
+        }
+        guard isMine else { return false }
+        cutOff(exchange, "the client has gone")
+        return true
+    }
+
+    /// Cuts off the backup that is being sent, because the server stops.
+    func stop() {
+        if let sending = current { cutOff(sending.exchange, "the server stops") }
+    }
+
+    /// Cuts off the backup that is being sent where the credential of its client has ended.
+    func endWithoutAccess() {
+        if let sending = current, sending.access.hasEnded { cutOff(sending.exchange, "the credential has ended") }
+    }
+
+    private var current: Sending? {
+        stage.withLock {
+            guard case .sending(let sending) = $0 else { return nil }
+            return sending
+        }
+    }
+
+    private func cutOff(_ exchange: Exchange, _ reason: String) {
+        guard let sending = leave(exchange) else { return }
+        exchange.cutOff()
+        logger.warning("backup cut off", metadata: metadata(of: sending, ["reason": .string(reason)]))
+    }
+
+    /// Drops the copy that nobody has claimed.
+    private func dropCopy(for exchange: Exchange) {
+        let isUnclaimed = stage.withLock { stage in
+            if case .copied(let sending) = stage { sending.exchange === exchange } else { false }
+        }
+        if isUnclaimed { _ = leave(exchange) }
+    }
+
+    private func sending(to exchange: Exchange) -> Sending? {
+        stage.withLock { stage in
+            guard case .sending(let sending) = stage, sending.exchange === exchange else { return nil }
+            return sending
+        }
+    }
+
+    /// Makes way for the next backup; nil where another caller has done so for this exchange.
+    private func leave(_ exchange: Exchange) -> Sending? {
+        let left = stage.withLock { stage -> Sending? in
+            switch stage {
+            case .copied(let sending) where sending.exchange === exchange,
+                .sending(let sending) where sending.exchange === exchange:
+                stage = .idle
+                return sending
+            case .idle, .copying, .copied, .sending: return nil
+            }
+        }
+        if left != nil { memory.release(Self.chunkBytes) }
+        return left
+    }
+
+    private func metadata(of sending: Sending, _ others: Logger.Metadata = [:]) -> Logger.Metadata {
+        var metadata = others
+        metadata["cursor"] = .string(sending.archive.cursor.description)
+        metadata["bytes"] = .stringConvertible(sending.bytesCount)
+        metadata["by"] = sending.access.subject.map { .string($0) }
+        return metadata
+    }
+}

@@ -1,0 +1,67 @@
+internal import StateStore
+internal import Synchronization
+
+/// The dry runs of a request, which are computed beside the turns, as slow work in portions.
+///
+/// Between two portions other clients have their turn, and the rest ends where the client has gone or the server stops.
+final class DryRuns: Sendable {
+    private struct Progress {
+        var rest: ArraySlice<Transaction>
+        var outcomes: LoadOutcomes
+        var portion = PortionSize(first: 1)
+    }
+
+    /// Whether a request goes on.
+    enum Standing { case wanted, abandoned, draining }
+
+    private let progress: Mutex<Progress>
+    private let store: any AnyStore
+    private let schedule: Schedule
+    private let client: String
+    private let standing: @Sendable () -> Standing
+
+    init(
+        _ transactions: [Transaction], into outcomes: LoadOutcomes, store: any AnyStore, on schedule: Schedule,
+        for client: String, standing: @escaping @Sendable () -> Standing
+    ) {
+        progress = Mutex(Progress(rest: transactions[...], outcomes: outcomes))
+        self.store = store
+        self.schedule = schedule
+        self.client = client
+        self.standing = standing
+    }
+
+    /// Computes the first portion, and each further one when the client has its turn again.
+    ///
+    /// - Parameter done: takes the outcomes in order, on a thread for slow work; fewer where the client has gone.
+    func run(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
+        schedule.slow(.dryRun, client) { [self] in
+            computePortion()
+            let outcomes = progress.withLock { $0.rest.isEmpty ? $0.outcomes : nil }
+            if let outcomes { done(outcomes) } else { run(done) }
+        }
+    }
+
+    private func computePortion() {
+        let standing = standing()
+        let portion = progress.withLock { progress in
+            switch standing {
+            case .wanted: break
+            case .abandoned: progress.rest = []
+            case .draining:
+                progress.outcomes.append(.draining, count: progress.rest.count)
+                progress.rest = []
+            }
+            let portion = progress.rest.prefix(progress.portion.count)
+            progress.rest = progress.rest.dropFirst(portion.count)
+            return portion
+        }
+        guard !portion.isEmpty else { return }
+        let begun = schedule.now()
+        let outcomes = store.rehearse(portion)
+        progress.withLock { progress in
+            for outcome in outcomes { progress.outcomes.append(outcome) }
+            progress.portion.adapt(to: schedule.now() - begun, of: outcomes.count, among: 1)
+        }
+    }
+}

@@ -1,0 +1,220 @@
+internal import HTTPMessages
+internal import Logging
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJournal
+internal import StateStore
+internal import Synchronization
+
+/// Reads by the Durable Streams protocol.
+extension RequestHandler {
+    /// The time of the answer to a long-poll.
+    private var pollTime: StreamTime { StreamTime(schedule.time(), random: schedule.random(0...1)) }
+
+    /// The time of an event: without a random part, so that the cursors of a stream's events never go back.
+    var streamTime: StreamTime { StreamTime(schedule.time(), random: 0) }
+
+    /// The longest life of a stream; the protocol asks for about a minute, so that a cache in front of the server can have
+    /// clients share connections.
+    func lifetime(of request: StreamRequest) -> Duration {
+        request.durable == nil ? streamLifetime : min(streamLifetime, .seconds(60))
+    }
+
+    // MARK: Commits, and what they change
+
+    /// The answer with a page of commits, in the form that the request asks for.
+    ///
+    /// - Throws: ``Problem/offsetGone`` where the state before the page is no longer kept.
+    func response(to request: ChangesRequest, _ page: ChangesPage, since: Version) throws -> Response {
+        guard let read = request.durable else { return contract.response(to: request, page) }
+        return try contract.response(to: request, read, page, at: pollTime) {
+            try messages(of: page, since: since, request)
+        }
+    }
+
+    /// The same as ``response(to:_:since:)``, with a problem instead of an error.
+    func quickResponse(to request: ChangesRequest, _ page: ChangesPage, since: Version) -> Response {
+        do {
+            return try response(to: request, page, since: since)
+        } catch {
+            return failedReading(request.requestID, error)
+        }
+    }
+
+    /// The answer to a request behind whose cursor nothing is.
+    func response(to request: ChangesRequest, emptyAt latest: Cursor) -> Response {
+        let page = ChangesPage(emptyAt: latest)
+        guard let read = request.durable else { return contract.response(to: request, page) }
+        return contract.response(to: request, read, page, at: pollTime) { contract.messages(of: request, page) }
+    }
+
+    /// Whether the messages of a page take so long that a thread that serves others should not make them: the page is long,
+    /// or the entities before it have to be made first.
+    func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
+        guard let place = place(of: page, since: since, request) else { return false }
+        if stateFeed.messages(of: place) != nil { return false }
+        return page.weight > Self.quickBytesMax || stateFeed.entities(at: since, of: request.filter) == nil
+    }
+
+    /// What decides the messages of a page; nil for the messages of a stream of commits, which need no state.
+    private func place(of page: ChangesPage, since: Version, _ request: ChangesRequest) -> StateFeed.Page? {
+        guard case .state(let hasOldValues)? = request.durable?.content else { return nil }
+        return StateFeed.Page(
+            since: since, next: page.next, filter: request.filter, store: request.store.name,
+            access: ObjectIdentifier(request.store.access), hasOldValues: hasOldValues)
+    }
+
+    /// Keeps the entities of the latest version for clients that wait for what follows it.
+    func prepareFeed(for request: ChangesRequest) {
+        guard request.needsState else { return }
+        let latest = hub.latest
+        guard stateFeed.entities(at: latest.cursor.version, of: request.filter) == nil else { return }
+        stateFeed.keep(EntityChanges(of: contract.parts, in: request.store.pointer, at: latest), of: request.filter)
+    }
+
+    private func messages(
+        of page: ChangesPage, since: Version, _ request: ChangesRequest
+    ) throws -> [UInt8] {
+        guard !page.commits.isEmpty, let place = place(of: page, since: since, request) else {
+            return contract.messages(of: request, page)
+        }
+        if let known = stateFeed.messages(of: place) { return known }
+        var entities = try entities(at: since, request)
+        let changes = try page.commits.map { ($0, try entities.apply($0)) }
+        entities.skip(to: page.next)
+        let snapshot = hub.latest
+        if snapshot.cursor.version == page.next { entities.renew(snapshot) }
+        stateFeed.keep(entities, of: request.filter)
+        let bytes = contract.messages(
+            of: changes, in: request.store, epoch: page.latest.epoch, hasOldValues: place.hasOldValues)
+        stateFeed.keep(bytes, of: place)
+        return bytes
+    }
+
+    /// The entities at a version.
+    private func entities(at version: Version, _ request: ChangesRequest) throws -> EntityChanges {
+        if let known = stateFeed.entities(at: version, of: request.filter) { return known }
+        let (parts, scope) = (contract.parts, request.store.pointer)
+        let latest = hub.latest
+        if latest.cursor.version == version { return EntityChanges(of: parts, in: scope, at: latest) }
+        if let path = hub.path(to: version) {
+            var entities = EntityChanges(of: parts, in: scope, at: path.from)
+            for commit in path.commits { _ = try entities.apply(commit) }
+            return entities
+        }
+        guard let past = try pastState(at: Cursor(latest.cursor.epoch, version), nil, isOver: { false }) else {
+            throw Problem.offsetGone
+        }
+        return EntityChanges(of: parts, in: scope, at: past)
+    }
+
+    // MARK: Streams of events
+
+    /// Why a stream cannot go on inside a snapshot; nil where it can, and for every other stream.
+    ///
+    /// A client that is told so by the status begins again; one whose stream only ends would come back to the same place.
+    func refusal(of request: StreamRequest, _ bounds: HistoryBounds) -> Problem? {
+        guard let snapshot = request.snapshot, let cursor = snapshot.cursor, snapshot.position > 0 else { return nil }
+        let isKept = cursor.version == bounds.latest.version || cursor.version >= hub.oldestState
+        return cursor.epoch == bounds.latest.epoch && cursor.version <= bounds.latest.version && isKept
+            ? nil : .offsetGone
+    }
+
+    /// Sends a page of commits, or of what they change, to streams with equal options.
+    func send(
+        _ page: ChangesPage, since: Version, _ request: ChangesRequest, _ read: DurableRead, to group: [WatchedRequest]
+    ) {
+        let send: @Sendable () -> Void = { [self] in
+            do {
+                let messages = try messages(of: page, since: since, request)
+                Exchange.send(
+                    contract.chunk(of: read, page, messages: messages, at: streamTime), to: group.map(\.exchange))
+            } catch {
+                fail(group, error)
+            }
+        }
+        guard isLong(page, since: since, for: request), let client = group.first?.exchange.client else { return send() }
+        schedule.slow(.read, client, send)
+    }
+
+    /// Sends the next chunk of a stream from the journal or from the snapshot that the stream begins with.
+    ///
+    /// A client that cannot go on from where it is loses its connection, and learns the reason when it comes back.
+    func send(
+        _ chunk: Watch.Chunk, of request: StreamRequest, _ follow: ChangesRequest, _ read: DurableRead,
+        to watched: WatchedRequest
+    ) throws {
+        let (exchange, latest) = (watched.exchange, latest)
+        guard !exchange.isOver, let examined = hub.examinedVersion(of: exchange.id) else { return }
+        switch (chunk, request.snapshot) {
+        case (.snapshot, let entities?):
+            let position = watched.sentEntities.load(ordering: .acquiring)
+            // The first page is of the newest version, and the others of the same.
+            let (page, cursor) = try page(
+                of: entities, at: position == 0 ? nil : Cursor(latest.epoch, examined), from: position, exchange)
+            watched.sentEntities.store(page.end, ordering: .releasing)
+            let bytes = try contract.chunk(of: entities, from: position, page, at: cursor, now: self.latest, streamTime)
+            let (chunk, isMore) = (Watch.Chunk.snapshot(isLast: !page.isMore), page.isMore || self.latest != cursor)
+            guard hub.prepared(exchange.id, chunk, cursor.version, hasMore: isMore) else { return }
+            Exchange.send(bytes, to: [exchange])
+        case (.first, _), (.next, _):
+            guard let page = try journal?.page(follow.streamQuery(since: examined), latest: latest) else {
+                throw Problem.offsetGone
+            }
+            let messages = try messages(of: page, since: examined, follow)
+            guard hub.prepared(exchange.id, chunk, page.next, hasMore: page.isMore) else { return }
+            Exchange.send(contract.chunk(of: read, page, messages: messages, at: streamTime), to: [exchange])
+        case (.reset, _), (.snapshot, nil): throw Problem.offsetGone
+        }
+    }
+
+    /// Ends streams whose messages cannot be made.
+    private func fail(_ streams: [WatchedRequest], _ error: any Error) {
+        logger.debug("stream ended", metadata: ["reason": .string("\(error)")])
+        end(streams.filter { hub.end($0.exchange.id) != nil })
+    }
+
+    // MARK: The entities of one version
+
+    /// Answers a read of the entities with which a state stream begins.
+    func entities(_ request: EntitiesRequest, _ exchange: Exchange) -> Reply {
+        let bounds = hub.bounds
+        if let cursor = request.cursor, cursor.epoch != bounds.latest.epoch || cursor.version > bounds.latest.version {
+            return .now(respond(.offsetGone, request.requestID))
+        }
+        let isPast = request.cursor.map { $0 != bounds.latest } ?? false
+        return reading(exchange, request.requestID, isPast ? .past : .read) { [self] in
+            let (page, cursor) = try page(of: request, at: request.cursor, from: request.position, exchange)
+            return try contract.response(to: request, page, at: cursor, now: latest)
+        }
+    }
+
+    /// Some entities of a version, with the cursor of the version.
+    ///
+    /// - Parameter cursor: the version; nil for the latest.
+    private func page(
+        of request: EntitiesRequest, at cursor: Cursor?, from position: Int, _ exchange: Exchange
+    ) throws -> (EntityPage, Cursor) {
+        var snapshot = hub.latest
+        if let cursor, cursor != snapshot.cursor {
+            let path = hub.path(to: cursor.version)
+            guard let past = try pastState(at: cursor, path, isOver: { exchange.isOver }) else {
+                throw Problem.offsetGone
+            }
+            snapshot = past
+        }
+        let page = try EntityPage(
+            of: snapshot, contract.parts, in: request.store.pointer, from: position, bytesMax: Self.entitiesBytesMax)
+        // The client comes back for the rest, when the store may have moved on.
+        if page.isMore { pastStates.keep(snapshot) }
+        return (page, snapshot.cursor)
+    }
+
+    /// About the most bytes of the values in a page of entities.
+    private static let entitiesBytesMax = 256 << 10
+}
+
+extension ChangesRequest {
+    /// Whether the answer needs the state before its commits.
+    var needsState: Bool { if case .state? = durable?.content { true } else { false } }
+}

@@ -1,0 +1,55 @@
+package import StateJSON
+
+/// A part of the state that a state stream tells as entities: each has a type, a key and a value.
+package struct StatePart: Sendable {
+    /// How the entities lie in the part's JSON.
+    package enum Kind: Sendable, Equatable {
+        /// The object of an entity table: each member is an entity.
+        case entities(ids: JSONPointer)
+        /// The order of an entity table: each ID is an entity, whose value names the ID before it.
+        case order
+        /// A declared member of a slice: one entity.
+        case field
+        /// A slice that is `Codable` as a whole: each member of its object is an entity, and any other value is one.
+        case value
+    }
+
+    package let kind: Kind
+    /// The pointer to the part in the whole state.
+    package let pointer: JSONPointer
+    /// The Swift type of an entity's value, or of the whole slice; nil where it cannot be read from JSON.
+    package let valueType: (any (Decodable & Sendable).Type)?
+
+    init(_ kind: Kind, at pointer: JSONPointer, of valueType: (any (Decodable & Sendable).Type)?) {
+        self.kind = kind
+        self.pointer = pointer
+        self.valueType = valueType
+    }
+
+    func lifted(into slice: String) -> StatePart {
+        let lift = { (pointer: JSONPointer) in JSONPointer([slice] + pointer.tokens) }
+        let kind: Kind = if case .entities(let ids) = kind { .entities(ids: lift(ids)) } else { kind }
+        return StatePart(kind, at: lift(pointer), of: valueType)
+    }
+
+    /// Whether the part lies in a part of the state, or is that part.
+    package func isInside(_ scope: JSONPointer) -> Bool {
+        pointer.tokens.count >= scope.tokens.count && pointer.overlaps(scope)
+    }
+
+    /// The pointer to an entity of the part in the whole state; for the place of an ID, the pointer to the whole order.
+    package func pointer(of name: EntityName) -> JSONPointer {
+        switch (kind, name) {
+        case (.entities, .member(let key)), (.value, .member(let key)): pointer.appending(key.text)
+        case _: pointer
+        }
+    }
+}
+
+/// The name of an entity within its part.
+package enum EntityName: Hashable, Sendable {
+    /// The part itself is the entity.
+    case whole
+    /// A member of the part's object, or an ID of an order.
+    case member(JSONKey)
+}

@@ -1,0 +1,67 @@
+internal import StateJSON
+
+/// The order of an entity table as links: each ID names the one before it.
+///
+/// An insertion, a removal or a move changes a few links, however long the order is.
+struct EntityOrder: Sendable {
+    /// The value of an ID's entity.
+    struct Link: Codable {
+        /// The ID before this one; nil for the first.
+        var after: String?
+    }
+
+    /// The IDs, as the keys of their entities.
+    private(set) var keys: [String]
+
+    /// Reads an array of IDs.
+    init(_ ids: JSONValue?) { keys = Self.keys(ids) }
+
+    private static func keys(_ ids: JSONValue?) -> [String] {
+        guard case .array(let elements)? = ids else { return [] }
+        return elements.map(key)
+    }
+
+    /// The key of the entity with an ID.
+    private static func key(_ id: JSONValue) -> String {
+        if case .string(let text) = id { text } else { String(decoding: id.text, as: UTF8.self) }
+    }
+
+    /// The link of the ID at a position.
+    func link(at index: Int) -> JSONValue { Self.link(after: index > 0 ? keys[index - 1] : nil) }
+
+    private static func link(after key: String?) -> JSONValue { ["after": key.map { .string($0) } ?? .null] }
+
+    /// Applies an operation of a patch.
+    ///
+    /// The cost is that of one array operation; O(n) in the length where the operation replaces the order.
+    ///
+    /// - Parameter tokens: what is left of the operation's pointer behind the pointer to the order.
+    /// - Parameter note: takes each ID with another link, with the link before and after; nil for an ID that is not there.
+    mutating func apply(
+        _ operation: String, _ tokens: ArraySlice<String>, _ value: JSONValue?,
+        note: (_ key: String, _ before: JSONValue?, _ after: JSONValue?) -> Void
+    ) {
+        guard let token = tokens.first else { return replace(with: operation == "remove" ? nil : value, note) }
+        guard let index = token == "-" ? keys.count : JSONPointer.index(token) else { return }
+        if operation != "add", keys.indices.contains(index) {
+            let key = keys[index]
+            let link = link(at: index)
+            if index + 1 < keys.count { note(keys[index + 1], self.link(at: index + 1), link) }
+            keys.remove(at: index)
+            note(key, link, nil)
+        }
+        if operation != "remove", let value, index <= keys.count {
+            let key = Self.key(value)
+            let next = keys.indices.contains(index) ? Optional(link(at: index)) : nil
+            keys.insert(key, at: index)
+            note(key, nil, link(at: index))
+            if let next { note(keys[index + 1], next, link(at: index + 1)) }
+        }
+    }
+
+    private mutating func replace(with ids: JSONValue?, _ note: (String, JSONValue?, JSONValue?) -> Void) {
+        for index in keys.indices { note(keys[index], link(at: index), nil) }
+        keys = Self.keys(ids)
+        for index in keys.indices { note(keys[index], nil, link(at: index)) }
+    }
+}

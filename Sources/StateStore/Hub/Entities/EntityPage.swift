@@ -1,0 +1,81 @@
+package import StateJSON
+
+/// An entity of a snapshot.
+package struct StateEntity: Sendable {
+    /// The index of the entity's part in ``Catalogue/parts``.
+    package let part: Int
+    package let name: EntityName
+    /// The value as UTF-8 JSON.
+    package let value: [UInt8]
+}
+
+/// Some of the entities of a snapshot, in the order in which a state stream tells them.
+package struct EntityPage: Sendable {
+    package private(set) var entities: [StateEntity] = []
+    /// How many entities of the snapshot lie before the end of the page.
+    package private(set) var end: Int
+    /// Whether there are entities behind the page.
+    package private(set) var isMore = false
+
+    /// Reads entities from a position on, until their values have about `bytesMax` bytes.
+    ///
+    /// The cost is that of the page, and O(n) in the number of IDs of the tables that it looks at.
+    ///
+    /// - Parameters:
+    ///   - parts: the parts of the whole state.
+    ///   - scope: the part of the state whose entities are read.
+    ///   - start: how many entities lie before the page.
+    /// - Throws: ``JSONFault`` or `EncodingError`, never for a committed state.
+    package init(
+        of snapshot: any AnySnapshot, _ parts: [StatePart], in scope: JSONPointer, from start: Int, bytesMax: Int
+    ) throws {
+        end = start
+        var (passed, bytes) = (0, 0)
+        for index in parts.indices where parts[index].isInside(scope) {
+            let names = try Self.names(of: parts[index], in: snapshot)
+            defer { passed += names.count }
+            for place in max(0, min(start - passed, names.count))..<names.count {
+                guard bytes < bytesMax else {
+                    isMore = true
+                    return
+                }
+                let value = try names.value(place)
+                entities.append(StateEntity(part: index, name: names.name(place), value: value))
+                bytes += value.count
+                end += 1
+            }
+        }
+    }
+
+    /// The entities of one part, whose values are read one by one.
+    private struct Names {
+        var count: Int
+        var name: (Int) -> EntityName
+        var value: (Int) throws -> [UInt8]
+    }
+
+    private static func names(of part: StatePart, in snapshot: any AnySnapshot) throws -> Names {
+        let bytes = { (pointer: JSONPointer) in try snapshot.selected(.pointer(pointer), countMax: .max).bytes ?? [] }
+        switch part.kind {
+        case .field: return Names(count: 1, name: { _ in .whole }, value: { _ in try bytes(part.pointer) })
+        case .entities(let ids):
+            let order = try EntityOrder(JSONValue(parsing: bytes(ids), depthMax: 1000))
+            return Names(
+                count: order.keys.count, name: { .member(JSONKey(order.keys[$0])) },
+                value: { try bytes(part.pointer.appending(order.keys[$0])) })
+        case .order:
+            let order = try EntityOrder(JSONValue(parsing: bytes(part.pointer), depthMax: 1000))
+            return Names(
+                count: order.keys.count, name: { .member(JSONKey(order.keys[$0])) },
+                value: { order.link(at: $0).text })
+        case .value:
+            let value = try JSONValue(parsing: bytes(part.pointer), depthMax: 1000)
+            guard case .object(let object) = value else {
+                return Names(count: 1, name: { _ in .whole }, value: { _ in value.text })
+            }
+            return Names(
+                count: object.members.count, name: { .member(JSONKey(object.members[$0].key)) },
+                value: { object.members[$0].value.text })
+        }
+    }
+}

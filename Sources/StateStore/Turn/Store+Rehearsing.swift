@@ -1,0 +1,45 @@
+internal import Synchronization
+
+/// Dry runs, which need no turn.
+extension Store {
+    /// Computes what each of some dry runs would do to the published state, beside the turns of the store.
+    ///
+    /// The middleware, the commands and the reducers run on the caller's thread, perhaps at the same time as in a turn, but
+    /// of one call at a time. A turn waits only for a look at the idempotency keys.
+    ///
+    /// - Parameter transactions: dry runs, each of which applies to the same state.
+    /// - Returns: an outcome for each; ``Outcome/committed(_:)`` is none of them.
+    package func rehearse(_ transactions: ArraySlice<Transaction>) -> [Outcome] {
+        let known = transactions.contains { $0.idempotency != nil } ? outcomes(byKeysOf: transactions) : []
+        let free = known.isEmpty ? transactions : zip(transactions, known).filter { $0.1 == nil }.map(\.0)[...]
+        var rehearsed = compute(free)[...]
+        let outcomes: [Outcome] =
+            known.isEmpty
+            ? Array(rehearsed)
+            : known.compactMap { outcome in
+                switch outcome {
+                // The real request would be answered with the receipt of the commit that is there.
+                case .committed?: .wouldCommit(isChange: false, patch: Array("[]".utf8))
+                case let refusal?: refusal
+                case nil: rehearsed.popFirst()
+                }
+            }
+        for (transaction, outcome) in zip(transactions, outcomes) { note(transaction, outcome) }
+        return outcomes
+    }
+
+    private func compute(_ dryRuns: ArraySlice<Transaction>) -> [Outcome] {
+        let pending = dryRuns.map { PendingTransaction($0) { _ in } }
+        let middleware = middleware
+        return dryRunMark.withLock { mark in
+            // A snapshot that is published is never taken back.
+            var core = Core(rehearsing: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
+            var outcomes: [Outcome] = []
+            // What a middleware dispatches belongs to a later turn, as in any turn.
+            TurnMark.with(ObjectIdentifier(self)) {
+                outcomes = core.turn(pending, at: now(), monotonic: monotonicNow, clock: processorTime).outcomes
+            }
+            return outcomes
+        }
+    }
+}

@@ -1,0 +1,58 @@
+"""The programs of a page as processes."""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+
+# Where the programs of the page Clients look for the server.
+HERE = "localhost:8080"
+
+
+def free_port():
+    """A port on which the server can listen again and again: below those that a system gives to clients."""
+    while True:
+        port = random.randint(20_000, 30_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+class Program:
+    """A loop as a process, which prints to a file in a directory of its own."""
+
+    def __init__(self, workspace, command, directory):
+        self.command, self.directory = command, directory
+        self.output = os.path.join(directory, "output")
+        workspace.at_close.append(self.end)
+        self.start()
+
+    def start(self):
+        with open(self.output, "ab") as output, open(os.path.join(self.directory, "errors"), "ab") as errors:
+            self.process = subprocess.Popen(
+                self.command, cwd=self.directory, stdout=output, stderr=errors, start_new_session=True
+            )
+
+    def end(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def start_again(self):
+        """Ends the process in the midst of what it does, and starts another one in the same directory."""
+        self.end()
+        self.start()
+
+    def errors(self):
+        with open(os.path.join(self.directory, "errors"), errors="replace") as file:
+            return file.read()[-2000:]
+
+    def printed(self):
+        """The lines of JSON that are there whole."""
+        with open(self.output) as file:
+            return [json.loads(line) for line in file.read().split("\n")[:-1] if line]

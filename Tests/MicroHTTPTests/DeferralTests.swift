@@ -1,0 +1,163 @@
+import HTTPMessages
+import MicroHTTP
+import Synchronization
+import Testing
+
+@Suite("Deferred requests", .timeLimit(.minutes(1)))
+struct DeferralTests {
+    /// Defers each request once, and then does what the target says.
+    final class Deferral: Sendable {
+        private let state = Mutex((deferred: [Exchange](), again: [Exchange](), expired: [Expiry]()))
+
+        var deferred: [Exchange] { state.withLock { $0.deferred } }
+        var again: [Exchange] { state.withLock { $0.again } }
+        var expired: [Expiry] { state.withLock { $0.expired } }
+
+        func handlers(resumingAtOnce: Bool = false) -> Handlers {
+            Handlers(
+                receive: { [self] request, exchange in
+                    let isAgain = state.withLock { state in
+                        guard state.deferred.last?.id == exchange.id else {
+                            state.deferred.append(exchange)
+                            return false
+                        }
+                        state.again.append(exchange)
+                        return true
+                    }
+                    guard isAgain else {
+                        if resumingAtOnce { exchange.resume() }
+                        return .deferred
+                    }
+                    switch request.target {
+                    case "/wait": return .waiting()
+                    case "/work": return .working()
+                    case "/stream": return .streaming(.text("begin"), heartbeat: .seconds(60))
+                    default: return .now(.text("\(request.method) \(String(decoding: request.body, as: UTF8.self))"))
+                    }
+                },
+                expire: { [self] _, reason in
+                    state.withLock { $0.expired.append(reason) }
+                    return .text("\(reason)")
+                })
+        }
+    }
+
+    /// The first is shorter and the second longer than the loop holds a connection before it suspends it.
+    static let delays = [Duration.zero, .milliseconds(60)]
+
+    @Test("a deferred request comes again with its body, and the connection stays open", arguments: delays)
+    func again(delay: Duration) async throws {
+        let deferral = Deferral()
+        try await withServer(deferral.handlers()) { server, port in
+            let client = try RawClient(port: port)
+
+            for number in 1...3 {
+                client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody")
+                #expect(try await eventually { deferral.deferred.count == number })
+                try await Task.sleep(for: delay)
+                deferral.deferred[number - 1].resume()
+
+                #expect(client.response()?.body == "POST body")
+            }
+            #expect(deferral.again == deferral.deferred)
+            #expect(server.statistics.requests == 3)
+            #expect(try await eventually { server.statistics.working == 0 })
+        }
+    }
+
+    @Test("a deferred request waits, works and streams as any other", arguments: delays)
+    func kinds(delay: Duration) async throws {
+        let deferral = Deferral()
+        try await withServer(deferral.handlers()) { server, port in
+            let client = try RawClient(port: port)
+            for (index, target) in ["/wait", "/work", "/wait"].enumerated() {
+                client.request(target)
+                #expect(try await eventually { deferral.deferred.count == index + 1 })
+                try await Task.sleep(for: delay)
+                deferral.deferred[index].resume()
+                #expect(try await eventually { deferral.again.count == index + 1 })
+                #expect(
+                    try await eventually {
+                        server.statistics.waiting + server.statistics.working == 1
+                            && (server.statistics.waiting == 1) == (target == "/wait")
+                    })
+                try await Task.sleep(for: delay)
+                deferral.again[index].answer(.text("\(index)"))
+                #expect(client.response()?.body == "\(index)")
+            }
+
+            client.request("/stream")
+            #expect(try await eventually { deferral.deferred.count == 4 })
+            try await Task.sleep(for: delay)
+            deferral.deferred[3].resume()
+            #expect(client.response(hasBody: false)?.status == 200)
+            #expect(client.chunk() == Array("begin".utf8))
+            Exchange.send(Array("end".utf8), to: [deferral.again[3]], isLast: true)
+            #expect(client.chunks() == "end")
+            #expect(client.isAtEnd())
+        }
+    }
+
+    @Test("a resumption that comes before the handler returns is not lost")
+    func early() async throws {
+        let deferral = Deferral()
+        try await withServer(deferral.handlers(resumingAtOnce: true)) { _, port in
+            let client = try RawClient(port: port)
+            for _ in 1...3 {
+                client.request("/")
+                #expect(client.response()?.body == "GET ")
+            }
+        }
+    }
+
+    @Test("a deferred request can be answered instead, and a later resumption does nothing", arguments: delays)
+    func answered(delay: Duration) async throws {
+        let deferral = Deferral()
+        try await withServer(deferral.handlers()) { _, port in
+            let client = try RawClient(port: port)
+            client.request("/")
+            #expect(try await eventually { deferral.deferred.count == 1 })
+            try await Task.sleep(for: delay)
+
+            deferral.deferred[0].answer(.text("refused"))
+            deferral.deferred[0].resume()
+
+            #expect(client.response()?.body == "refused")
+            try await Task.sleep(for: .milliseconds(50))
+            #expect(deferral.again.isEmpty)
+        }
+    }
+
+    @Test("the request of a client that has gone does not come again")
+    func gone() async throws {
+        let deferral = Deferral()
+        try await withServer(deferral.handlers()) { server, port in
+            var client: RawClient? = try RawClient(port: port)
+            client?.request("/wait")
+            #expect(try await eventually { deferral.deferred.count == 1 })
+            try await Task.sleep(for: .milliseconds(60))
+            client = nil
+            try await Task.sleep(for: .milliseconds(60))
+
+            deferral.deferred[0].resume()
+
+            // libmicrohttpd notices the end of a suspended connection when it resumes.
+            #expect(try await eventually { server.statistics.connections == 0 })
+            #expect(server.statistics.working + server.statistics.waiting == 0)
+        }
+    }
+
+    @Test("a stop answers a deferred request")
+    func stopped() async throws {
+        let deferral = Deferral()
+        let server = HTTPServer(configuration: .small(), handlers: deferral.handlers())
+        let client = try RawClient(port: server.start()[0].port)
+        client.request("/")
+        #expect(try await eventually { deferral.deferred.count == 1 })
+
+        await server.stop(grace: .milliseconds(100))
+
+        #expect(client.response()?.body == "stopping")
+        deferral.deferred[0].resume()
+    }
+}

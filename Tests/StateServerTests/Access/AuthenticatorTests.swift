@@ -1,0 +1,306 @@
+import Foundation
+import HTTPMessages
+import HTTPTypes
+import Logging
+import StateHTTP
+import Synchronization
+import Testing
+
+@testable import StateServer
+@testable import StateStore
+@testable import TestSupport
+
+@Suite("Recognising clients with JSON Web Tokens", .timeLimit(.minutes(1)))
+struct AuthenticatorTests {
+    /// The clock, and what the verifier has been asked.
+    final class World: Sendable {
+        let seconds = Mutex(1000.0)
+        let asked = Mutex<[String]>([])
+
+        var now: Instant { Instant(nanoseconds: Int64(seconds.withLock { $0 } * 1e9)) }
+        var date: Timestamp { Timestamp(milliseconds: Int64(seconds.withLock { $0 } * 1000)) }
+
+        /// It takes the signature `key` for that of the key `key`.
+        var verifier: SignatureVerifier {
+            SignatureVerifier(
+                fault: { $0.id == "bad" ? "bad" : nil },
+                claims: { [self] token, key in
+                    asked.withLock { $0.append(key.id ?? "") }
+                    let parts = token.text.split(separator: ".")
+                    guard parts[2] == key.id ?? "", let claims = Data(base64URL: parts[1].utf8) else { return nil }
+                    return try? JSONDecoder().decode(Claims.self, from: claims)
+                })
+        }
+    }
+
+    /// An authenticator with a key file.
+    final class Door {
+        let world = World()
+        let file = FileManager.default.temporaryDirectory.appending(path: "keys-\(UUID().uuidString).json")
+        private(set) var authenticator: Authenticator
+
+        init(keys: [String] = ["a", "b"]) throws {
+            try Self.write(keys, to: file)
+            let catalogue = try CompiledDomain(Demo()).catalogue
+            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            let signed = try SignedTokens(
+                KeyFile(path: file.path), ClaimRules(leeway: .seconds(60)), world.verifier, catalogue,
+                date: { [world] in world.date }, logger: logger)
+            authenticator = Authenticator(
+                catalogue, tokens: nil, signed: signed, now: { [world] in world.now }, logger: logger)
+        }
+
+        deinit { try? FileManager.default.removeItem(at: file) }
+
+        private static func write(_ keys: [String], to file: URL) throws {
+            let keys = keys.map { #"{"kty":"OKP","crv":"Ed25519","x":"AA","kid":"\#($0)"}"# }
+            try Data("{\"keys\":[\(keys.joined(separator: ","))]}".utf8).write(to: file, options: .atomic)
+        }
+
+        func write(_ keys: [String]) throws { try Self.write(keys, to: file) }
+
+        /// A request with a token.
+        func request(_ token: String, client: String = "192.0.2.1") -> Request {
+            Request(target: "/v1/state", fields: [.authorization: "Bearer \(token)"], client: client)
+        }
+
+        /// The access of a token, after its verification where it needs one; nil where it is refused.
+        func access(_ token: String, client: String = "192.0.2.1") async -> Access? {
+            switch authenticator.authenticate(request(token, client: client)) {
+            case .known(.granted(let access)): return access
+            case .known(.refused): return nil
+            case .unverified(let token):
+                guard await verify(token, client: client) == nil else { return nil }
+                guard case .known(.granted(let access)) = authenticator.authenticate(request(token, client: client))
+                else { return nil }
+                return access
+            }
+        }
+
+        /// The problem of a token; nil for a good one.
+        func verify(_ token: String, client: String = "192.0.2.1") async -> Problem? {
+            await withCheckedContinuation { continuation in
+                let isTaken = authenticator.verify(token, for: client) { continuation.resume(returning: $0) }
+                #expect(isTaken)
+            }
+        }
+    }
+
+    /// A token that a key has signed, as the verifier of these tests sees it.
+    static func token(
+        _ subject: String = "ci", key: String = "a", exp: Double = 2000, header: String = #"{"alg":"EdDSA"}"#
+    ) -> String {
+        let claims = #"{"sub":"\#(subject)","exp":\#(exp),"storekeeper":{"read":["/tasks"]}}"#
+        return "\(SignedTokenTests.encoded(header)).\(SignedTokenTests.encoded(claims)).\(key)"
+    }
+
+    @Test("a token is verified once and then known until its end and the leeway")
+    func once() async throws {
+        let door = try Door()
+        let token = Self.token()
+
+        let access = try #require(await door.access(token))
+        #expect(access.subject == "ci")
+        #expect(await door.access(token) === access)
+        #expect(door.world.asked.withLock { $0 } == ["a"])
+        #expect(!door.authenticator.refresh())
+        #expect(!access.hasEnded)
+
+        door.world.seconds.withLock { $0 = 2059 }
+        #expect(!door.authenticator.refresh())
+        #expect(await door.access(token) === access)
+        door.world.seconds.withLock { $0 = 2060 }
+        #expect(await door.access(token) == nil)
+        #expect(door.authenticator.refresh())
+        #expect(access.hasEnded)
+        #expect(!door.authenticator.refresh())
+    }
+
+    @Test("a server with keys asks for a credential")
+    func asks() throws {
+        let door = try Door()
+
+        #expect(door.authenticator.isProtected)
+        guard case .known(.refused(let problem)) = door.authenticator.authenticate(Request(target: "/v1/state")) else {
+            Issue.record("a request without a credential was not refused")
+            return
+        }
+        #expect(problem.code == "unauthorized")
+    }
+
+    @Test("every key of the algorithm is tried for a token that names none, and only the named one otherwise")
+    func keys() async throws {
+        let door = try Door(keys: ["a", "b", "c"])
+
+        #expect(await door.access(Self.token(key: "c")) != nil)
+        #expect(door.world.asked.withLock { $0 } == ["a", "b", "c"])
+        #expect(await door.access(Self.token(key: "c", header: #"{"alg":"EdDSA","kid":"b"}"#)) == nil)
+        #expect(door.world.asked.withLock { $0 } == ["a", "b", "c", "b"])
+        #expect(await door.access(Self.token(key: "c", header: #"{"alg":"HS256","kid":"c"}"#)) == nil)
+        #expect(door.world.asked.withLock { $0 }.count == 4)
+    }
+
+    @Test("a key that has gone from the file ends its accesses, and the others stay")
+    func removed() async throws {
+        let door = try Door()
+        let gone = try #require(await door.access(Self.token(key: "a")))
+        let kept = try #require(await door.access(Self.token(key: "b")))
+
+        try door.write(["b", "c"])
+        #expect(door.authenticator.refresh())
+
+        #expect(gone.hasEnded)
+        #expect(!kept.hasEnded)
+        #expect(await door.access(Self.token(key: "a")) == nil)
+        #expect(await door.access(Self.token(key: "b")) === kept)
+        #expect(await door.access(Self.token(key: "c")) != nil)
+    }
+
+    @Test("a file that cannot be read changes nothing, and one that is missing has no keys")
+    func broken() async throws {
+        let door = try Door()
+        let access = try #require(await door.access(Self.token()))
+
+        try Data("{".utf8).write(to: door.file)
+        #expect(!door.authenticator.refresh())
+        try door.write(["a", "bad"])
+        #expect(!door.authenticator.refresh())
+        #expect(!access.hasEnded)
+        #expect(await door.access(Self.token("other")) != nil)
+
+        try FileManager.default.removeItem(at: door.file)
+        #expect(door.authenticator.refresh())
+        #expect(access.hasEnded)
+        #expect(await door.access(Self.token("third")) == nil)
+    }
+
+    @Test("a start refuses a file that is missing, has a bad key, or has none for signatures")
+    func starts() throws {
+        #expect(throws: SettingsFault.self) { _ = try Door(keys: ["a", "bad"]) }
+        #expect(throws: SettingsFault.self) { _ = try Door(keys: []) }
+    }
+
+    @Test("an address with too many failures is refused without a verification, and its known tokens work")
+    func throttled() async throws {
+        let door = try Door(keys: ["a"])
+        let good = Self.token()
+        #expect(await door.access(good) != nil)
+
+        var codes: [String] = []
+        for number in 0..<30 {
+            let bad = Self.token("\(number)", key: "x")
+            switch door.authenticator.authenticate(door.request(bad)) {
+            case .known(.refused(let problem)): codes.append(problem.code)
+            case .known(.granted): codes.append("granted")
+            case .unverified: codes.append(await door.verify(bad)?.code ?? "good")
+            }
+        }
+
+        #expect(codes == Array(repeating: "unauthorized", count: 20) + Array(repeating: "too-many-failures", count: 10))
+        #expect(door.world.asked.withLock { $0 }.count == 21)
+        #expect(await door.access(good) != nil)
+        #expect(await door.access(Self.token("new")) == nil)
+        #expect(await door.access(Self.token("new"), client: "192.0.2.2") != nil)
+    }
+
+    @Test("an expired token is verified once, is refused as any other, and is no failure of its address")
+    func expired() async throws {
+        let door = try Door(keys: ["a"])
+        let known = Self.token("known", exp: 1000)
+        #expect(await door.access(known) != nil)
+        door.world.seconds.withLock { $0 = 1060 }
+        #expect(door.authenticator.refresh())
+
+        for number in 0..<50 {
+            #expect(await door.access(known) == nil)
+            #expect(await door.access(Self.token("late", exp: Double(number % 2))) == nil)
+        }
+
+        #expect(door.world.asked.withLock { $0 }.count == 3)
+        #expect(await door.verify(Self.token("late", exp: 1))?.code == "unauthorized")
+        #expect(await door.access(Self.token("new")) != nil)
+    }
+
+    @Test("tokens that wait when the failures of their address are used up are refused without a verification")
+    func waiting() async throws {
+        let door = try Door(keys: ["a"])
+
+        let problems = await withTaskGroup(of: Problem?.self) { group in
+            for number in 0..<100 {
+                let bad = Self.token("\(number)", key: "x")
+                group.addTask { [authenticator = door.authenticator] in
+                    await withCheckedContinuation { continuation in
+                        _ = authenticator.verify(bad, for: "192.0.2.1") { continuation.resume(returning: $0) }
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+
+        #expect(problems.count(where: { $0?.code == "unauthorized" }) == 20)
+        #expect(problems.count(where: { $0?.code == "too-many-failures" }) == 80)
+        #expect(door.world.asked.withLock { $0 }.count == 20)
+    }
+}
+
+@Suite("Verifications", .timeLimit(.minutes(1)))
+struct VerificationsTests {
+    @Test("one runs at a time, and the clients take turns")
+    func fair() async {
+        let verifications = Verifications()
+        let order = Mutex<[String]>([])
+        let running = Mutex(0)
+        let (gate, opener) = AsyncStream<Void>.makeStream()
+
+        let (began, begin) = AsyncStream<Void>.makeStream()
+        _ = verifications.run(for: "a") {
+            begin.finish()
+            for await _ in gate {}
+        }
+        for await _ in began {}
+        await withTaskGroup(of: Void.self) { group in
+            let (ends, end) = AsyncStream<Void>.makeStream()
+            for client in ["a", "a", "a", "b", "b", "c"] {
+                _ = verifications.run(for: client) {
+                    #expect(
+                        running.withLock {
+                            $0 += 1; return $0
+                        } == 1)
+                    await Task.yield()
+                    running.withLock { $0 -= 1 }
+                    order.withLock { $0.append(client) }
+                    end.yield()
+                }
+            }
+            opener.finish()
+            group.addTask {
+                var left = 6
+                for await _ in ends {
+                    left -= 1
+                    if left == 0 { return }
+                }
+            }
+        }
+
+        #expect(order.withLock { $0 } == ["a", "b", "c", "a", "b", "a"])
+    }
+
+    @Test("more than may wait are refused, and later ones are taken again")
+    func bound() async throws {
+        let verifications = Verifications()
+        let (gate, opener) = AsyncStream<Void>.makeStream()
+        let (began, begin) = AsyncStream<Void>.makeStream()
+        _ = verifications.run(for: "a") {
+            begin.finish()
+            for await _ in gate {}
+        }
+        for await _ in began {}
+
+        for _ in 0..<Verifications.waitingMax { #expect(verifications.run(for: "a") {}) }
+        #expect(!verifications.run(for: "a") {})
+        #expect(!verifications.run(for: "b") {})
+        opener.finish()
+
+        while !verifications.run(for: "b", {}) { await Task.yield() }
+    }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import StateHTTP
+import StateStore
+import Testing
+
+@testable import StateServer
+
+@Suite("JSON Web Tokens before their verification")
+struct SignedTokenTests {
+    /// A token with this header.
+    func token(_ header: String) -> String { "\(Self.encoded(header)).\(Self.encoded("{}")).c2ln" }
+
+    static func encoded(_ text: String) -> String {
+        Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").filter { $0 != "=" }
+    }
+
+    @Test(
+        "a header that the server knows is read",
+        arguments: [
+            (#"{"alg":"RS256"}"#, VerificationKey.Algorithm.rs256, nil),
+            (#"{"alg":"ES256","kid":"a","typ":"JWT"}"#, .es256, "a"),
+            (#"{"alg":"EdDSA","typ":"at+jwt"}"#, .edDSA, nil),
+            (#"{"alg":"HS256","typ":"application/AT+JWT","kid":"b"}"#, .hs256, "b" as String?),
+        ])
+    func read(header: String, algorithm: VerificationKey.Algorithm, keyID: String?) throws {
+        let read = try #require(SignedToken(token(header)))
+
+        #expect(read.algorithm == algorithm)
+        #expect(read.keyID == keyID)
+    }
+
+    @Test(
+        "any other header is refused",
+        arguments: [
+            #"{"alg":"none"}"#, #"{"alg":"None"}"#, #"{"alg":"hs256"}"#, #"{"alg":"HS512"}"#, #"{"alg":""}"#, "{}", "",
+            "[]", #"{"alg":17}"#, #"{"alg":["RS256"]}"#, #"{"alg":"RS256","crit":["exp"]}"#,
+            #"{"alg":"RS256","crit":[]}"#, #"{"alg":"RS256","typ":"logout+jwt"}"#, #"{"alg":"RS256","typ":"dpop+jwt"}"#,
+            #"{"alg":"RS256","kid":1}"#, #"{"alg":"RS256"} x"#,
+        ])
+    func refused(header: String) {
+        #expect(SignedToken(token(header)) == nil)
+    }
+
+    @Test("a credential that is not three parts of base64url is none, nor is a longer one than 8192 bytes")
+    func shapes() {
+        let good = token(#"{"alg":"RS256"}"#)
+        #expect(SignedToken.isLike(good))
+        for text in [
+            "", ".", "a.b", "\(good).", "\(good)=", good.replacing(".", with: "/"), "sk_abc", "é.b.c", "a.b. c",
+        ] {
+            #expect(!SignedToken.isLike(text), "\(text)")
+        }
+        let filler = String(repeating: "a", count: SignedToken.bytesMax - good.utf8.count)
+        #expect(SignedToken.isLike(good + filler))
+        #expect(!SignedToken.isLike(good + filler + "a"))
+        #expect(SignedToken("..") == nil)
+        #expect(SignedToken(".\(good)") == nil)
+    }
+
+    @Test("a token is tried with the keys of its algorithm, and of its name where both have one")
+    func candidates() throws {
+        let keys = [
+            VerificationKey(id: "a", material: .ed25519(x: "1")), VerificationKey(id: "b", material: .ed25519(x: "2")),
+            VerificationKey(id: nil, material: .ed25519(x: "3")),
+            VerificationKey(id: "a", material: .rsa(modulus: "4", exponent: "5")),
+        ]
+        func tried(_ header: String) throws -> [VerificationKey] {
+            try #require(SignedToken(token(header))).candidates(among: keys)
+        }
+
+        #expect(try tried(#"{"alg":"EdDSA"}"#) == Array(keys[...2]))
+        #expect(try tried(#"{"alg":"EdDSA","kid":"a"}"#) == [keys[0], keys[2]])
+        #expect(try tried(#"{"alg":"EdDSA","kid":"c"}"#) == [keys[2]])
+        #expect(try tried(#"{"alg":"RS256","kid":"a"}"#) == [keys[3]])
+        #expect(try tried(#"{"alg":"HS256","kid":"a"}"#) == [])
+    }
+}
+
+@Suite("The claims of a JSON Web Token")
+struct ClaimsTests {
+    static let now = Timestamp(milliseconds: 1_000_000_000)
+
+    /// When claims end their access, by rules with a leeway of 60 seconds; nil where they give none.
+    func end(_ json: String, issuer: String? = nil, audience: String? = nil) throws -> Timestamp? {
+        let claims = try JSONDecoder().decode(Claims.self, from: Data(json.utf8))
+        return ClaimRules(issuer: issuer, audience: audience, leeway: .seconds(60)).end(of: claims, at: Self.now)
+    }
+
+    /// The claims of a good token with these instead.
+    func claims(_ members: String) -> String { "{\(members),\"storekeeper\":{\"read\":[\"/tasks\"]}}" }
+
+    @Test("the access ends at exp and the leeway, also where that is over")
+    func expiry() throws {
+        #expect(try end(claims(#""sub":"a","exp":1000000"#)) == Timestamp(milliseconds: 1_000_060_000))
+        #expect(try end(claims(#""sub":"a","exp":999940.001"#)) == Timestamp(milliseconds: 1_000_000_001))
+        #expect(try end(claims(#""sub":"a","exp":0"#)) == Timestamp(milliseconds: 60_000))
+        #expect(try end(claims(#""sub":"a","exp":-1e300"#)) == nil)
+        #expect(try end(claims(#""sub":"a","exp":1e300"#)) == nil)
+    }
+
+    @Test("nbf counts with the leeway")
+    func beginning() throws {
+        #expect(try end(claims(#""sub":"a","exp":2000000,"nbf":1000060"#)) != nil)
+        #expect(try end(claims(#""sub":"a","exp":2000000,"nbf":1000061"#)) == nil)
+        #expect(try end(claims(#""sub":"a","exp":2000000,"nbf":1e300"#)) == nil)
+    }
+
+    @Test("issuer and audience count where they are set")
+    func names() throws {
+        let one = claims(#""sub":"a","exp":2000000,"iss":"i","aud":"x""#)
+        let two = claims(#""sub":"a","exp":2000000,"aud":["x","y"]"#)
+        #expect(try end(one, issuer: "i", audience: "x") != nil)
+        #expect(try end(one, issuer: "j") == nil)
+        #expect(try end(one, audience: "y") == nil)
+        #expect(try end(two, audience: "y") != nil)
+        #expect(try end(two, issuer: "i") == nil)
+        #expect(try end(claims(#""sub":"a","exp":2000000"#), audience: "x") == nil)
+    }
+
+    @Test("a subject and a grant must be spelled as in the token file")
+    func spelling() throws {
+        #expect(try end(claims(#""sub":"a b","exp":2000000"#)) == nil)
+        #expect(try end(claims(#""sub":"","exp":2000000"#)) == nil)
+        #expect(try end(#"{"sub":"a","exp":2000000,"storekeeper":{"read":["tasks"]}}"#) == nil)
+        #expect(try end(#"{"sub":"a","exp":2000000,"storekeeper":{}}"#) != nil)
+    }
+
+    @Test(
+        "claims that are missing or of another type are none",
+        arguments: [
+            #"{"exp":2000000,"storekeeper":{}}"#, #"{"sub":"a","storekeeper":{}}"#, #"{"sub":"a","exp":2000000}"#,
+            #"{"sub":"a","exp":"2000000","storekeeper":{}}"#, #"{"sub":17,"exp":2000000,"storekeeper":{}}"#,
+            #"{"sub":"a","exp":2000000,"storekeeper":{"read":"/"}}"#,
+            #"{"sub":"a","exp":2000000,"storekeeper":{"operate":1}}"#, #"{"sub":"a","exp":2000000,"storekeeper":"*"}"#,
+            #"{"sub":"a","exp":2000000,"aud":17,"storekeeper":{}}"#, "[]", "null",
+        ])
+    func types(json: String) {
+        #expect(throws: (any Error).self) { try JSONDecoder().decode(Claims.self, from: Data(json.utf8)) }
+    }
+}
