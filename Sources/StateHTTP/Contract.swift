@@ -44,8 +44,8 @@ package struct Contract: Sendable {
     let plainForms: [String: PlainForm]
     /// The JSON Schema of the payload of each action type.
     private let schemas: [String: JSONValue]
-    /// The descriptions of each store for a client that may see everything, by the store's name.
-    private let documents: [String: StoreDocuments]
+    /// The descriptions of each store, as its clients see it.
+    private let documents = SharedDocuments()
 
     /// Prepares the interface for a domain's actions and views.
     package init(
@@ -58,14 +58,7 @@ package struct Contract: Sendable {
         self.limits = limits
         plainForms = catalogue.whole.actions.compactMapValues { PlainForm($0) }
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
-        let schemas = catalogue.whole.actions.mapValues(SchemaProbe.schema)
-        self.schemas = schemas
-        let everything = Access()
-        documents = Dictionary(
-            uniqueKeysWithValues: ([catalogue.whole] + catalogue.stores).map { scope in
-                let store = VisibleStore(scope: scope, access: everything)
-                return (scope.name, ActionSchemas(store, schemas).documents)
-            })
+        schemas = catalogue.whole.actions.mapValues(SchemaProbe.schema)
     }
 
     /// Reads a request into a plan; a request with a fault gives a plan that responds with a problem.
@@ -148,8 +141,7 @@ package struct Contract: Sendable {
     }
 
     private func documents(of store: VisibleStore) -> StoreDocuments {
-        if store.access.isUnlimited, store.access.operates, let known = documents[store.name] { return known }
-        return store.access.documents(of: store) { ActionSchemas($0, schemas).documents }
+        documents.documents(of: store) { ActionSchemas($0, schemas, limits).documents }
     }
 
     private func checkHost(_ request: Request) throws(Problem) {

@@ -23,17 +23,6 @@ package final class Access: Sendable {
     /// The types of the actions that the client may dispatch.
     private let dispatchedTypes: TypeSet
     private let ended = Atomic(false)
-    private let documents: Documents
-
-    /// The documents of the stores that have been asked for, by the name of the store.
-    ///
-    /// Accesses with equal grants can share them, because no subject is in them.
-    package final class Documents: Sendable {
-        fileprivate let byStore = Mutex<[String: StoreDocuments]>([:])
-
-        /// There are none yet.
-        package init() {}
-    }
 
     /// The access of every client of a server that does not ask who they are.
     package init() {
@@ -42,17 +31,13 @@ package final class Access: Sendable {
         var types = TypeSet()
         types.insert("*")
         (seenTypes, dispatchedTypes) = (types, types)
-        documents = Documents()
     }
 
     /// Reads a grant against a catalogue.
     ///
     /// An entry that the grant misspells, or that names a view or a store that the domain has not, allows nothing.
-    ///
-    /// - Parameter documents: those of another access with an equal grant, or new ones.
-    package init(_ grant: Grant, subject: String, in catalogue: Catalogue, _ documents: Documents = Documents()) {
+    package init(_ grant: Grant, subject: String, in catalogue: Catalogue) {
         self.subject = subject
-        self.documents = documents
         operates = grant.operate
         seesOthers = grant.others
         var dispatched = TypeSet()
@@ -134,18 +119,4 @@ package final class Access: Sendable {
 
     /// Whether the client may dispatch actions of a type.
     func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
-
-    /// The catalogue and the OpenAPI description of a store, as this client sees them.
-    func documents(of store: VisibleStore, make: (VisibleStore) -> StoreDocuments) -> StoreDocuments {
-        if let known = documents.byStore.withLock({ $0[store.name] }) { return known }
-        let made = make(store)
-        documents.byStore.withLock { $0[store.name] = made }
-        return made
-    }
-}
-
-/// The descriptions of a store, UTF-8 JSON.
-struct StoreDocuments: Sendable {
-    let catalogue: [UInt8]
-    let openAPI: [UInt8]
 }

@@ -11,8 +11,6 @@ final class SignedTokens: Sendable {
         var keys: [VerificationKey]
         var stamp: [Int]?
         var remembered = RememberedTokens()
-        /// The descriptions of the stores, which clients with equal grants share; bounded, because each has some kilobytes.
-        var documents: [Grant: Access.Documents] = [:]
     }
 
     private let state: Mutex<State>
@@ -22,7 +20,6 @@ final class SignedTokens: Sendable {
     private let catalogue: Catalogue
     private let date: @Sendable () -> Timestamp
     private let logger: Logger
-    private static let documentsMax = 64
 
     /// Reads the keys.
     ///
@@ -102,10 +99,7 @@ final class SignedTokens: Sendable {
                 return .expired
             }
             if let known = state.remembered.access(digest, at: now) { return .access(known) }
-            if state.documents.count >= Self.documentsMax { state.documents = [:] }
-            let documents = state.documents[claims.storekeeper] ?? Access.Documents()
-            state.documents[claims.storekeeper] = documents
-            let access = Access(claims.storekeeper, subject: claims.sub, in: catalogue, documents)
+            let access = Access(claims.storekeeper, subject: claims.sub, in: catalogue)
             state.remembered.insert(access, digest, key: key, end: end)
             return .access(access)
         }

@@ -98,8 +98,10 @@ class World:
 def reads(documents):
     """Every GET and HEAD of the whole description, with every way to name something that the client may not see."""
     for path in documents["/v1"]["paths"]:
-        operation = documents["/v1"]["paths"][path].get("get")
-        names = [parameter["name"] for parameter in operation["parameters"]]
+        if "{second}" in path or not path.startswith("/v1"):
+            # A part of a part is below, by its pointer; a probe has no part in the state.
+            continue
+        names = parameters_of(documents["/v1"], path)
         places = [path]
         if "{pointer}" in path:
             places = [path.replace("/{pointer}", pointer) for pointer in POINTERS]
@@ -110,9 +112,17 @@ def reads(documents):
     for store, document in documents.items():
         if store != "/v1":
             for path in document["paths"]:
-                operation = document["paths"][path]["get"]
-                names = [parameter["name"] for parameter in operation["parameters"]]
+                if "{second}" in path:
+                    continue
+                names = parameters_of(document, path)
                 yield from variants(path.replace("/{pointer}", "/ids").replace("{id}", "secret-id"), names)
+
+
+def parameters_of(document, path):
+    """The names of the parameters of a GET."""
+    known = document["components"]["parameters"]
+    references = document["paths"][path]["get"]["parameters"]
+    return [known[reference["$ref"].rpartition("/")[2]]["name"] for reference in references]
 
 
 def variants(place, names):

@@ -29,6 +29,7 @@ NOT_RUN = {
     "docker build -t storekeeper:0.1.0": "needs a cluster; deployment/test_manifests.py judges the manifest",
     "bash .ci/install && swift build": "needs root; deployment/test_systemd.py judges the unit",
     "storekeeper check --config": "needs a service of systemd",
+    "sudo install -m 644 config/systemd/storekeeper.socket": "needs root; test_socket_activation.py judges the unit",
     "curl -i https://storekeeper.example.com": "needs a name of its own; deployment/test_proxies.py asks by proxies",
     "storekeeper journal quarantine list --data data\n": "needs a reducer with a bug; Tests/Adopter/poison.py runs it",
     "apt-get install wrk": "takes twenty minutes; the step benchmarks of .ci/run is its short form",
@@ -42,10 +43,10 @@ PROBLEMS = {"Errors.md"}
 
 PRELUDE = r"""
 set -eo pipefail
-# A stream has no end: curl gives up after a second, and says 28.
+# A stream has no end: curl gives up after half a second, and says 28.
 curl() {
     local last=0
-    case " $* " in *' -N '* | *' -sN '*) command curl "$@" -m 1 || last=$? ;; *) command curl "$@" || last=$? ;; esac
+    case " $* " in *' -N '* | *' -sN '*) command curl "$@" -m 0.5 || last=$? ;; *) command curl "$@" || last=$? ;; esac
     [ $last = 0 ] || [ $last = 28 ]
 }
 # The service of a machine is a process of the test.

@@ -108,10 +108,10 @@ def test_the_loops_of_the_page_miss_nothing_and_do_nothing_twice_through_kills(l
     with server.client() as client:
         begin = client.get("/v1/state")
     waiting, following, dispatching, setting = [start(name) for name in LOOPS]
-    for share in (0.2, 0.45, 0.7):
+    for share in (0.25, 0.6):
         await_version(server, int(share * (INVOICES + ROUNDS)), [waiting, following, dispatching, setting])
         kill_and_start(server)
-        if share == 0.45:
+        if share == 0.6:
             # A client that is started again: the keys are names of intents, and the cursor is in a file.
             for program in [dispatching, setting] + [following] * (language in WITH_FILE):
                 program.start_again()

@@ -1,5 +1,6 @@
 """Programs of other projects that judge the files under config."""
 
+import importlib
 import os
 import pathlib
 import shutil
@@ -37,3 +38,11 @@ def run(program, *arguments, input="", **others):
         **others,
     )
     return done.returncode, done.stdout
+
+
+def need_module(name):
+    """Imports a module, or skips the test on a machine without it; CI has to install requirements.txt."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"not installed: the Python module {name}")
