@@ -41,10 +41,14 @@ struct Alarms {
         heap.insert(Alarm(instant: instant, subject: subject))
     }
 
-    /// Removes the earliest alarm and returns its subject, or returns nil if no alarm is due.
-    mutating func popDue(now: ContinuousClock.Instant) -> Subject? {
-        guard let alarm = heap.min, alarm.instant <= now else { return nil }
-        return heap.removeMin().subject
+    /// Removes the due alarms and returns their subjects, the earliest first.
+    ///
+    /// An alarm that is set while these are handled comes in a later call, also where it is due already: an iteration of the
+    /// loop ends, however long the process was paused.
+    mutating func takeDue(now: ContinuousClock.Instant) -> [Subject] {
+        var due: [Subject] = []
+        while let alarm = heap.min, alarm.instant <= now { due.append(heap.removeMin().subject) }
+        return due
     }
 
     /// Removes the alarms whose subject has ended, when there are more than twice as many alarms as subjects.

@@ -159,8 +159,7 @@ final class EventLoop {
 
     private func handleDueAlarms() {
         guard context.nextAlarm != nil else { return }
-        let now = ContinuousClock.now
-        while let subject = context.popDueAlarm(now: now) {
+        for subject in context.takeDueAlarms(now: ContinuousClock.now) {
             switch subject {
             case .exchange(let number):
                 if let connection = pending[number] { pending.expire(connection, .deadline) }

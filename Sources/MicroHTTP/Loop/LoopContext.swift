@@ -70,7 +70,7 @@ final class LoopContext {
 
     func setAlarm(_ subject: Alarms.Subject, at instant: ContinuousClock.Instant) { alarms.set(subject, at: instant) }
 
-    func popDueAlarm(now: ContinuousClock.Instant) -> Alarms.Subject? { alarms.popDue(now: now) }
+    func takeDueAlarms(now: ContinuousClock.Instant) -> [Alarms.Subject] { alarms.takeDue(now: now) }
 
     func sweepAlarms(subjectsCount: Int, exists: (Alarms.Subject) -> Bool) {
         alarms.sweep(subjectsCount: subjectsCount, exists: exists)

@@ -198,7 +198,9 @@ extension RequestHandler {
 
     /// Ends streams whose messages cannot be made.
     private func fail(_ streams: [WatchedRequest], _ error: any Error) {
-        logger.debug("stream ended", metadata: ["reason": .string("\(error)")])
+        // A problem is the client's: its offset is gone.
+        logger.log(
+            level: error is Problem ? .debug : .error, "stream failed", metadata: ["reason": .string("\(error)")])
         end(streams.filter { hub.end($0.exchange.id) != nil })
     }
 
