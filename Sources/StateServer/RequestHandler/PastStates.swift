@@ -40,15 +40,6 @@ final class PastStates: Sendable {
         }
     }
 
-    /// Keeps a state that clients will ask for again; O(n) in the size of a state that is not kept yet.
-    func keep(_ snapshot: any AnySnapshot) {
-        // A state that cannot be encoded is not kept.
-        guard state.withLock({ $0.kept[snapshot.cursor.version] == nil }), let whole = try? snapshot.whole() else {
-            return
-        }
-        keep(snapshot, bytes: whole.count)
-    }
-
     /// Keeps a state, and drops those that were used longest ago where there is no room.
     ///
     /// - Parameter bytes: the size of the state as JSON.

@@ -139,8 +139,9 @@ extension RequestHandler {
     ///
     /// A client that is told so by the status begins again; one whose stream only ends would come back to the same place.
     func refusal(of request: StreamRequest, _ bounds: HistoryBounds) -> Problem? {
-        guard let snapshot = request.snapshot, let cursor = snapshot.cursor, snapshot.position > 0 else { return nil }
-        let isKept = cursor.version == bounds.latest.version || cursor.version >= hub.oldestState
+        guard let snapshot = request.snapshot, let cursor = snapshot.cursor else { return nil }
+        let isKept =
+            snapshot.position == 0 || cursor.version == bounds.latest.version || cursor.version >= hub.oldestState
         return cursor.epoch == bounds.latest.epoch && cursor.version <= bounds.latest.version && isKept
             ? nil : .offsetGone
     }
@@ -212,7 +213,7 @@ extension RequestHandler {
         if let cursor = request.cursor, cursor.epoch != bounds.latest.epoch || cursor.version > bounds.latest.version {
             return .now(respond(.offsetGone, request.requestID))
         }
-        let isPast = request.cursor.map { $0 != bounds.latest } ?? false
+        let isPast = request.cursor.map { $0 != bounds.latest && stateFeed.snapshot($0) == nil } ?? false
         return reading(exchange, request.requestID, isPast ? .past : .read) { [self] in
             let (page, cursor) = try page(of: request, at: request.cursor, from: request.position, exchange)
             return try contract.response(to: request, page, at: cursor, now: latest, pollTime)
@@ -225,20 +226,27 @@ extension RequestHandler {
     private func page(
         of request: EntitiesRequest, at cursor: Cursor?, from position: Int, _ exchange: Exchange
     ) throws -> (EntityPage, Cursor) {
-        var snapshot = hub.latest
-        if let cursor, cursor != snapshot.cursor {
-            let path = hub.path(to: cursor.version)
-            guard let past = try pastState(at: cursor, path, isOver: { exchange.isOver }) else {
-                throw Problem.offsetGone
-            }
-            snapshot = past
-        }
+        let now = schedule.now()
+        let snapshot =
+            try cursor.map { try self.snapshot(at: $0, exchange) } ?? stateFeed.snapshot(at: now) ?? hub.latest
         let page = try EntityPage(
             of: snapshot, contract.parts, in: request.store.pointer, from: position, bytesMax: Self.entitiesBytesMax,
             isTold: request.store.visibility)
         // The client comes back for the rest, when the store may have moved on.
-        if page.isMore { pastStates.keep(snapshot) }
+        if page.isMore { stateFeed.keep(snapshot, at: now) }
         return (page, snapshot.cursor)
+    }
+
+    /// The state at a version.
+    ///
+    /// - Throws: ``Problem/offsetGone`` where neither the store nor the journal can tell it.
+    private func snapshot(at cursor: Cursor, _ exchange: Exchange) throws -> any AnySnapshot {
+        if let kept = stateFeed.snapshot(cursor) { return kept }
+        let latest = hub.latest
+        if latest.cursor == cursor { return latest }
+        let path = hub.path(to: cursor.version)
+        guard let past = try pastState(at: cursor, path, isOver: { exchange.isOver }) else { throw Problem.offsetGone }
+        return past
     }
 
     /// About the most bytes of the values in a page of entities.

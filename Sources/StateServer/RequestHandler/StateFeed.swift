@@ -27,6 +27,8 @@ final class StateFeed: Sendable {
     private struct State {
         /// The entities at the version of the last page of each filter, the one that was used last at the end.
         var entities: [(filter: ChangesFilter, entities: EntityChanges)] = []
+        /// The snapshots that clients are reading in pages, oldest first, each with the time at which its first client came.
+        var snapshots: [(snapshot: any AnySnapshot, since: Instant)] = []
         /// The last messages, oldest first.
         var told: [(page: Page, told: Told)] = []
     }
@@ -37,6 +39,33 @@ final class StateFeed: Sendable {
     private static let lagMax: Version = 1024
     private static let pagesMax = 8
     private static let bytesMax = 1 << 20
+
+    /// For how long clients that begin to read a large state share a version.
+    private static let sharing = Duration.seconds(5)
+    private static let snapshotsMax = 4
+
+    /// The snapshot with which a client begins: one that another client has begun with a moment ago, or nil.
+    ///
+    /// Clients that begin together then read one version, which a writer would otherwise make a version for each of them.
+    func snapshot(at now: Instant) -> (any AnySnapshot)? {
+        state.withLock { state in
+            state.snapshots.last.flatMap { now - $0.since < Self.sharing ? $0.snapshot : nil }
+        }
+    }
+
+    /// A snapshot that clients are reading, by its cursor; nil where it is not kept.
+    func snapshot(_ cursor: Cursor) -> (any AnySnapshot)? {
+        state.withLock { $0.snapshots.last { $0.snapshot.cursor == cursor }?.snapshot }
+    }
+
+    /// Keeps a snapshot for the further pages of its clients.
+    func keep(_ snapshot: any AnySnapshot, at now: Instant) {
+        state.withLock { state in
+            guard !state.snapshots.contains(where: { $0.snapshot.cursor == snapshot.cursor }) else { return }
+            state.snapshots.append((snapshot, now))
+            if state.snapshots.count > Self.snapshotsMax { state.snapshots.removeFirst() }
+        }
+    }
 
     /// The messages of a page that were made lately.
     func told(of page: Page) -> Told? { state.withLock { $0.told.last { $0.page == page }?.told } }
