@@ -30,6 +30,24 @@ package struct AnswerFrame: Equatable, Sendable {
         bodyCount = status == 304 || status == 204 ? 0 : fields["content-length"].flatMap { Int($0) }
     }
 
+    /// The bytes of the first answer, by its status and `Content-Length`; nil for an incomplete head and for a stream.
+    ///
+    /// It makes no strings: a client of thousands of connections that reads every field would measure itself.
+    package static func count(of bytes: some RandomAccessCollection<UInt8>) -> Int? {
+        guard let headCount = headCount(of: bytes) else { return nil }
+        var lines = bytes.prefix(headCount).split(separator: UInt8(ascii: "\n"))[...]
+        let status = lines.popFirst()?.split(separator: UInt8(ascii: " ")).dropFirst().first
+        if let status, status.elementsEqual("204".utf8) || status.elementsEqual("304".utf8) { return headCount }
+        let name = "content-length:".utf8
+        for line in lines where line.count > name.count {
+            // A letter and its capital differ in this bit, and the hyphen and the colon have it.
+            guard zip(line, name).allSatisfy({ $0 | 0x20 == $1 }) else { continue }
+            let digits = line.dropFirst(name.count).filter { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            return Int(String(decoding: digits, as: UTF8.self)).map { headCount + $0 }
+        }
+        return nil
+    }
+
     /// The bytes up to the end of the first empty line; nil without one.
     package static func headCount(of bytes: some RandomAccessCollection<UInt8>) -> Int? {
         var lineIsEmpty = false

@@ -10,7 +10,7 @@ package enum Awaited: Sendable {
     /// The bytes up to the end of the unit; nil while it is incomplete.
     package func end(in bytes: some RandomAccessCollection<UInt8>) -> Int? {
         switch self {
-        case .answer: AnswerFrame(bytes).flatMap { $0.count }.flatMap { $0 <= bytes.count ? $0 : nil }
+        case .answer: AnswerFrame.count(of: bytes).flatMap { $0 <= bytes.count ? $0 : nil }
         case .head: AnswerFrame.headCount(of: bytes)
         case .event: Self.eventEnd(in: bytes)
         }

@@ -36,6 +36,16 @@ struct TrafficTests {
         #expect(script.contains(#"wrk.format("GET", "/v1/state", {}, nil),"#))
     }
 
+    @Test(
+        "the whole of an answer is found without reading its fields",
+        arguments: [
+            ("HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length: 12\r\n\r\n", 60), ("HTTP/1.1 204 No Content\r\n\r\n", 27),
+            ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", 48),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", nil), ("HTTP/1.1 200 OK\r\nContent-Le", nil),
+            ("HTTP/1.1 200 OK\r\nX-Content-Length: 1\r\n\r\n", nil),
+        ] as [(String, Int?)])
+    func whole(text: String, count: Int?) { #expect(AnswerFrame.count(of: Array(text.utf8)) == count) }
+
     @Test("an answer ends where its length says")
     func answer() throws {
         let bytes = Array("HTTP/1.1 200 OK\r\nETag: \"x\"\r\ncontent-length: 2\r\n\r\n{}HTTP".utf8)
