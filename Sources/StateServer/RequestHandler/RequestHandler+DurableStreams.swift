@@ -226,15 +226,17 @@ extension RequestHandler {
     private func page(
         of request: EntitiesRequest, at cursor: Cursor?, from position: Int, _ exchange: Exchange
     ) throws -> (EntityPage, Cursor) {
-        let now = schedule.now()
-        let snapshot =
-            try cursor.map { try self.snapshot(at: $0, exchange) } ?? stateFeed.snapshot(at: now) ?? hub.latest
-        let page = try EntityPage(
-            of: snapshot, contract.parts, in: request.store.pointer, from: position, bytesMax: Self.entitiesBytesMax,
-            isTold: request.store.visibility)
-        // The client comes back for the rest, when the store may have moved on.
-        if page.isMore { stateFeed.keep(snapshot, at: now) }
-        return (page, snapshot.cursor)
+        func page(of snapshot: any AnySnapshot) throws -> EntityPage {
+            try EntityPage(
+                of: snapshot, contract.parts, in: request.store.pointer, from: position,
+                bytesMax: Self.entitiesBytesMax, isTold: request.store.visibility)
+        }
+        var snapshot = try cursor.map { try self.snapshot(at: $0, exchange) } ?? hub.latest
+        let first = try page(of: snapshot)
+        // Only a client that begins chooses a version; what is read of an older one is shared with no other client.
+        guard cursor == nil, first.isMore else { return (first, snapshot.cursor) }
+        snapshot = stateFeed.shared(snapshot, at: schedule.now())
+        return (try page(of: snapshot), snapshot.cursor)
     }
 
     /// The state at a version.

@@ -44,27 +44,22 @@ final class StateFeed: Sendable {
     private static let sharing = Duration.seconds(5)
     private static let snapshotsMax = 4
 
-    /// The snapshot with which a client begins: one that another client has begun with a moment ago, or nil.
+    /// The snapshot with which a client begins to read a large state: one with which another client has begun a moment ago,
+    /// or else the latest, which is then kept for the further pages.
     ///
-    /// Clients that begin together then read one version, which a writer would otherwise make a version for each of them.
-    func snapshot(at now: Instant) -> (any AnySnapshot)? {
+    /// A writer would otherwise make a version for each client that begins.
+    func shared(_ latest: any AnySnapshot, at now: Instant) -> any AnySnapshot {
         state.withLock { state in
-            state.snapshots.last.flatMap { now - $0.since < Self.sharing ? $0.snapshot : nil }
+            if let last = state.snapshots.last, now - last.since < Self.sharing { return last.snapshot }
+            state.snapshots.append((latest, now))
+            if state.snapshots.count > Self.snapshotsMax { state.snapshots.removeFirst() }
+            return latest
         }
     }
 
     /// A snapshot that clients are reading, by its cursor; nil where it is not kept.
     func snapshot(_ cursor: Cursor) -> (any AnySnapshot)? {
         state.withLock { $0.snapshots.last { $0.snapshot.cursor == cursor }?.snapshot }
-    }
-
-    /// Keeps a snapshot for the further pages of its clients.
-    func keep(_ snapshot: any AnySnapshot, at now: Instant) {
-        state.withLock { state in
-            guard !state.snapshots.contains(where: { $0.snapshot.cursor == snapshot.cursor }) else { return }
-            state.snapshots.append((snapshot, now))
-            if state.snapshots.count > Self.snapshotsMax { state.snapshots.removeFirst() }
-        }
     }
 
     /// The messages of a page that were made lately.

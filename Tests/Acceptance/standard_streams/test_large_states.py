@@ -102,3 +102,17 @@ def test_a_large_state_comes_in_pages_while_others_are_served(workspace, server,
         f"{len(messages)} messages in {len(sizes)} pages of {max(sizes)} bytes at most, {seconds:.2f} s;"
         f" /livez meanwhile: p99 {1000 * p99:.1f} ms, at most {1000 * times[-1]:.1f} ms"
     )
+
+
+def test_a_reader_of_an_old_version_does_not_set_back_clients_that_begin(server):
+    with server.client() as client:
+        old = client.get("/v1/streams/state?offset=-1").fields["stream-next-offset"]
+        for _ in range(50):
+            client.commit(add(1))
+        time.sleep(5.5)  # clients that begin within five seconds share a version
+        # A version with which no client has begun.
+        epoch, version, place = old.split("_")
+        other = f"{epoch}_{int(version, 16) + 10:016x}_{place}"
+        expect_equal(client.get(f"/v1/streams/state?offset={other}").status, 200, "the status of an old version")
+        begun = client.get("/v1/streams/state?offset=-1").fields["stream-next-offset"]
+        expect_equal(version_of_offset(begun), version_of_offset(old) + 50, "the version of a client that begins")
