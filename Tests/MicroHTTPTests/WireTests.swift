@@ -255,6 +255,36 @@ struct WireTests {
         }
     }
 
+    @Test(
+        "what follows the last request of a connection is not answered, however long its head is",
+        arguments: [
+            "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            "GET /last HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n",
+            "GET /last HTTP/1.0\r\nHost: a\r\n\r\n",
+            "GET /last HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            "POST /last HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
+            "GET /last HTTP/3.0\r\nHost: a\r\n\r\n",
+        ])
+    func behindLastRequest(last: String) async throws {
+        let earlier = "GET /earlier HTTP/1.1\r\nHost: a\r\n\r\n"
+        try await withServer { server, port in
+            for behind in ["", String(repeating: "x", count: 3000), String(repeating: "x", count: 30_000)] {
+                for isPipelined in [false, true] {
+                    let client = try RawClient(port: port)
+                    client.send(
+                        (isPipelined ? earlier : "") + last + "GET /behind HTTP/1.1\r\nHost: a\r\nX: \(behind)\r\n\r\n")
+
+                    let answer = client.rest()
+
+                    let statusLines = answer.components(separatedBy: "HTTP/1.1 ").count - 1
+                    #expect(statusLines == (isPipelined ? 2 : 1), "\(behind.count): \(answer)")
+                    #expect(!answer.contains("/behind"))
+                }
+            }
+            #expect(try await eventually { server.statistics.connections == 0 })
+        }
+    }
+
     @Test("a body behind a refused head is not taken for a request of its own")
     func bodyOfRefusedHead() async throws {
         try await withServer { server, port in

@@ -1,6 +1,7 @@
 import CMicroHTTPD
 import Glibc
 import HTTPMessages
+import HTTPTypes
 
 /// A client's connection while libmicrohttpd has it, and the state of its current request.
 ///
@@ -71,6 +72,10 @@ final class ClientConnection {
     var bodyCountDeclared = 0
     /// The options of the current request if it waits and the loop could not park its connection yet.
     var parkingOptions: ResponseOptions?
+    /// Whether no request follows the current one: the client asks for that, or the answer says so.
+    ///
+    /// What has come behind it is then never read as a head (RFC 9112, section 9.6).
+    var isLastRequest = false
     /// Whether the request came by HTTP/1.0.
     var isVersion10 = false
     var idleCheck = IdleCheck.none
@@ -159,6 +164,12 @@ extension ClientConnection {
         return nil
     }
 
+    /// Notes whether the request is the last one, where more has come behind its head.
+    func noteLastRequest(_ fields: HTTPFields) {
+        guard unansweredCount > 0 else { return }
+        isLastRequest = isVersion10 || fields.askToClose
+    }
+
     /// Counts the bytes of the body of a request that is complete.
     func countBody() {
         consumedCount += chunks?.count ?? bodyCountDeclared
@@ -170,7 +181,12 @@ extension ClientConnection {
     ///
     /// It is called at the end of the request, before libmicrohttpd moves or changes them.
     func keepNextHead() {
-        guard !hasLongHeads, overCapacity == nil, unansweredCount > 0, let receivedEnd else { return }
+        guard !isLastRequest else {
+            partialHead = []
+            return
+        }
+        // libmicrohttpd has moved what is behind a body.
+        guard !hasBody, !hasLongHeads, overCapacity == nil, unansweredCount > 0, let receivedEnd else { return }
         guard partialHead.count < unansweredCount else {
             // They were kept behind an earlier request, and libmicrohttpd has moved its copy since.
             partialHead = partialHead.suffix(unansweredCount)

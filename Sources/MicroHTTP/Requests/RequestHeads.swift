@@ -28,7 +28,9 @@ final class RequestHeads {
         {
             connection.head = head
             if connection.isProxy { connection.namedClient = head.namedClient(by: configuration.trustedProxies) }
-            return connection.accept(head.framing, headCount: headCount, end: end)
+            let fault = connection.accept(head.framing, headCount: headCount, end: end)
+            connection.noteLastRequest(head.head.fields)
+            return fault
         }
         do throws(TransportFault) {
             let head = try reader.head(of: connection, method: method, version: version)
@@ -44,7 +46,9 @@ final class RequestHeads {
             let framing = try RequestScreening.framing(
                 of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)
             connection.head = cache.store(request, framing)
-            return connection.accept(framing, headCount: headCount, end: end)
+            let fault = connection.accept(framing, headCount: headCount, end: end)
+            connection.noteLastRequest(request.fields)
+            return fault
         } catch {
             return error
         }

@@ -91,6 +91,7 @@ final class RequestReceiver {
         inFlightCount += 1
         connection.target.take(target)
         connection.phase = .lineReceived
+        connection.isLastRequest = false
         // With more of either, libmicrohttpd closes the connection without an answer, or does nothing at all.
         let bytes = connection.target.bytes
         if bytes.count > context.configuration.targetBytesMax
@@ -164,8 +165,7 @@ final class RequestReceiver {
         connection.body = []
         connection.isAnswering = false
         connection.countBody()
-        // libmicrohttpd has moved what is behind a body.
-        if !connection.hasBody { connection.keepNextHead() }
+        connection.keepNextHead()
         releaseBody(of: connection)
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):
@@ -327,6 +327,7 @@ final class RequestReceiver {
         context.noteProgress()
         guard let response, response.queue(on: connection.handle) else { return false }
         connection.phase = .queued
+        if response.endsConnection { connection.isLastRequest = true }
         connection.isAnswering = true
         connection.answersCount += 1
         return true

@@ -14,11 +14,17 @@ struct ResponseOptions {
 
     init(_ request: Request, isVersion10: Bool) {
         isHead = request.method == .head
-        let wantsClose = request.fields[values: .connection].contains { value in
+        endsConnection = isVersion10 || request.fields.askToClose
+        isChunked = !isVersion10
+    }
+}
+
+extension HTTPFields {
+    /// Whether the client sends no further request on the connection (RFC 9112, section 9.6).
+    var askToClose: Bool {
+        self[values: .connection].contains { value in
             value.split(separator: ",").contains { $0.trimmed.lowercased() == "close" }
         }
-        endsConnection = isVersion10 || wantsClose
-        isChunked = !isVersion10
     }
 }
 

@@ -8,6 +8,8 @@ import HTTPTypes
 final class PreparedResponse {
     private let handle: OpaquePointer
     private let status: UInt32
+    /// Whether the connection ends after it.
+    let endsConnection: Bool
 
     /// libmicrohttpd copies bodies up to this size and reads longer ones from the array.
     private static let copiedBytesMax = 16 << 10
@@ -17,6 +19,7 @@ final class PreparedResponse {
         guard let handle = Self.makeHandle(response.body, counting: memory) else { return nil }
         self.handle = handle
         status = UInt32(response.status.code)
+        endsConnection = closing || response.connection == .close
         guard addFields(of: response, closing: closing) else { return nil }
     }
 
@@ -24,6 +27,7 @@ final class PreparedResponse {
     init(owning handle: OpaquePointer, status: HTTPResponse.Status) {
         self.handle = handle
         self.status = UInt32(status.code)
+        endsConnection = false
     }
 
     // The call "decreases the reference counter"; a connection that still sends the response has its own reference.
