@@ -9,10 +9,8 @@ public final class HeadMemo: Sendable {
     /// Makes an empty memo.
     public init() {}
 
-    /// Returns the stored value, or nil where there is none or one of another type.
-    public func value<Value: AnyObject & Sendable>(_ type: Value.Type = Value.self) -> Value? {
-        stored.withLock { $0 as? Value }
-    }
+    /// The stored value; nil where there is none.
+    public var value: (any AnyObject & Sendable)? { stored.withLock(\.self) }
 
     /// Stores a value in place of the previous one.
     public func store(_ value: some AnyObject & Sendable) {

@@ -57,10 +57,11 @@ public final class Exchange: Sendable {
 
     /// The response with the added fields.
     package func completed(_ response: consuming Response) -> Response {
-        guard let added else { return response }
-        var fields = response.fields
-        fields.append(contentsOf: added.fields)
-        response.fields = fields
+        if let added {
+            var fields = response.fields
+            fields.append(contentsOf: added.fields)
+            response.fields = fields
+        }
         return response
     }
 

@@ -65,7 +65,7 @@ package struct Contract: Sendable {
     package func plan(for request: Request, in circumstances: Circumstances) -> Plan {
         do throws(Problem) {
             if case .granted(let access) = circumstances.authentication,
-                let options = request.memo?.value(RememberedHead.self)?.options, options.store.access === access
+                let options = (request.memo?.value as? RememberedHead)?.options, options.store.access === access
             {
                 return try dispatch(request.body, options)
             }

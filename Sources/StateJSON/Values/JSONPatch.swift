@@ -5,7 +5,15 @@ package struct JSONPatch: Sendable {
     /// The pointers to the values that differ after the patch.
     ///
     /// For a change that shifts the elements of an array, the pointer is that of the array.
-    package private(set) var changedPointers: [JSONPointer] = []
+    package var changedPointers: [JSONPointer] {
+        ownPointers ?? (sharedCount == lastPointers.count ? lastPointers : Array(lastPointers.prefix(sharedCount)))
+    }
+    /// The pointers of the patch before, which the next patch often changes again and then shares.
+    private var lastPointers: [JSONPointer] = []
+    /// How many of ``lastPointers`` are also the first ones of this patch.
+    private var sharedCount = 0
+    /// The pointers of this patch; nil while they are the first ones of ``lastPointers``.
+    private var ownPointers: [JSONPointer]?
     /// The unescaped tokens of the current pointer, to which the next operation applies.
     private var path: [String] = []
     /// The current pointer as the content of a JSON string, such as `/tasks/entities`, and its length at each level.
@@ -23,7 +31,10 @@ package struct JSONPatch: Sendable {
     /// - Parameter texts: the known encodings of the old value.
     package mutating func begin(knowing texts: KnownTexts) {
         operations.removeAll(keepingCapacity: true)
-        changedPointers = []
+        let pointers = changedPointers
+        if !pointers.isEmpty { lastPointers = pointers }
+        sharedCount = 0
+        ownPointers = nil
         // A comparison that has thrown may have left a part of a pointer.
         path.removeAll(keepingCapacity: true)
         escapedPath.removeAll(keepingCapacity: true)
@@ -56,8 +67,17 @@ package struct JSONPatch: Sendable {
         try compare(&self)
     }
 
-    /// The current pointer, with an array of its own: the path would otherwise be copied at its next change.
-    private var pointer: JSONPointer { JSONPointer(path.withUnsafeBufferPointer { Array($0) }) }
+    /// Adds the current pointer to the changed ones.
+    private mutating func noteChange() {
+        if ownPointers == nil, sharedCount < lastPointers.count, lastPointers[sharedCount].tokens == path {
+            sharedCount += 1
+            return
+        }
+        // The pointer gets an array of its own: the path would otherwise be copied at its next change.
+        let pointer = JSONPointer(path.withUnsafeBufferPointer { Array($0) })
+        if ownPointers == nil { ownPointers = changedPointers }
+        ownPointers?.append(pointer)
+    }
 
     private mutating func push(_ token: String) {
         path.append(token)
@@ -101,7 +121,7 @@ package struct JSONPatch: Sendable {
     package mutating func replace(with value: some Collection<UInt8>) {
         begin("replace")
         end(value: value)
-        changedPointers.append(pointer)
+        noteChange()
     }
 
     /// Adds the operation that adds a member to the object at the current pointer.
@@ -109,7 +129,7 @@ package struct JSONPatch: Sendable {
         push(key)
         begin("add")
         end(value: value)
-        changedPointers.append(pointer)
+        noteChange()
         pop()
     }
 
@@ -118,7 +138,7 @@ package struct JSONPatch: Sendable {
         push(key)
         begin("remove")
         operations.append(UInt8(ascii: "}"))
-        changedPointers.append(pointer)
+        noteChange()
         pop()
     }
 
@@ -141,8 +161,8 @@ package struct JSONPatch: Sendable {
     }
 
     private mutating func noteArray() {
-        let pointer = pointer
-        if changedPointers.last != pointer { changedPointers.append(pointer) }
+        let last = ownPointers?.last ?? (sharedCount > 0 ? lastPointers[sharedCount - 1] : nil)
+        if last?.tokens != path { noteChange() }
     }
 }
 

@@ -66,7 +66,7 @@ final class Authenticator: Sendable {
     ///
     /// Where the head is not remembered, the cost is a hash of the credential.
     func authenticate(_ request: Request) -> Recognition {
-        if let access = request.memo?.value(RememberedHead.self)?.access, !access.hasEnded {
+        if let access = (request.memo?.value as? RememberedHead)?.access, !access.hasEnded {
             return .known(.granted(access))
         }
         let access: Access

@@ -182,17 +182,19 @@ final class RequestHandler: Sendable {
     }
 
     /// Answers an exchange.
-    func answer(_ exchange: Exchange, _ response: Response) { exchange.answer(finished(response, exchange)) }
+    func answer(_ exchange: Exchange, _ response: consuming Response) {
+        exchange.answer(finished(response, exchange))
+    }
 
     /// The response as the client of an exchange gets it.
-    func finished(_ response: Response, _ exchange: Exchange) -> Response { finished(response, exchange.trace) }
+    func finished(_ response: consuming Response, _ exchange: Exchange) -> Response {
+        finished(response, exchange.trace)
+    }
 
     /// Counts the problems of a response, and names the trace of its request in it.
-    private func finished(_ response: Response, _ trace: TraceContext?) -> Response {
+    private func finished(_ response: consuming Response, _ trace: TraceContext?) -> Response {
         metrics.count(response.problems)
-        guard let trace else { return response }
-        var response = response
-        response.fields[.traceParent] = trace.text
+        if let trace { response.fields[.traceParent] = trace.text }
         return response
     }
 

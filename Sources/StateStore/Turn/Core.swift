@@ -179,12 +179,12 @@ struct Core<State: StateType>: Sendable {
             let context = MiddlewareContext(
                 before, isDryRun: transaction.purpose == .dryRun, subject: transaction.subject)
             let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
-            for (index, item) in transaction.items.enumerated() {
+            for index in transaction.items.indices {
                 if let end, index.isMultiple(of: 16), clock() > end {
                     return .rejected(tooLong(transaction, at: index), index: index)
                 }
                 do throws(Rejection) {
-                    switch item.content {
+                    switch transaction.items[index].content {
                     case .action(let action): try dispatch(action, context, from: 0)
                     case .creator(let create):
                         if let action = try create(context.state) { try dispatch(action, context, from: 0) }
