@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// The frame of an HTTP/1.1 answer with a `Content-Length`: its head, and the length of its body.
 package struct AnswerFrame: Equatable, Sendable {
     /// The status, such as 200.
@@ -13,8 +15,8 @@ package struct AnswerFrame: Equatable, Sendable {
     package var count: Int? { bodyCount.map { headCount + $0 } }
 
     /// Reads the head; nil for an incomplete head, and for bytes that are no head.
-    package init?(_ bytes: some RandomAccessCollection<UInt8>) {
-        guard let headCount = Self.headCount(of: bytes) else { return nil }
+    package init?(_ bytes: [UInt8]) {
+        guard let headCount = bytes.withUnsafeBytes(Self.headCount) else { return nil }
         let lines = String(decoding: bytes.prefix(headCount - 4), as: UTF8.self).split(
             separator: "\r\n", omittingEmptySubsequences: false)
         let words = lines[0].split(separator: " ", maxSplits: 2)
@@ -32,35 +34,38 @@ package struct AnswerFrame: Equatable, Sendable {
 
     /// The bytes of the first answer, by its status and `Content-Length`; nil for an incomplete head and for a stream.
     ///
-    /// It makes no strings: a client of thousands of connections that reads every field would measure itself.
-    package static func count(of bytes: some RandomAccessCollection<UInt8>) -> Int? {
+    /// It makes no strings and is no generic function: a client of thousands of connections would measure itself.
+    package static func count(of bytes: UnsafeRawBufferPointer) -> Int? {
         guard let headCount = headCount(of: bytes) else { return nil }
-        var lines = bytes.prefix(headCount).split(separator: UInt8(ascii: "\n"))[...]
-        let status = lines.popFirst()?.split(separator: UInt8(ascii: " ")).dropFirst().first
-        if let status, status.elementsEqual("204".utf8) || status.elementsEqual("304".utf8) { return headCount }
-        let name = "content-length:".utf8
-        for line in lines where line.count > name.count {
-            // A letter and its capital differ in this bit, and the hyphen and the colon have it.
-            guard zip(line, name).allSatisfy({ $0 | 0x20 == $1 }) else { continue }
-            let digits = line.dropFirst(name.count).filter { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-            return Int(String(decoding: digits, as: UTF8.self)).map { headCount + $0 }
+        // The status begins behind "HTTP/1.1 ".
+        let status = bytes.prefix(12).dropFirst(9)
+        if status.elementsEqual("204".utf8) || status.elementsEqual("304".utf8) { return headCount }
+        let name: StaticString = "content-length:"
+        var line = 0
+        while line < headCount, let base = bytes.baseAddress, let found = memchr(base + line, 0x0A, headCount - line) {
+            line = UnsafeRawPointer(found) - base + 1
+            guard headCount - line > name.utf8CodeUnitCount,
+                strncasecmp(base + line, name.utf8Start, name.utf8CodeUnitCount) == 0
+            else { continue }
+            var count = 0
+            for byte in bytes[(line + name.utf8CodeUnitCount)...] where byte != UInt8(ascii: " ") {
+                guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { break }
+                count = 10 * count + Int(byte - UInt8(ascii: "0"))
+            }
+            return headCount + count
         }
         return nil
     }
 
     /// The bytes up to the end of the first empty line; nil without one.
-    package static func headCount(of bytes: some RandomAccessCollection<UInt8>) -> Int? {
-        var lineIsEmpty = false
-        var count = 0
-        for byte in bytes {
-            count += 1
-            switch byte {
-            case UInt8(ascii: "\n"):
-                if lineIsEmpty { return count }
-                lineIsEmpty = true
-            case UInt8(ascii: "\r"): break
-            default: lineIsEmpty = false
-            }
+    package static func headCount(of bytes: UnsafeRawBufferPointer) -> Int? {
+        var line = 0
+        while line < bytes.count, let base = bytes.baseAddress,
+            let found = memchr(base + line, 0x0A, bytes.count - line)
+        {
+            let end = UnsafeRawPointer(found) - base
+            if line > 0, end == line || end == line + 1 && bytes[line] == 0x0D { return end + 1 }
+            line = end + 1
         }
         return nil
     }

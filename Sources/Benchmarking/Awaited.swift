@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// The unit of bytes that a client waits for on a connection.
 package enum Awaited: Sendable {
     /// A whole answer.
@@ -8,7 +10,7 @@ package enum Awaited: Sendable {
     case event
 
     /// The bytes up to the end of the unit; nil while it is incomplete.
-    package func end(in bytes: some RandomAccessCollection<UInt8>) -> Int? {
+    package func end(in bytes: UnsafeRawBufferPointer) -> Int? {
         switch self {
         case .answer: AnswerFrame.count(of: bytes).flatMap { $0 <= bytes.count ? $0 : nil }
         case .head: AnswerFrame.headCount(of: bytes)
@@ -17,20 +19,17 @@ package enum Awaited: Sendable {
     }
 
     /// A chunk of a chunked body can begin anywhere, but the servers send each event as one chunk.
-    private static func eventEnd(in bytes: some RandomAccessCollection<UInt8>) -> Int? {
+    private static func eventEnd(in bytes: UnsafeRawBufferPointer) -> Int? {
         var hasData = false
-        var line: [UInt8] = []
-        var count = 0
-        for byte in bytes {
-            count += 1
-            guard byte == UInt8(ascii: "\n") else {
-                if line.count < 5 { line.append(byte) }
-                continue
-            }
-            if line.elementsEqual("data:".utf8) { hasData = true }
+        var line = 0
+        while line < bytes.count, let base = bytes.baseAddress,
+            let found = memchr(base + line, 0x0A, bytes.count - line)
+        {
+            let end = UnsafeRawPointer(found) - base
             // An empty line ends with LF only; the lines that separate chunks end with CR LF.
-            if line.isEmpty, hasData { return count }
-            line = []
+            if end == line, hasData { return end + 1 }
+            if end - line >= 5, memcmp(base + line, "data:", 5) == 0 { hasData = true }
+            line = end + 1
         }
         return nil
     }

@@ -81,10 +81,8 @@ final class Fleet {
             let ready = epoll_wait(poller, &events, Int32(events.count), Int32(left.rounded(.up)))
             for event in events.prefix(max(0, Int(ready))) {
                 let index = Int(event.data.u64)
-                try read(index)
-                guard !hasArrived[index], let end = awaited.end(in: partials[index]) else { continue }
+                guard try read(index, hasArrived[index] ? nil : awaited) else { continue }
                 hasArrived[index] = true
-                partials[index].removeFirst(end)
                 arrivals.append(Arrival(index: index, instant: .now))
             }
         }
@@ -97,10 +95,22 @@ final class Fleet {
         for index in partials.indices { partials[index] = [] }
     }
 
-    private func read(_ index: Int) throws {
+    /// Receives on a connection, and keeps what does not belong to the awaited unit.
+    ///
+    /// - Returns: whether the unit is whole; false without one.
+    private func read(_ index: Int, _ awaited: Awaited?) throws -> Bool {
         let count = recv(sockets[index], &buffer, buffer.count, 0)
-        if count < 0, errno == EAGAIN || errno == EINTR { return }
+        if count < 0, errno == EAGAIN || errno == EINTR { return false }
         guard count > 0 else { throw Failure("the server has closed connection \(index) of \(sockets.count)") }
+        // Nearly every answer is all of what has come: it is not copied.
+        if partials[index].isEmpty, let awaited,
+            buffer.withUnsafeBytes({ awaited.end(in: UnsafeRawBufferPointer(rebasing: $0[..<count])) }) == count
+        {
+            return true
+        }
         partials[index] += buffer[..<count]
+        guard let end = awaited.flatMap({ partials[index].withUnsafeBytes($0.end) }) else { return false }
+        partials[index].removeFirst(end)
+        return true
     }
 }
