@@ -2,7 +2,19 @@
 
     python3 -m pytest Tests/Acceptance --storekeeper=.build/release/storekeeper [--long] [-k WORDS]
 
-STOREKEEPER_SEED repeats the random choices of a run. Costs are measured: no other test may run beside these.
+STOREKEEPER_SEED repeats the random choices of a run. Without further options the tests run one after the other.
+
+Most tests wait most of the time, and pytest-xdist can run several of those at once. Two marks say which tests another
+one would disturb, or which would disturb another one:
+
+- `alone`: it measures CPU time, memory or a share of slow answers, compares two speeds, or keeps the processors busy
+  for seconds. No other test may run beside it. The short form of a siege needs no mark: it allows for other programs.
+- `prompt`: it has a bound of about a second, or less, for something that costs the machine little. Only others of its
+  kind may run beside it.
+
+.ci/run therefore runs `-m alone`, then `-m prompt -n 3`, and then all others with `-n 4`. With `--dist loadfile` the
+tests of a file run in one process, which keeps their servers. Long forms run one after the other only: `--long`
+without `-n`.
 """
 
 import os
@@ -31,11 +43,20 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.seed = int(os.environ.get("STOREKEEPER_SEED") or random.SystemRandom().randrange(1 << 32))
+    if hasattr(config, "workerinput"):
+        config.seed = config.workerinput["seed"]
+    else:
+        config.seed = int(os.environ.get("STOREKEEPER_SEED") or random.SystemRandom().randrange(1 << 32))
     binary = os.path.abspath(config.getoption("--storekeeper"))
     if not os.access(binary, os.X_OK) or os.path.isdir(binary):
         raise pytest.UsageError(f"--storekeeper: {binary} is not a program that can be run")
     config.storekeeper = binary
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Gives a process of pytest-xdist the seed of the run."""
+    node.workerinput["seed"] = node.config.seed
 
 
 def pytest_collection_modifyitems(session, config, items):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the files that the guide shows, from its page, and runs its commands; the README's server is built beside them.
 
-Usage: python3 Tests/Adopter/guide.py SCRATCH_PATH, the folder of the build of Tests/Adopter, which has the dependencies already.
+Usage: python3 Tests/Adopter/guide.py SCRATCH_PATH, the folder of a build for debugging of this package, which is compiled already.
 """
 
 import json

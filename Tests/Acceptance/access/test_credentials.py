@@ -96,6 +96,7 @@ def test_an_address_that_guesses_is_throttled_and_its_good_token_is_not(protecte
     expect(ask(server.port, [], "/livez").status == 200, "a probe is throttled")
 
 
+@pytest.mark.prompt
 def test_a_revoked_token_ends_its_waits_and_streams_within_a_second(workspace, protected):
     data, token, server = protected
     other = make_token(workspace, data, "other", "--read", "/counter")
@@ -160,6 +161,7 @@ def wait_for(server, token, seconds=2):
         time.sleep(0.1)
 
 
+@pytest.mark.prompt
 def test_a_new_token_counts_within_a_second_and_at_once_after_sighup(workspace, protected):
     data, _, server = protected
     wait_for(server, make_token(workspace, data, "second", "--read", "/counter"), 1)

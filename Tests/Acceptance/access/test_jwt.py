@@ -189,6 +189,7 @@ def test_each_wrong_token_has_the_same_answer_and_none_is_logged(workspace, issu
                 expect(len(part) < 20 or part[:20] not in text, f"the log has a part of the token {name}")
 
 
+@pytest.mark.prompt
 def test_a_key_that_is_removed_ends_its_waits_and_streams_within_a_second(workspace, issuer):
     path, keys = issuer
     server = workspace.server(jwt_keys=path)
@@ -246,6 +247,7 @@ def end_of(client, target):
     expect(data.startswith(b"HTTP/1.1 401") == ("wait" in target), f"{target} ended with {bytes(data)}")
 
 
+@pytest.mark.prompt
 def test_exp_ends_waits_streams_and_kept_answers_within_a_second(workspace, issuer):
     path, keys = issuer
     server = workspace.server(jwt_keys=path, jwt_leeway_seconds=1)
@@ -274,6 +276,7 @@ def test_exp_ends_waits_streams_and_kept_answers_within_a_second(workspace, issu
                 pass
 
 
+@pytest.mark.alone
 def test_a_flood_of_unknown_tokens_costs_little_and_delays_no_other_client(workspace, issuer, figures):
     path, keys = issuer
     server = workspace.server(data="none", jwt_keys=path)

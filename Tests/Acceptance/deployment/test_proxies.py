@@ -33,6 +33,7 @@ def pass_on(server, stream, count=20):
     return times
 
 
+@pytest.mark.prompt
 @pytest.mark.parametrize(
     "target, form", [("/v1/state/counter", None), ("/v1/changes?since=now", LINES)], ids=["events", "lines"]
 )
@@ -71,6 +72,7 @@ def test_an_event_comes_through_http_2_over_tls(proxy, server):
             curl.terminate()
 
 
+@pytest.mark.prompt
 def test_each_of_100_streams_has_an_event_within_a_second(proxy, server, figures):
     streams = [proxy.stream("/v1/state/counter") for _ in range(100)]
     with server.client() as client:

@@ -6,6 +6,8 @@ import subprocess
 import threading
 import time
 
+import pytest
+
 from harness.actions import action
 from harness.expectations import expect, expect_equal, wait_until
 from harness.films_server import SECRET, Stub
@@ -81,6 +83,7 @@ def test_films_are_fetched_without_the_proxy_of_the_environment(workspace, monke
         server.stop()
 
 
+@pytest.mark.prompt
 def test_a_cancelled_load_closes_its_connection_at_once(workspace):
     stub = WatchingStub(workspace)
     stub.will(stub.watch)

@@ -185,6 +185,7 @@ def test_there_is_one_backup_at_a_time_and_a_client_that_leaves_makes_way(worksp
     expect("backup cut off" in server.log_text(), "the log does not say that a backup was cut off")
 
 
+@pytest.mark.prompt
 def test_a_revoked_token_and_a_stop_cut_a_backup_off(workspace):
     data = workspace.path("data")
     token = make_token(workspace, data, "backup", "--all")

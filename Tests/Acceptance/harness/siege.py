@@ -57,9 +57,9 @@ class Outcome:
         return [sample for sample in self.samples if sample.status not in self.wanted[sample.kind]]
 
     def is_near_miss(self):
-        """Whether only times are at fault, and each is below four times what it may be."""
-        times = [self.during(kind) / self.bound(kind) for kind in self.kinds]
-        return 1 < max(times) < 4 and not self.refusals() and not self.has_grown() and self.recovery() < 1
+        """Whether only times are at fault, that of the recovery too, and each is below four times what it may be."""
+        times = [self.during(kind) / self.bound(kind) for kind in self.kinds] + [self.recovery() / RECOVERY_SECONDS]
+        return 1 < max(times) < 4 and not self.refusals() and not self.has_grown()
 
     def has_grown(self):
         return self.memory_peak - self.memory_before > self.memory_bytes_max * 4 // 3

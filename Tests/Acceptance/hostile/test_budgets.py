@@ -144,6 +144,7 @@ def test_the_oldest_key_of_an_address_is_not_forgotten_early_for_its_newest(work
         expect_equal(client.get("/v1").version, before, "the version after all keys were sent again")
 
 
+@pytest.mark.alone
 def test_streams_that_are_not_read_do_not_hold_their_values(workspace):
     """100 streams of a state of 2 MB that changes, at a budget of 48 MiB."""
     budget = workspace.known(memory_bytes_max=48 * MEBIBYTE, body_bytes_max=3 * MEBIBYTE)

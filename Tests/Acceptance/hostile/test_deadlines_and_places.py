@@ -81,6 +81,7 @@ def test_one_address_may_have_all_places_while_nobody_else_wants_them(workspace)
         client.close()
 
 
+@pytest.mark.prompt
 def test_a_client_of_another_address_finds_a_place_where_one_address_has_them_all(workspace):
     server = workspace.server(data="none", connections_max=64, waiters_max=32)
     crowd = Crowd(server.port)

@@ -39,6 +39,7 @@ KINDS = {
 SHORT_FORM = ["bodies without an end", "posts that wait", "all of these together"]
 
 
+@pytest.mark.prompt
 @pytest.mark.parametrize("name", [*KINDS, "all of these together"])
 def test_sigterm_ends_the_server_within_its_grace_among(workspace, request, figures, name):
     if name not in SHORT_FORM and not request.config.getoption("--long"):

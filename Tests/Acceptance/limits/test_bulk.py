@@ -13,6 +13,7 @@ from harness.messages import encode_request
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
+@pytest.mark.alone
 def test_2000_lines_that_each_expect_a_whole_state_are_answered_in_little_time_memory_and_text(workspace, figures):
     """The state has 1.3 MB, and none of the lines is met."""
     server = workspace.server(data="none")
@@ -49,6 +50,7 @@ def test_2000_lines_that_each_expect_a_whole_state_are_answered_in_little_time_m
     figures(f"{seconds:.2f} s, {seconds_between:.2f} s with 500 commits between, {grown >> 20} MB")
 
 
+@pytest.mark.alone
 def test_8_mb_of_lines_with_1000_unknown_types_do_not_keep_other_requests_waiting(workspace, figures):
     """Each of them has an unknown type of its own; at most the first is compared with the names of the catalogue."""
     server = workspace.server(data="none")
@@ -99,6 +101,7 @@ def load_favourites(client):
         client.commit(batch(*[action("tasks/favourite", {"id": number}) for number in tasks]))
 
 
+@pytest.mark.alone
 def test_an_answer_to_lines_has_at_most_16_mib_of_values(workspace, figures):
     """Each of 2,000 lines changes a list of 49 kB, and asks for it."""
     server = workspace.server(data="none")

@@ -1,6 +1,7 @@
 """Caps on waiters, on the mailbox and on connections."""
 
 import json
+import time
 
 from harness.actions import action, add, batch
 from harness.expectations import expect, expect_equal, wait_until
@@ -112,14 +113,25 @@ def test_limits_of_work_are_settings_and_the_root_document_states_them(workspace
         client.commit(action("tasks/add", {"id": 1, "title": "x" * 2_000_000}))
         client.commit(add(1))
         version = client.get("/v1").version - 1
-    clients = [server.client() for _ in range(20)]
-    for each in clients:
-        each.send(encode_request("GET", f"/v1/state?version={version}"))
-    answers = [each.receive() for each in clients]
-    for each in clients:
-        each.close()
+    answers = ask_at_once(server, 20, f"/v1/state?version={version}")
     refused = [answer for answer in answers if answer.status != 200]
+    if len(refused) == 20:
+        # On a busy machine the place of the last slow request is free a moment after its answer.
+        time.sleep(1)
+        answers = ask_at_once(server, 20, f"/v1/state?version={version}")
+        refused = [answer for answer in answers if answer.status != 200]
     expect(len(refused) < 20, "all slow requests were refused")
     expect_equal(
         {(answer.status, answer.json["code"]) for answer in refused}, {(429, "too-many-reads")}, "slow requests at once"
     )
+
+
+def ask_at_once(server, count, target):
+    """The answers to as many requests, each on a connection of its own."""
+    clients = [server.client() for _ in range(count)]
+    for client in clients:
+        client.send(encode_request("GET", target))
+    answers = [client.receive() for client in clients]
+    for client in clients:
+        client.close()
+    return answers

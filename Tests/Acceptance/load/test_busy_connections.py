@@ -11,6 +11,7 @@ from harness.messages import encode_request
 from harness.traffic import Traffic
 
 
+@pytest.mark.alone
 @pytest.mark.rounds(2, long=4)
 def test_each_of_1000_busy_connections_is_served_all_the_time_and_nothing_is_lost(workspace, figures, rounds):
     """128, 256 and 1,000 connections, each for so many seconds."""

@@ -1,11 +1,14 @@
 """What catching up from the journal costs the server."""
 
+import pytest
+
 from harness.actions import action, commit_large_renames
 from harness.expectations import expect
 from harness.followers import read_history
 from harness.streams import open_stream
 
 
+@pytest.mark.alone
 def test_a_stream_that_catches_up_costs_at_most_three_times_what_pages_cost(workspace, figures):
     """The history in memory holds 100 of the 2,001 commits; the rest comes from the journal."""
     server = workspace.server(history_commits_max=100)

@@ -12,6 +12,7 @@ from harness.messages import encode_request
 from harness.traffic import Traffic
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "data",
     [
@@ -27,6 +28,7 @@ def test_renaming_one_of_100000_tasks_costs_at_most_twice_renaming_one_of_100(wo
     figures(text)
 
 
+@pytest.mark.alone
 @pytest.mark.rounds(5, long=9)
 def test_reading_one_of_100000_tasks_costs_at_most_twice_reading_a_small_state(workspace, figures, rounds):
     """GET by JSON Pointer."""

@@ -10,20 +10,28 @@ from harness.expectations import expect, expect_equal
 from harness.mirror import Mirror, entities_of, version_of_offset
 from harness.streams import StreamClient
 from harness.worker import processes
+from harness.workspace import Workspace
 
 ENTITIES = 100_000
 # About 256 KiB of values, and what names each of them.
 PAGE_BYTES_MAX = 2 << 20
 
 
-@pytest.fixture
-def server(workspace):
+def start_with_tasks(workspace):
     """A server with many tasks."""
     server = workspace.server(data="none")
     with server.client() as client:
         for start in range(0, ENTITIES, 20_000):
             bulk(client, [action("tasks/add", {"id": start + n, "title": f"task {n}"}) for n in range(20_000)])
     return server
+
+
+@pytest.fixture(scope="module")
+def server(pytestconfig):
+    """One server for each way to read it."""
+    workspace = Workspace(pytestconfig.storekeeper, pytestconfig.seed)
+    yield start_with_tasks(workspace)
+    workspace.close()
 
 
 def probe(port, finished):
@@ -73,6 +81,7 @@ def read_by_events(server):
                 return messages, sizes, event.json["streamNextOffset"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("read", [read_by_catch_up, read_by_events], ids=["catch-up", "events"])
 def test_a_large_state_comes_in_pages_while_others_are_served(workspace, server, read, figures):
     finished = processes.Event()
@@ -104,8 +113,9 @@ def test_a_large_state_comes_in_pages_while_others_are_served(workspace, server,
     )
 
 
-def test_a_reader_of_an_old_version_does_not_set_back_clients_that_begin(server):
-    with server.client() as client:
+def test_a_reader_of_an_old_version_does_not_set_back_clients_that_begin(workspace):
+    """On a server of its own: a client that has begun elsewhere would share its version with the first one."""
+    with start_with_tasks(workspace).client() as client:
         old = client.get("/v1/streams/state?offset=-1").fields["stream-next-offset"]
         for _ in range(50):
             client.commit(add(1))

@@ -4,6 +4,8 @@ import copy
 import statistics
 import time
 
+import pytest
+
 from harness.actions import action, add, bulk
 from harness.crowd import Crowd, many_descriptors
 from harness.expectations import expect, expect_equal, wait_until
@@ -12,6 +14,7 @@ from harness.records import StreamRecord, ValueRecord
 from harness.streams import read_events
 
 
+@pytest.mark.alone
 def test_each_of_10000_streams_has_every_commit_once_in_order_with_its_id(workspace, figures):
     """The streams begin while there are commits."""
     with many_descriptors(10_000):

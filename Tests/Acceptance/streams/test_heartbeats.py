@@ -14,6 +14,7 @@ from harness.records import StreamRecord
 from harness.streams import EVENTS, LINES, open_stream
 
 
+@pytest.mark.prompt
 def test_a_silent_stream_has_heartbeats_at_its_own_pace_and_a_filtered_one_has_progress(workspace):
     server = workspace.server(data="none", heartbeat_seconds=1)
     with server.client() as client:

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from harness.actions import add
 from harness.expectations import expect, expect_equal, wait_until
 from harness.messages import encode_request
@@ -52,6 +54,7 @@ def alternate(server, turns):
     return f"{value} commits"
 
 
+@pytest.mark.alone
 def test_a_request_behind_a_waiting_one_is_never_answered_wrongly_nor_done_without_an_answer(workspace, figures):
     server = workspace.server(data="none")
     with server.client() as witness:

@@ -4,12 +4,15 @@ import json
 import socket
 import time
 
+import pytest
+
 from harness.client import Client
 from harness.expectations import expect, expect_equal, wait_until
 from harness.messages import HOST, encode_request, parse_answer
 from harness.waits import parked
 
 
+@pytest.mark.prompt
 def test_a_large_answer_reaches_a_slow_reader_and_a_client_that_reads_nothing_is_given_up_in_time(workspace, figures):
     server = workspace.server(data="none")
     with await_large_answer(server) as patient:
@@ -90,7 +93,9 @@ def read_bit_by_bit(client):
     """Reads what was waited for, with breaks; returns how long it took."""
     begun, reads = time.monotonic(), 0
     while not (parsed := parse_answer(client.buffer)):
-        client.buffer += client.socket.recv(16 << 10)
+        data = client.socket.recv(16 << 10)
+        expect(data, f"a client that reads was given up after {time.monotonic() - begun:.2f} s and {reads} reads")
+        client.buffer += data
         reads += 1
         time.sleep(0 if reads % 10 else 0.05)
     answer, size = parsed

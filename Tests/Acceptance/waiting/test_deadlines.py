@@ -10,6 +10,7 @@ from harness.expectations import expect
 from harness.messages import encode_request
 
 
+@pytest.mark.prompt
 @pytest.mark.rounds(4, long=6)
 def test_a_wait_whose_time_is_up_during_its_answer_gets_200_or_304(workspace, figures, rounds):
     """Never a refusal: 2,000 waits end in the moment of a commit."""

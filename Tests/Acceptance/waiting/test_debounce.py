@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from harness.actions import add
 from harness.expectations import expect, expect_equal, wait_until
 from harness.refusals import Case, get, judge, judge_problem
@@ -9,6 +11,7 @@ from harness.streams import open_stream
 from harness.waits import begin, finish, parked
 
 
+@pytest.mark.prompt
 def test_debounce_makes_one_answer_of_a_burst_of_50_posts(workspace):
     """The answer is the last value, or all the commits."""
     server = workspace.server(data="none")
@@ -100,6 +103,7 @@ def test_a_request_that_debounces_counts_against_the_cap_and_among_the_waiters(w
         expect_equal(finish(begin(server, f"/v1/changes?since={here}&wait=0.1"))[0].status, 200, "a wait afterwards")
 
 
+@pytest.mark.prompt
 def test_settle_is_taken_as_the_former_name_of_debounce(workspace):
     server = workspace.server(data="none")
     value = "/v1/state/counter/value"

@@ -3,11 +3,14 @@
 import statistics
 import time
 
+import pytest
+
 from harness.actions import add
 from harness.expectations import expect
 from harness.waits import begin, parked
 
 
+@pytest.mark.alone
 def test_a_post_with_1000_waits_at_pointers_of_900_parts_costs_at_most_4_times_one_with_short_pointers(
     workspace, figures
 ):

@@ -3,12 +3,15 @@
 import json
 import time
 
+import pytest
+
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal
 from harness.refusals import get, judge
 from harness.waits import begin, finish, parked
 
 
+@pytest.mark.prompt
 def test_until_answers_at_the_named_value_and_304_when_it_never_comes(workspace, figures):
     """The client may write the value in any form of JSON."""
     server = workspace.server(data="none")

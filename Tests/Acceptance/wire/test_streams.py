@@ -162,6 +162,7 @@ def commit_later(server, count, pause):
 COUNT, PAUSE, PROMPT = 4, 0.4, 0.3
 
 
+@pytest.mark.prompt
 def test_requests_gets_each_event_as_it_happens(server):
     requests = pytest.importorskip("requests", reason="the library `requests` is not installed")
     with requests.get(
@@ -186,6 +187,7 @@ def judge_delays(delays):
     expect(max(delays) < PROMPT, "events came late, by so many seconds:", [round(delay, 2) for delay in delays])
 
 
+@pytest.mark.prompt
 def test_sseclient_gets_each_event_as_it_happens(server):
     requests = pytest.importorskip("requests", reason="the library `requests` is not installed")
     sseclient = pytest.importorskip("sseclient", reason="the library `sseclient-py` is not installed")
@@ -206,6 +208,7 @@ def test_sseclient_gets_each_event_as_it_happens(server):
     judge_delays(delays)
 
 
+@pytest.mark.prompt
 def test_aiohttp_gets_each_event_as_it_happens(server):
     aiohttp = pytest.importorskip("aiohttp", reason="the library `aiohttp` is not installed")
 
