@@ -1,96 +1,19 @@
 """The subscribers of the page Clients, as they stand there, through kill -9.
 
-DURABLE_STREAMS_SOURCES is a checkout of the repository durable-streams/durable-streams, from which the clients in
-TypeScript, Swift and Go are built; without it these programs are not run.
+harness/libraries.py tells what those in TypeScript, Swift and Go need to be run.
 """
 
-import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 from harness.actions import action, add
 from harness.expectations import expect, wait_until
+from harness.libraries import MAKERS
 from harness.mirror import Mirror, entities_of
 from harness.pages import blocks
 from harness.programs import HERE, Program, free_port
-from harness.tools import need
 
 PAGE = "Clients.md"
-# The packages of the write side are not needed to read.
-READS_ONLY = 'export default { promise() { throw new Error("this client only reads") } }\n'
-
-
-def sources():
-    folder = os.environ.get("DURABLE_STREAMS_SOURCES")
-    if not folder:
-        pytest.skip("DURABLE_STREAMS_SOURCES names no checkout of durable-streams/durable-streams")
-    return pathlib.Path(folder) / "packages"
-
-
-def make(command, directory):
-    built = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300)
-    expect(built.returncode == 0, f"{command[0]} says:", built.stdout[-2000:] + built.stderr[-2000:])
-
-
-def make_sh(directory, text):
-    need("curl", "jq")
-    (directory / "follow.sh").write_text(text)
-    return ["bash", "follow.sh"]
-
-
-def make_python(directory, text):
-    pytest.importorskip("durable_streams")
-    (directory / "follow.py").write_text(text)
-    return [sys.executable, "follow.py"]
-
-
-def make_ts(directory, text):
-    packages = sources()
-    need("node", "esbuild")
-    (directory / "follow.ts").write_text(text)
-    (directory / "fastq.js").write_text(READS_ONLY)
-    aliases = [f"--alias:@durable-streams/{name}={packages}/{name}/src/index.ts" for name in ("client", "state")]
-    make(
-        ["esbuild", "follow.ts", "--bundle", "--platform=node", "--format=esm", "--outfile=follow.mjs"]
-        + [*aliases, "--alias:fastq=./fastq.js"],
-        directory,
-    )
-    return ["node", "follow.mjs"]
-
-
-def make_swift(directory, text):
-    packages = sources()
-    need("swift")
-    (directory / "Sources/follow").mkdir(parents=True)
-    (directory / "Sources/follow/main.swift").write_text("import Glibc\nsetlinebuf(stdout)\n" + text)
-    (directory / "Package.swift").write_text(f"""
-// swift-tools-version: 6.0
-import PackageDescription
-
-let product = Target.Dependency.product(name: "DurableStreams", package: "client-swift")
-let package = Package(
-    name: "follow", dependencies: [.package(path: "{packages}/client-swift")],
-    targets: [.executableTarget(name: "follow", dependencies: [product], swiftSettings: [.swiftLanguageMode(.v5)])])
-""".strip())
-    make(["swift", "build"], directory)
-    return [".build/debug/follow"]
-
-
-def make_go(directory, text):
-    packages = sources()
-    need("go")
-    (directory / "main.go").write_text(text)
-    module = "github.com/durable-streams/durable-streams/packages/client-go"
-    (directory / "go.mod").write_text(
-        f"module follow\n\ngo 1.19\n\nrequire {module} v0.0.0\n\nreplace {module} => {packages}/client-go\n"
-    )
-    make(["go", "build", "-mod=mod", "-o", "follow", "."], directory)
-    return ["./follow"]
-
-
-MAKERS = {"sh": make_sh, "python": make_python, "ts": make_ts, "swift": make_swift, "go": make_go}
 
 
 @pytest.mark.parametrize("language", list(MAKERS))
