@@ -73,10 +73,15 @@ extension Contract {
     ) rethrows -> Response {
         var fields = fields
         fields[.cacheControl] = caching.text(isPublic: read.isPublic)
-        let tag = "\(read.start):\(next)"
+        let tag = read.tag(to: next)
         // A tag names what lies between two offsets; at the end, the answer to `now` is another one each time.
         if read.start != "now" { fields[.eTag] = "\"\(tag)\"" }
         if read.start != "now", read.known?.contains(tag) ?? false {
+            // What the client has says which answer this one stands for, and spares the making of the messages.
+            if let coding, read.knownCompressed.contains(tag) {
+                fields[.eTag] = "\"\(tag)\(coding.tagSuffix)\""
+                fields[.vary] = "Accept-Encoding"
+            }
             return Response(status: .notModified, fields: fields)
         }
         fields[.contentType] = "application/json"

@@ -1,0 +1,53 @@
+"""Answers on standard streams that a cache or a grant decides."""
+
+import pytest
+
+from harness.actions import action, add
+from harness.expectations import expect, expect_equal
+from harness.tokens import bearer, make_token
+
+STREAMS = ("commits", "state")
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_304_has_the_tag_and_the_vary_of_the_200(workspace, name):
+    with workspace.server().client() as client:
+        epoch = client.get("/v1").json["epoch"]
+        for number in range(100):
+            client.commit(action("tasks/add", {"id": number, "title": f"title {number}"}))
+        path = f"/v1/streams/{name}?offset={epoch}_{0:016x}{'_z' if name == 'state' else ''}"
+        for coding in ("gzip", "zstd", "identity"):
+            answer = client.get(path, Accept_Encoding=coding)
+            is_coded = coding != "identity"
+            expect_equal((answer.status, answer.fields.get("content-encoding")), (200, coding if is_coded else None), "200")
+            again = client.get(path, Accept_Encoding=coding, If_None_Match=answer.fields["etag"])
+            expect_equal((again.status, again.body), (304, b""), "the status and the body of what the client has")
+            for field in ("etag", "vary", "cache-control", "stream-next-offset", "stream-up-to-date"):
+                expect_equal(again.fields.get(field), answer.fields.get(field), f"{field} of a 304 to {coding}")
+        # What the client has was not compressed, so the answer that it stands for was not either.
+        again = client.get(path, Accept_Encoding="gzip", If_None_Match=answer.fields["etag"])
+        expect_equal((again.status, again.fields["etag"], again.fields.get("vary")), (304, answer.fields["etag"], None), "304")
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_tag_names_what_the_client_may_see(workspace, name):
+    data = workspace.path("data")
+    grants = {
+        "counter": ("--read", "/counter", "--read", "actions:counter/*"),
+        "tasks": ("--read", "/tasks", "--read", "actions:tasks/*"),
+        "everything": ("--read", "*", "--others", "--dispatch", "*"),
+    }
+    # One subject whose grant changes.
+    tokens = {grant: make_token(workspace, data, "someone", *options) for grant, options in grants.items()}
+    with workspace.server(data).client() as client:
+        for body in (add(1), action("tasks/add", {"id": 1, "title": "hidden"})):
+            client.commit(body, **bearer(tokens["everything"]))
+        epoch = client.get("/v1", **bearer(tokens["everything"])).json["epoch"]
+        path = f"/v1/streams/{name}?offset={epoch}_{0:016x}{'_z' if name == 'state' else ''}"
+        answers = {grant: client.get(path, **bearer(token)) for grant, token in tokens.items()}
+        for before, answer in answers.items():
+            expect_equal(answer.status, 200, f"the status with {before}")
+            for after, token in tokens.items():
+                found = client.get(path, If_None_Match=answer.fields["etag"], **bearer(token))
+                expect_equal(found.status, 304 if before == after else 200, f"the status with {after} after {before}")
+                expect(before == after or found.body == answers[after].body, f"the body with {after} after {before}")
