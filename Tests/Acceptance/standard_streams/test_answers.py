@@ -1,9 +1,11 @@
-"""Answers on standard streams that a cache or a grant decides."""
+"""Answers on standard streams that a cache, a grant or a damaged journal decides."""
 
 import pytest
 
 from harness.actions import action, add
-from harness.expectations import expect, expect_equal
+from harness.expectations import Failure, expect, expect_equal
+from harness.journal import damage_segment
+from harness.streams import StreamClient
 from harness.tokens import bearer, make_token
 
 STREAMS = ("commits", "state")
@@ -51,3 +53,48 @@ def test_a_tag_names_what_the_client_may_see(workspace, name):
                 found = client.get(path, If_None_Match=answer.fields["etag"], **bearer(token))
                 expect_equal(found.status, 304 if before == after else 200, f"the status with {after} after {before}")
                 expect(before == after or found.body == answers[after].body, f"the body with {after} after {before}")
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_events_that_a_damaged_journal_cannot_tell_are_refused_by_the_status(workspace, name):
+    server = workspace.server()
+    with server.client() as client:
+        for number in range(1, 31):
+            client.commit(add(number))
+        epoch = client.get("/v1").json["epoch"]
+    server.stop()
+    server.start()  # the memory of the history begins here
+    damage_segment(server, 20)
+    with server.client() as client:
+        for version, status in ((19, 500), (30, 200)):
+            path = f"/v1/streams/{name}?offset={epoch}_{version:016x}{'_z' if name == 'state' else ''}"
+            expect_equal(client.get(path).status, status, f"the status of catch-up from {version}")
+            if status == 500:
+                with StreamClient(server.port, path + "&live=sse") as stream:
+                    with pytest.raises(Failure, match="a stream was answered"):
+                        stream.begin()
+                answer = client.get(path + "&live=sse")
+                expect_equal((answer.status, answer.json["code"]), (500, "journal-damaged"), f"events from {version}")
+    for version in (0, 30) if name == "commits" else (30,):
+        path = f"/v1/streams/{name}?offset={epoch}_{version:016x}{'_z' if name == 'state' else ''}&live=sse"
+        with StreamClient(server.port, path) as stream:
+            stream.begin()
+            expect_equal(stream.answer.status, 200, f"the status of events from {version}")
+            if version == 0:
+                expect_equal([commit["version"] for commit in stream.next(5).json], list(range(1, 20)), "the commits")
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_events_begin_behind_what_the_journal_has(workspace, name):
+    server = workspace.server()
+    with server.client() as client:
+        for number in range(1, 31):
+            client.commit(add(number))
+        epoch = client.get("/v1").json["epoch"]
+    server.stop()
+    server.start()
+    path = f"/v1/streams/{name}?offset={epoch}_{5:016x}{'_z' if name == 'state' else ''}&live=sse"
+    with StreamClient(server.port, path) as stream:
+        stream.begin()
+        messages = stream.next(5).json
+    expect_equal(len(messages), 25, "how many commits the events tell")
