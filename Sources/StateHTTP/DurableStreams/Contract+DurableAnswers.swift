@@ -103,15 +103,16 @@ extension Contract {
 
     /// The head of a stream of events, and its first event where the client has everything already.
     ///
+    /// The head has no offset: a client could take it for the end of the events, and come back to where they began.
+    ///
     /// - Parameter start: the cursor after which the stream tells commits; nil where entities come first.
     package func response(
         to request: StreamRequest, _ read: DurableRead, latest: Cursor, start: Cursor?, at time: StreamTime
     ) -> Response {
-        var fields: HTTPFields = [
+        let fields: HTTPFields = [
             .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
             .crossOriginResourcePolicy: "same-origin", .accelBuffering: "no",
         ]
-        fields[.streamNextOffset] = start.map { read.offset($0).text }
         var writer = JSONWriter()
         if let start, start == latest { control(read, read.offset(start), isUpToDate: true, time, to: &writer) }
         return Response(status: .ok, fields: fields, body: writer.bytes)

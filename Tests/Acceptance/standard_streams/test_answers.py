@@ -98,3 +98,16 @@ def test_events_begin_behind_what_the_journal_has(workspace, name):
         stream.begin()
         messages = stream.next(5).json
     expect_equal(len(messages), 25, "how many commits the events tell")
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_head_of_events_has_no_offset_to_which_a_client_would_go_back(workspace, name):
+    """The Swift client takes one for the end of the events, and asks for all of them once more after a minute."""
+    server = workspace.server()
+    with server.client() as client:
+        client.commit(add(1))
+        epoch = client.get("/v1").json["epoch"]
+    for offset in ("-1", "now", f"{epoch}_{0:016x}{'_z' if name == 'state' else ''}"):
+        with StreamClient(server.port, f"/v1/streams/{name}?offset={offset}&live=sse") as stream:
+            stream.begin()
+        expect("stream-next-offset" not in stream.answer.fields, f"the head of events from {offset} has an offset")
