@@ -22,12 +22,14 @@ package final class Access: Sendable {
     private let seenTypes: TypeSet
     /// The types of the actions that the client may dispatch.
     private let dispatchedTypes: TypeSet
+    /// A name of what the client may see, which another grant of the client changes; nil for everything.
+    let sight: String?
     private let ended = Atomic(false)
 
     /// The access of every client of a server that does not ask who they are.
     package init() {
         (subject, isUnlimited, operates, seesOthers) = (nil, true, true, true)
-        (parts, views) = (nil, nil)
+        (parts, views, sight) = (nil, nil, nil)
         var types = TypeSet()
         types.insert("*")
         (seenTypes, dispatchedTypes) = (types, types)
@@ -66,6 +68,13 @@ package final class Access: Sendable {
         views = isWhole ? nil : seenViews
         seenTypes = seen
         isUnlimited = isWhole && grant.others && grant.dispatch.contains("*")
+        sight = isWhole && grant.others ? nil : Self.sight(of: grant, subject)
+    }
+
+    private static func sight(of grant: Grant, _ subject: String) -> String {
+        // The actions that a client may see are its own where it may not see those of others.
+        let entries = Set(grant.read).sorted() + (grant.others ? [] : ["", subject])
+        return ContentHash(Array(entries.joined(separator: "\n").utf8)).text
     }
 
     /// The pointers that lie in no other of them, in order.

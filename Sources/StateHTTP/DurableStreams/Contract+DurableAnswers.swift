@@ -73,10 +73,15 @@ extension Contract {
     ) rethrows -> Response {
         var fields = fields
         fields[.cacheControl] = caching.text(isPublic: read.isPublic)
-        let tag = "\(read.start):\(next)"
+        let tag = read.tag(to: next)
         // A tag names what lies between two offsets; at the end, the answer to `now` is another one each time.
         if read.start != "now" { fields[.eTag] = "\"\(tag)\"" }
         if read.start != "now", read.known?.contains(tag) ?? false {
+            // What the client has says which answer this one stands for, and spares the making of the messages.
+            if let coding, read.knownCompressed.contains(tag) {
+                fields[.eTag] = "\"\(tag)\(coding.tagSuffix)\""
+                fields[.vary] = "Accept-Encoding"
+            }
             return Response(status: .notModified, fields: fields)
         }
         fields[.contentType] = "application/json"
@@ -98,15 +103,16 @@ extension Contract {
 
     /// The head of a stream of events, and its first event where the client has everything already.
     ///
+    /// The head has no offset: a client could take it for the end of the events, and come back to where they began.
+    ///
     /// - Parameter start: the cursor after which the stream tells commits; nil where entities come first.
     package func response(
         to request: StreamRequest, _ read: DurableRead, latest: Cursor, start: Cursor?, at time: StreamTime
     ) -> Response {
-        var fields: HTTPFields = [
+        let fields: HTTPFields = [
             .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
             .crossOriginResourcePolicy: "same-origin", .accelBuffering: "no",
         ]
-        fields[.streamNextOffset] = start.map { read.offset($0).text }
         var writer = JSONWriter()
         if let start, start == latest { control(read, read.offset(start), isUpToDate: true, time, to: &writer) }
         return Response(status: .ok, fields: fields, body: writer.bytes)

@@ -128,6 +128,7 @@ extension Contract {
         let access = routed.store.access
         return DurableRead(
             content: content, start: start ?? "-1", cursor: cursor, known: try knownTags(routed.request),
+            knownCompressed: knownCompressedTags(routed.request), sight: access.sight,
             isPublic: access.isUnlimited && access.subject == nil)
     }
 

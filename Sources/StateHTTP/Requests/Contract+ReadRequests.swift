@@ -75,6 +75,15 @@ extension Contract {
         }
     }
 
+    /// The tags of compressed answers in `If-None-Match`, without what the coding has added.
+    func knownCompressedTags(_ request: Request) -> Set<String> {
+        guard let value = request.fields[.ifNoneMatch], case .tags(let tags)? = EntityTagCondition(value) else {
+            return []
+        }
+        let plain = tags.map { (tag: $0.opaque, plain: ContentCoding.plainTag($0.opaque)) }
+        return Set(plain.filter { $0.tag != $0.plain }.map(\.plain))
+    }
+
     /// Whether the client asks for keyed differences.
     func isKeyed(_ parameters: Parameters) throws(Problem) -> Bool {
         switch try parameters.text("as") {

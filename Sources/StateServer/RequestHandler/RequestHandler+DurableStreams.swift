@@ -146,6 +146,51 @@ extension RequestHandler {
             ? nil : .offsetGone
     }
 
+    /// Begins to read what the journal has for the start of a stream, so that a client whose offset the journal cannot tell
+    /// learns it by the status; nil where the start is in memory, or has been read.
+    ///
+    /// The server hands the request on again where it was read; its result is kept for the stream for a moment.
+    func check(
+        _ request: StreamRequest, _ follow: ChangesRequest, _ bounds: HistoryBounds, _ exchange: Exchange
+    ) -> Reply? {
+        let since: Version
+        switch follow.since {
+        case .cursor(let cursor): since = cursor.version
+        case .oldest: since = bounds.oldest
+        case .now, .never: return nil
+        }
+        guard request.snapshot == nil, since < hub.oldestState, !checkedStreams.withLock({ $0.contains(exchange.id) })
+        else { return nil }
+        schedule.slow(.read, exchange.client) { [self] in
+            guard !exchange.isOver else { return }
+            do {
+                try readStart(of: follow, since: since)
+                checkedStreams.withLock { _ = $0.insert(exchange.id) }
+                exchange.resume()
+                // By then the stream has begun, or its client has gone.
+                schedule.after(.seconds(5)) { self.checkedStreams.withLock { _ = $0.remove(exchange.id) } }
+            } catch {
+                answer(exchange, failedReading(request.requestID, error))
+            }
+        }
+        return .deferred
+    }
+
+    private func readStart(of follow: ChangesRequest, since: Version) throws {
+        var page: ChangesPage
+        switch hub.following(follow.streamQuery(since: since)) {
+        case .nothing, .aboveLatest: return
+        case .page(let found): page = found
+        case .expired: throw Problem.offsetGone
+        case .inJournal(let latest):
+            guard let found = try journal?.page(follow.streamQuery(since: since), latest: latest) else {
+                throw Problem.offsetGone
+            }
+            page = found
+        }
+        if follow.needsState { _ = try messages(of: &page, since: since, follow) }
+    }
+
     /// Sends a page of commits, or of what they change, to streams with equal options.
     func send(
         _ page: ChangesPage, since: Version, _ request: ChangesRequest, _ read: DurableRead, to group: [WatchedRequest]

@@ -24,7 +24,10 @@ extension RequestHandler {
         }
         let bounds = hub.bounds
         if let refusal = refusal(of: request, bounds) { return .now(respond(refusal, request.requestID)) }
-        if case .changes(let follow) = request.source { prepareFeed(for: follow) }
+        if case .changes(let follow) = request.source {
+            if follow.durable != nil, let reply = check(request, follow, bounds, exchange) { return reply }
+            prepareFeed(for: follow)
+        }
         let watch = watch(request, exchange, bounds)
         if let refusal = hub.register(watch) {
             return .now(respond(.tooManyWaiters(refusal), request.requestID))

@@ -33,6 +33,8 @@ final class RequestHandler: Sendable {
     let bulkLoads = BulkLoads()
     let pastStates: PastStates
     let stateFeed = StateFeed()
+    /// The exchanges of streams whose start the journal has told a moment ago.
+    let checkedStreams = Mutex<Set<UInt64>>([])
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,

@@ -1,107 +1,40 @@
-"""The subscribers of the page Clients, as they stand there, through kill -9.
+"""The programs of the page Clients, as they stand there, through what can happen to them.
 
-DURABLE_STREAMS_SOURCES is a checkout of the repository durable-streams/durable-streams, from which the clients in
-TypeScript, Swift and Go are built; without it these programs are not run.
+harness/libraries.py tells what those in TypeScript, Swift and Go need to be run.
 """
 
-import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
+
 from harness.actions import action, add
-from harness.expectations import expect, wait_until
+from harness.cuts import Cuts
+from harness.expectations import expect, expect_equal, wait_until
+from harness.libraries import MAKERS
 from harness.mirror import Mirror, entities_of
 from harness.pages import blocks
 from harness.programs import HERE, Program, free_port
-from harness.tools import need
 
 PAGE = "Clients.md"
-# The packages of the write side are not needed to read.
-READS_ONLY = 'export default { promise() { throw new Error("this client only reads") } }\n'
+
+every_language = pytest.mark.parametrize("language", list(MAKERS))
 
 
-def sources():
-    folder = os.environ.get("DURABLE_STREAMS_SOURCES")
-    if not folder:
-        pytest.skip("DURABLE_STREAMS_SOURCES names no checkout of durable-streams/durable-streams")
-    return pathlib.Path(folder) / "packages"
-
-
-def make(command, directory):
-    built = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300)
-    expect(built.returncode == 0, f"{command[0]} says:", built.stdout[-2000:] + built.stderr[-2000:])
-
-
-def make_sh(directory, text):
-    need("curl", "jq")
-    (directory / "follow.sh").write_text(text)
-    return ["bash", "follow.sh"]
-
-
-def make_python(directory, text):
-    pytest.importorskip("durable_streams")
-    (directory / "follow.py").write_text(text)
-    return [sys.executable, "follow.py"]
-
-
-def make_ts(directory, text):
-    packages = sources()
-    need("node", "esbuild")
-    (directory / "follow.ts").write_text(text)
-    (directory / "fastq.js").write_text(READS_ONLY)
-    aliases = [f"--alias:@durable-streams/{name}={packages}/{name}/src/index.ts" for name in ("client", "state")]
-    make(
-        ["esbuild", "follow.ts", "--bundle", "--platform=node", "--format=esm", "--outfile=follow.mjs"]
-        + [*aliases, "--alias:fastq=./fastq.js"],
-        directory,
-    )
-    return ["node", "follow.mjs"]
-
-
-def make_swift(directory, text):
-    packages = sources()
-    need("swift")
-    (directory / "Sources/follow").mkdir(parents=True)
-    (directory / "Sources/follow/main.swift").write_text("import Glibc\nsetlinebuf(stdout)\n" + text)
-    (directory / "Package.swift").write_text(f"""
-// swift-tools-version: 6.0
-import PackageDescription
-
-let product = Target.Dependency.product(name: "DurableStreams", package: "client-swift")
-let package = Package(
-    name: "follow", dependencies: [.package(path: "{packages}/client-swift")],
-    targets: [.executableTarget(name: "follow", dependencies: [product], swiftSettings: [.swiftLanguageMode(.v5)])])
-""".strip())
-    make(["swift", "build"], directory)
-    return [".build/debug/follow"]
-
-
-def make_go(directory, text):
-    packages = sources()
-    need("go")
-    (directory / "main.go").write_text(text)
-    module = "github.com/durable-streams/durable-streams/packages/client-go"
-    (directory / "go.mod").write_text(
-        f"module follow\n\ngo 1.19\n\nrequire {module} v0.0.0\n\nreplace {module} => {packages}/client-go\n"
-    )
-    make(["go", "build", "-mod=mod", "-o", "follow", "."], directory)
-    return ["./follow"]
-
-
-MAKERS = {"sh": make_sh, "python": make_python, "ts": make_ts, "swift": make_swift, "go": make_go}
-
-
-@pytest.mark.parametrize("language", list(MAKERS))
-def test_the_subscriber_of_the_page_has_the_state_through_kills(workspace, language, figures):
-    [(_, text)] = blocks(PAGE, language)
+def start(workspace, language, address, block=0, further=""):
+    """Starts a program of the page, which asks the server at this address."""
+    _, text = blocks(PAGE, language)[block]
     expect(HERE in text, f"the program asks no server at {HERE}")
-    directory, port = pathlib.Path(workspace.path("program")), free_port()
+    directory = pathlib.Path(workspace.path("program"))
     directory.mkdir()
-    command = MAKERS[language](directory, text.replace(HERE, f"localhost:{port}"))
+    command = MAKERS[language](directory, text.replace(HERE, address) + further)
+    return Program(workspace, command, str(directory))
+
+
+@every_language
+def test_the_subscriber_of_the_page_has_the_state_through_kills(workspace, language, figures):
+    port = free_port()
     server = workspace.server(listen_also=f"127.0.0.1:{port}")
-    program = Program(workspace, command, str(directory))
+    program = start(workspace, language, f"localhost:{port}")
     with server.client() as client:
         client.commit(action("tasks/add", {"id": 1, "title": "before"}))
     catches_up(server, program, language)
@@ -119,6 +52,84 @@ def test_the_subscriber_of_the_page_has_the_state_through_kills(workspace, langu
     transactions = {line["headers"].get("txid") for line in program.printed()}
     expect({f"mine-{number}" for number in range(2, 8)} <= transactions, "the IDs of actions are missing")
     figures(f"{len(program.printed())} messages")
+
+
+@every_language
+def test_the_subscriber_of_the_page_has_the_state_though_answers_are_cut_off(workspace, language):
+    server = workspace.server()
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "before"}))
+    cuts = Cuts(workspace, server.port, 2)
+    program = start(workspace, language, cuts.address)
+    catches_up(server, program, language)
+    expect(cuts.left == 0, f"{cuts.left} answers were not cut off")
+    cuts.left = 1
+    with server.client() as client:
+        client.commit(add(1))
+        client.commit(action("tasks/add", {"id": 2, "title": "behind"}))
+    catches_up(server, program, language)
+    expect(cuts.left == 0, "the answer to a wait was not cut off")
+
+
+@every_language
+def test_the_subscriber_of_the_page_begins_again_with_another_history(workspace, language):
+    port = free_port()
+    server = workspace.server(listen_also=f"127.0.0.1:{port}")
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "of the first history"}))
+    program = start(workspace, language, f"localhost:{port}")
+    catches_up(server, program, language)
+    server.stop()
+    server = workspace.server(listen_also=f"127.0.0.1:{port}")
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 2, "title": "of the second history"}))
+    catches_up(server, program, language)
+
+
+# What is true of the collection, with the program of the page before it.
+TASKS = """
+const tasks = db.collections.tasks
+const print = (name: string, value: unknown) => console.log(JSON.stringify([name, value ?? null]))
+print("kept", tasks.get("7"))
+const refused = db.actions.addTask({ id: 8, title: 8 as any })
+print("shown", tasks.get("8"))
+await refused.isPersisted.promise.catch((error) => print("refused", error.message))
+print("taken back", tasks.get("8"))
+tasks.subscribeChanges((changes) => {
+    for (const { type, key, value } of changes) print(type, value)
+    if (changes.some(({ key }) => key === "9")) db.actions.addTask({ id: 10, title: "in return" })
+})
+"""
+
+
+def test_the_collection_of_the_page_has_a_task_before_the_server_has_it(workspace):
+    port = free_port()
+    server = workspace.server(listen_also=f"127.0.0.1:{port}")
+    cuts = Cuts(workspace, port, 1)
+    program = start(workspace, "ts", cuts.address, block=1, further=TASKS)
+
+    def printed(count):
+        expect(program.process.poll() is None, "the program ended:", program.errors())
+        lines = program.printed()
+        return len(lines) >= count and lines
+
+    shown, *lines = wait_until(lambda: printed(5), "the program has gone on", 30)
+    expect_equal((shown["title"], shown["$synced"]), ("milk", False), "the task at once")
+    expect_equal([name for name, _ in lines], ["kept", "shown", "refused", "taken back"], "what the program has printed")
+    values = dict(lines)
+    expect_equal((values["kept"]["title"], values["kept"]["$synced"]), ("milk", True), "the task of the server")
+    expect_equal((values["shown"]["title"], values["taken back"]), (8, None), "a task that the server refuses")
+    expect("/payload/title" in values["refused"], "the reason is missing:", values["refused"])
+    server.kill()
+    server.start()
+    cuts.left = 1
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 9, "title": "of another client"}))
+        wait_until(lambda: "10" in client.get("/v1/state/tasks/entities").json, "the program has added a task", 30)
+    lines = wait_until(lambda: printed(7), "the program has the task of another client", 30)[5:]
+    expect_equal(lines[0][1]["title"], "of another client", "the task of another client")
+    expect_equal(lines[1][1]["title"], "in return", "the task that the program added")
+    expect_equal(cuts.left, 0, "how many answers were not cut off")
 
 
 def catches_up(server, program, language):
