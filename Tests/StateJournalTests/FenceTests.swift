@@ -224,6 +224,31 @@ struct FenceTests {
         #expect(try record().stage == .open)
     }
 
+    @Test("writes in a row that fail in their middle leave the newest whole record", arguments: Version(0)...3)
+    func tornWrites(whole: Version) throws {
+        try directory.make()
+        let epoch = Epoch.random()
+        let link = { ChainLink(beginning: epoch, version: $0) }
+        let isFailing = Mutex(false)
+        let fence = try Fence(
+            directory, FenceRecord(epoch: epoch, term: 1, link: link(0), stage: .open),
+            by: { descriptor, bytes, count, offset in
+                guard isFailing.withLock(\.self) else { return pwrite(descriptor, bytes, count, offset) }
+                // A part is written; the next call, for the rest, fails.
+                guard count > 50 else { return -1 }
+                return pwrite(descriptor, bytes, 50, offset)
+            })
+        for version in 0..<whole { try fence.raise(to: link(version + 1)) }
+
+        isFailing.withLock { $0 = true }
+        for version in Version(1)...3 { #expect(throws: JournalError.self) { try fence.raise(to: link(whole + version)) } }
+        #expect(try record().link.version == whole)
+
+        isFailing.withLock { $0 = false }
+        try fence.repair()
+        #expect(try record().link.version == whole + 3)
+    }
+
     @Test("with the loss accepted, the history goes on from the last good version under a new epoch")
     func accepted() throws {
         let epoch = try make()

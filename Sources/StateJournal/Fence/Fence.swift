@@ -20,9 +20,11 @@ final class Fence: Sendable {
     }
 
     private struct State {
+        /// The newest record that is written whole.
         var record: FenceRecord
+        /// The end of the journal, where it could not be written.
+        var unwritten: ChainLink?
         var isSyncDue = false
-        var failure: JournalError?
         /// Whether another writer has taken the journal over, after which this one writes no record.
         var isGivenUp = false
     }
@@ -30,8 +32,12 @@ final class Fence: Sendable {
     /// The bytes from one slot to the next: a page, so that one damaged sector leaves one record.
     private static let slotSize = 4096
 
+    /// `pwrite` of a file, bytes, their number and the offset.
+    typealias WriteFile = @Sendable (Int32, UnsafeRawPointer?, Int, off_t) -> Int
+
     private let path: String
     private let descriptor: Int32
+    private let writeFile: WriteFile
     private let state: Mutex<State>
     /// Syncs the file; the queue of snapshots can be busy for longer than a second.
     private let queue = DispatchQueue(label: "storekeeper.fence", qos: .utility)
@@ -70,7 +76,12 @@ final class Fence: Sendable {
     /// Writes a fence to the disk with a record in both slots, in place of any that is there, and opens it.
     ///
     /// A process that ends meanwhile leaves the fence as it was.
-    init(_ directory: DataDirectory, _ record: FenceRecord) throws(JournalError) {
+    ///
+    /// - Parameter writeFile: the system call that writes at an offset.
+    init(
+        _ directory: DataDirectory, _ record: FenceRecord, by writeFile: @escaping WriteFile = pwrite
+    ) throws(JournalError) {
+        self.writeFile = writeFile
         path = directory.fence
         let new = path + ".new"
         try directory.remove(new)
@@ -94,14 +105,11 @@ final class Fence: Sendable {
     func raise(to link: ChainLink) throws(JournalError) {
         let result = state.withLock { state -> Result<Bool, JournalError> in
             guard !state.isGivenUp else { return .success(false) }
-            state.record.link = link
-            state.record.stage = .open
-            state.record.sequence += 1
             do throws(JournalError) {
-                try write(state.record, slot: Int(state.record.sequence & 1))
-                state.failure = nil
+                try write(link, .open, &state)
+                state.unwritten = nil
             } catch {
-                state.failure = error
+                state.unwritten = link
                 return .failure(error)
             }
             defer { state.isSyncDue = true }
@@ -118,7 +126,7 @@ final class Fence: Sendable {
     ///
     /// - Throws: ``JournalError`` while it cannot be written.
     func repair() throws(JournalError) {
-        guard let link = state.withLock({ $0.failure == nil ? nil : $0.record.link }) else { return }
+        guard let link = state.withLock({ $0.unwritten }) else { return }
         try raise(to: link)
     }
 
@@ -132,10 +140,8 @@ final class Fence: Sendable {
     func close() throws(JournalError) {
         let result = state.withLock { state -> Result<Void, JournalError> in
             guard !state.isGivenUp else { return .success(()) }
-            state.record.stage = .closed
-            state.record.sequence += 1
             do throws(JournalError) {
-                try write(state.record, slot: Int(state.record.sequence & 1))
+                try write(state.record.link, .closed, &state)
             } catch {
                 return .failure(error)
             }
@@ -152,8 +158,24 @@ final class Fence: Sendable {
         DataDirectory.failure("\(doing) the journal's fence", path)
     }
 
+    /// Writes the next record to the slot that does not have the newest whole one.
+    ///
+    /// A write that fails may leave a part of the record: the next one goes to the same slot, and never to the other.
+    private func write(
+        _ link: ChainLink, _ stage: FenceRecord.Stage, _ state: inout State
+    ) throws(JournalError) {
+        var record = state.record
+        record.link = link
+        record.stage = stage
+        record.sequence += 1
+        try write(record, slot: Int(record.sequence & 1))
+        state.record = record
+    }
+
     private func write(_ record: FenceRecord, slot: Int) throws(JournalError) {
-        let isWritten = record.withBytes { Self.write($0, at: slot * Self.slotSize) { pwrite(descriptor, $0, $1, $2) } }
+        let isWritten = record.withBytes {
+            Self.write($0, at: slot * Self.slotSize) { writeFile(descriptor, $0, $1, $2) }
+        }
         guard isWritten else { throw Self.failure("write", path) }
     }
 
