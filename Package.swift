@@ -12,6 +12,8 @@ let package = Package(
     name: "storekeeper",
     platforms: [.macOS(.v15)],
     products: [
+        // The JSON values in the interfaces of the others.
+        .library(name: "StateJSON", targets: ["StateJSON"]),
         .library(name: "StateStore", targets: ["StateStore"]),
         .library(name: "StateServer", targets: ["StateServer"]),
         .library(name: "StateServerTesting", targets: ["StateServerTesting"]),
