@@ -39,7 +39,7 @@ public struct StateServer: Service, Sendable {
     public static let version = "0.1.0"
 
     /// The package traits that this build has.
-    public static var traits: [String] { SignatureVerifier.built == nil ? [] : ["JWT"] }
+    static var traits: [String] { SignatureVerifier.built == nil ? [] : ["JWT"] }
 
     private let settings: Settings
     private let logger: Logger
@@ -60,7 +60,7 @@ public struct StateServer: Service, Sendable {
     ///
     /// - Parameters:
     ///   - domain: the state, actions and reducers to serve.
-    ///   - settings: the limits, addresses and directories; see ``Setting/all``.
+    ///   - settings: the limits, addresses and directories; see ``SettingKeys``.
     ///   - logger: takes the server's log lines.
     ///   - middleware: runs after the server's own validation, in array order.
     ///   - policy: what to do with a damaged journal.
@@ -138,7 +138,7 @@ public struct StateServer: Service, Sendable {
     /// A Unix socket is not tried: its file would stay.
     ///
     /// - Throws: ``ServerFault`` or ``SettingsFault``; each describes itself in a sentence.
-    public static func checkAddress(in settings: Settings) throws {
+    static func checkAddress(in settings: Settings) throws {
         for case .address(let host, let port) in try settings.listeningPlaces() {
             try ServerFault.translating {
                 try HTTPServer.checkAddress(host: host, port: port, loops: settings.loops)

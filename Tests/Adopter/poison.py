@@ -35,7 +35,7 @@ class Supervised:
         self.process = subprocess.Popen([self.binary], env=environment, stdout=self.log, stderr=subprocess.STDOUT)
         end = time.monotonic() + 20
         while time.monotonic() < end:
-            for word in self.text().replace('"', "").replace(",", " ").replace(":", "=").split():
+            for word in self.text().replace('"', "").replace(",", " ").replace("}", " ").replace(":", "=").split():
                 if word.startswith("port="):
                     self.port = int(word[5:])
                     return

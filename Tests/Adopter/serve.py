@@ -18,11 +18,9 @@ def start(binary, data):
     environment = dict(os.environ, STOREKEEPER_LISTEN="127.0.0.1:0", STOREKEEPER_DATA=data)
     process = subprocess.Popen([binary], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in process.stdout:
-        # `Logger` writes `port=8080`, a JSON log `"port":"8080"`.
-        words = line.replace('"', "").replace(",", " ").replace(":", "=").split()
-        for word in words:
-            if word.startswith("port="):
-                return process, int(word[5:])
+        record = json.loads(line)
+        if record["message"] == "ready":
+            return process, int(record["port"])
     raise SystemExit("the server did not say that it was ready")
 
 

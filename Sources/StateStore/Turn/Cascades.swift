@@ -67,7 +67,7 @@ public struct CascadeReport: Sendable {
     public internal(set) var isComplete = false
 
     /// An empty report.
-    public init() {}
+    package init() {}
 }
 
 /// The cascades that are not complete: how many follow-ups and effects of each are pending, and the watchers of its end.
