@@ -12,6 +12,8 @@ let package = Package(
     name: "storekeeper",
     platforms: [.macOS(.v15)],
     products: [
+        // The JSON values in the interfaces of the others.
+        .library(name: "StateJSON", targets: ["StateJSON"]),
         .library(name: "StateStore", targets: ["StateStore"]),
         .library(name: "StateServer", targets: ["StateServer"]),
         .library(name: "StateServerTesting", targets: ["StateServerTesting"]),
@@ -90,12 +92,13 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]),
-        // The composition root: it builds and connects the parts, runs the server and stops it.
+        // The composition root: it builds and connects the parts, runs the server and stops it; the command line of a server.
         .target(
             name: "StateServer",
             dependencies: [
                 "CCrypto", "ContentCodings", "HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal",
                 "StateStore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "DequeModule", package: "swift-collections"),
@@ -119,16 +122,12 @@ let package = Package(
         // jemalloc (Debian: libjemalloc-dev) and its settings, in place of the C library's malloc. A POST takes a tenth less
         // CPU time with it, and the memory of thousands of closed connections goes back to the system.
         .target(name: "CJemalloc", linkerSettings: [.linkedLibrary("jemalloc")]),
-        // libcurl (Debian: libcurl4-openssl-dev), which fetches the films. Only the command line sees it.
+        // libcurl (Debian: libcurl4-openssl-dev), which fetches the films. Only storekeeper sees it.
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        // The command line.
+        // The server of the example domains.
         .executableTarget(
             name: "storekeeper",
-            dependencies: allocator + [
-                "CCurl", "Showcase", "StateServer", "StateStore",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
-            ]),
+            dependencies: allocator + ["CCurl", "Showcase", "StateServer", "StateStore"]),
         // The baseline of the benchmarks: a C program on libmicrohttpd with the same requests and the least work for each.
         .executableTarget(
             name: "microhttpd-limit",

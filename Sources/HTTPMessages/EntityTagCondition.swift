@@ -1,20 +1,20 @@
 /// The value of `If-Match` or `If-None-Match` (RFC 9110, section 13.1).
-public enum EntityTagCondition: Sendable, Equatable {
+package enum EntityTagCondition: Sendable, Equatable {
     /// `*`: any current representation.
     case any
     /// The listed tags, in order.
     case tags([EntityTag])
 
     /// An entity tag.
-    public struct EntityTag: Sendable, Equatable {
+    package struct EntityTag: Sendable, Equatable {
         /// The characters between the quotes.
-        public var opaque: String
+        package var opaque: String
         /// Whether the tag has the prefix `W/`.
-        public var isWeak: Bool
+        package var isWeak: Bool
     }
 
     /// Parses a field value; the result is nil when it is neither `*` nor a list of quoted tags.
-    public init?(_ value: String) {
+    package init?(_ value: String) {
         let value = value.utf8.trimmingSpaces
         if value.elementsEqual("*".utf8) {
             self = .any

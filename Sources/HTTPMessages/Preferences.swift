@@ -1,9 +1,9 @@
 /// The preferences of a client, from its `Prefer` fields (RFC 7240).
 ///
 /// As the RFC demands, the parser ignores unknown preferences, and known ones with an invalid value.
-public struct Preferences: Sendable, Equatable {
+package struct Preferences: Sendable, Equatable {
     /// What the client wants in the answer to a request that changes the state.
-    public enum Return: String, Sendable {
+    package enum Return: String, Sendable {
         /// The answer without a representation of the change.
         case minimal
         /// The answer with what has changed.
@@ -11,7 +11,7 @@ public struct Preferences: Sendable, Equatable {
     }
 
     /// How long the client is ready to wait.
-    public enum Wait: Sendable, Equatable {
+    package enum Wait: Sendable, Equatable {
         /// `wait` without a value: the server's default time.
         case usual
         /// `wait` with a number of seconds, 0 or more.
@@ -19,12 +19,12 @@ public struct Preferences: Sendable, Equatable {
     }
 
     /// The preference `return`, or nil.
-    public var returning: Return?
+    package var returning: Return?
     /// The preference `wait`, or nil.
-    public var wait: Wait?
+    package var wait: Wait?
 
     /// Parses the values of all `Prefer` fields; of several preferences with one name, the first counts.
-    public init(_ values: [String]) {
+    package init(_ values: [String]) {
         for value in values {
             for preference in Self.split(value.utf8) {
                 // A semicolon begins parameters of the preference; `return` and `wait` have none.

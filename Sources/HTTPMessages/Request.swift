@@ -1,7 +1,7 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// An HTTP request as a value: complete, and not yet interpreted.
-public struct Request: Sendable {
+package struct Request: Sendable {
     /// What a transport shares between requests with equal heads.
     package final class Head: Sendable {
         package let method: HTTPRequest.Method
@@ -30,23 +30,23 @@ public struct Request: Sendable {
     /// The request line and the fields.
     package let head: Head
     /// The whole body; empty when there is none.
-    public var body: [UInt8]
+    package var body: [UInt8]
     /// The client's address without its port, or its user on a Unix socket: the key of limits per client.
-    public let client: String
+    package let client: String
 
     /// The method, as sent.
-    public var method: HTTPRequest.Method { head.method }
+    package var method: HTTPRequest.Method { head.method }
     /// The raw request target: path and query exactly as sent, still percent-encoded.
-    public var target: String { head.target }
+    package var target: String { head.target }
     /// The header fields, in the order of the head.
-    public var fields: HTTPFields { head.fields }
+    package var fields: HTTPFields { head.fields }
     /// The trace that the request belongs to; nil where it names none.
-    public var trace: TraceContext? { head.trace }
+    package var trace: TraceContext? { head.trace }
     /// The memo of the request's head; nil for a head that the transport does not cache.
-    public var memo: HeadMemo? { head.memo }
+    package var memo: HeadMemo? { head.memo }
 
     /// Makes a request; only the target has no default.
-    public init(
+    package init(
         method: HTTPRequest.Method = .get, target: String, fields: HTTPFields = [:], body: [UInt8] = [],
         client: String = "127.0.0.1"
     ) {

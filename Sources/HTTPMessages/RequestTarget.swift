@@ -1,32 +1,32 @@
 /// A parsed request target: the path's segments and the query's parameters, each percent-decoded exactly once.
-public struct RequestTarget: Sendable, Equatable {
+package struct RequestTarget: Sendable, Equatable {
     /// A query parameter.
     ///
     /// `?pretty` has no value; `?pretty=` has an empty one.
-    public struct Parameter: Sendable, Equatable {
+    package struct Parameter: Sendable, Equatable {
         /// The decoded name.
-        public var name: String
+        package var name: String
         /// The decoded value, or nil where there is no `=`.
-        public var value: String?
+        package var value: String?
     }
 
     /// Why a target cannot be parsed.
-    public struct Fault: Error, Sendable, Equatable {
+    package struct Fault: Error, Sendable, Equatable {
         /// What is wrong, as a sentence that does not quote the target.
-        public var detail: String
+        package var detail: String
     }
 
     /// The path's segments: `/v1/state/a%2Fb` has `v1`, `state` and `a/b`.
     ///
     /// The path `/` has no segments.
-    public var segments: [String]
+    package var segments: [String]
     /// The query's parameters, in order.
-    public var parameters: [Parameter]
+    package var parameters: [Parameter]
 
     /// Parses a raw target.
     ///
     /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
-    public init(_ target: String) throws(Fault) {
+    package init(_ target: String) throws(Fault) {
         let parts = Self.originForm(target).split(
             separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         guard let path = parts.first, path.first == UInt8(ascii: "/") else {
@@ -50,7 +50,7 @@ public struct RequestTarget: Sendable, Equatable {
     }
 
     /// The authority in a target of absolute form, which counts in place of `Host` (RFC 9112, section 3.2.2).
-    public static func authority(of target: String) -> Substring? {
+    package static func authority(of target: String) -> Substring? {
         absoluteForm(target).map { Substring($0.authority) }
     }
 

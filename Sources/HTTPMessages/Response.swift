@@ -1,13 +1,13 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// An HTTP response as a value.
-public struct Response: Sendable {
+package struct Response: Sendable {
     /// The status code and phrase.
-    public var status: HTTPResponse.Status
+    package var status: HTTPResponse.Status
     /// The bytes of the body, which the transport does not send with 204 and 304 and in answer to HEAD.
-    public var body: [UInt8]
+    package var body: [UInt8]
     /// Whether the connection stays open after this response.
-    public var connection: ConnectionFate
+    package var connection: ConnectionFate
     /// The codes of the problems that the body tells, each with its number.
     package var problems: [String: Int] = [:]
     private var ownFields: HTTPFields
@@ -15,7 +15,7 @@ public struct Response: Sendable {
     package private(set) var filled: (template: ResponseTemplate, value: String)?
 
     /// What the transport does with the connection after it has sent the response.
-    public enum ConnectionFate: Sendable {
+    package enum ConnectionFate: Sendable {
         /// The connection stays open for further requests.
         case keep
         /// The transport sends `Connection: close` and closes the connection.
@@ -23,7 +23,7 @@ public struct Response: Sendable {
     }
 
     /// Makes a response; only the status has no default.
-    public init(
+    package init(
         status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = [], connection: ConnectionFate = .keep
     ) {
         self.status = status
@@ -46,7 +46,7 @@ public struct Response: Sendable {
     /// The header fields.
     ///
     /// The transport adds `Content-Length`, `Date` and `Connection`.
-    public var fields: HTTPFields {
+    package var fields: HTTPFields {
         get { filled.map { $0.template.fields(varying: $0.value) } ?? ownFields }
         set {
             ownFields = newValue
@@ -57,7 +57,7 @@ public struct Response: Sendable {
 
 extension Response: Equatable {
     /// Responses are equal when the transport would send the same.
-    public static func == (left: Response, right: Response) -> Bool {
+    package static func == (left: Response, right: Response) -> Bool {
         left.status == right.status && left.fields == right.fields && left.body == right.body
             && left.connection == right.connection
     }

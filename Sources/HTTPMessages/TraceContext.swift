@@ -1,17 +1,17 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// The place of a request in a distributed trace (W3C Trace Context): the value of the field `traceparent`.
-public struct TraceContext: Hashable, Sendable {
+package struct TraceContext: Hashable, Sendable {
     /// The value as the client has sent it: version, trace ID, parent ID and flags.
-    public let text: String
+    package let text: String
 
     /// The ID of the trace: 32 lower-case hexadecimal digits.
-    public var traceID: String { String(decoding: text.utf8.dropFirst(3).prefix(32), as: UTF8.self) }
+    package var traceID: String { String(decoding: text.utf8.dropFirst(3).prefix(32), as: UTF8.self) }
 
     /// Reads a value of version 00; nil for any other, which counts as none.
     ///
     /// An ID of zeros is none, and an upper-case digit is no digit (sections 3.2.2.3 and 3.2.2.4 of the specification).
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
         guard parts.map(\.count) == [2, 32, 16, 2], parts[0].elementsEqual("00".utf8),
             parts.allSatisfy({ $0.allSatisfy(Self.isDigit) }),
@@ -27,7 +27,7 @@ public struct TraceContext: Hashable, Sendable {
 
 extension HTTPField.Name {
     /// The place of a request in a distributed trace (W3C Trace Context).
-    public static let traceParent: HTTPField.Name = {
+    package static let traceParent: HTTPField.Name = {
         guard let name = HTTPField.Name("traceparent") else { preconditionFailure("traceparent is a field name") }
         return name
     }()

@@ -1,5 +1,5 @@
-public import HTTPMessages
-public import HTTPTypes
+package import HTTPMessages
+package import HTTPTypes
 import Synchronization
 
 /// One request that is owed an answer, or a stream that lasts until the server or the client ends it.
@@ -7,12 +7,12 @@ import Synchronization
 /// Any thread may answer it. An answer, a deadline, a hang-up and the stop of the server compete for one atomic step
 /// from armed to fired: the first of them takes effect, and the exchange ignores the others. An answer leads on to
 /// given, which tells the loop that it can take the response.
-public final class Exchange: Sendable {
+package final class Exchange: Sendable {
     /// The number of this exchange, unique in its server and, in each loop, rising in order of arrival.
-    public let id: UInt64
+    package let id: UInt64
     /// The client to whose shares the request counts: its address without the port, or what
     /// ``count(toShareOf:)`` has set.
-    public var client: String { share ?? address }
+    package var client: String { share ?? address }
     private let address: String
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
     nonisolated(unsafe) private var share: String?
@@ -20,7 +20,7 @@ public final class Exchange: Sendable {
     /// The trace that the request belongs to, which its answer names; nil where it names none.
     ///
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
-    nonisolated(unsafe) public var trace: TraceContext?
+    nonisolated(unsafe) package var trace: TraceContext?
 
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 
@@ -48,12 +48,12 @@ public final class Exchange: Sendable {
     /// Makes the request count to another share than that of its address.
     ///
     /// A handler calls this while it receives the request, before another thread knows the exchange.
-    public func count(toShareOf client: String) { share = client }
+    package func count(toShareOf client: String) { share = client }
 
     /// Gives the exchange fields that its answer gets behind its own, whichever answer it is.
     ///
     /// A handler calls this while it receives the request, before another thread knows the exchange.
-    public func add(_ fields: AddedFields) { added = fields }
+    package func add(_ fields: AddedFields) { added = fields }
 
     /// The response with the added fields.
     package func completed(_ response: consuming Response) -> Response {
@@ -68,7 +68,7 @@ public final class Exchange: Sendable {
     /// Sends the answer, unless this exchange has already been answered or has ended.
     ///
     /// The call returns before the answer is on the wire.
-    public func answer(_ response: consuming Response) {
+    package func answer(_ response: consuming Response) {
         guard fire() else { return }
         given = completed(response)
         stage.store(.given, ordering: .releasing)
@@ -79,7 +79,7 @@ public final class Exchange: Sendable {
     ///
     /// A handler calls it once for each such reply, on any thread, and also before it has replied. It does nothing for an
     /// exchange that is over.
-    public func resume() {
+    package func resume() {
         guard !isOver else { return }
         sink.put(.again(self))
     }
@@ -91,7 +91,7 @@ public final class Exchange: Sendable {
     ///
     /// Exchanges that have already been answered or have ended get nothing. O(n) in the number of exchanges, with at
     /// most one wake-up of each loop that serves some of them.
-    public static func answer(_ exchanges: [Exchange], with response: Response) {
+    package static func answer(_ exchanges: [Exchange], with response: Response) {
         let exchanges = exchanges.filter { $0.fire() }
         guard exchanges.contains(where: { $0.added != nil }) else {
             return deliver(exchanges) { .answer($0, response) }
@@ -109,7 +109,7 @@ public final class Exchange: Sendable {
     /// loop that serves some of them.
     ///
     /// - Parameter isLast: whether the streams end after this chunk.
-    public static func send(_ chunk: [UInt8], to streams: [Exchange], isLast: Bool = false) {
+    package static func send(_ chunk: [UInt8], to streams: [Exchange], isLast: Bool = false) {
         deliver(streams.filter { isLast ? $0.fire() : !$0.isOver }) { .chunk($0, chunk, isLast: isLast) }
     }
 
@@ -128,16 +128,16 @@ public final class Exchange: Sendable {
     /// body is not complete.
     ///
     /// HTTP/1.0 has no end of a body, so its clients cannot tell. A stream that has ended is left as it is.
-    public func cutOff() {
+    package func cutOff() {
         guard fire() else { return }
         sink.put(.cut(self))
     }
 
     /// Whether the exchange has been answered or has ended, so that it would ignore an answer.
-    public var isOver: Bool { stage.load(ordering: .acquiring) != .armed }
+    package var isOver: Bool { stage.load(ordering: .acquiring) != .armed }
 
     /// Whether the client has closed its side of the connection while a handler works long on the request.
-    public var hasHungUp: Bool { isHungUp.load(ordering: .relaxed) }
+    package var hasHungUp: Bool { isHungUp.load(ordering: .relaxed) }
 
     func noteHangUp() { isHungUp.store(true, ordering: .relaxed) }
 
@@ -150,20 +150,20 @@ public final class Exchange: Sendable {
 }
 
 /// Fields that the answers of some exchanges get beside their own; exchanges that share the object share answers.
-public final class AddedFields: Sendable {
+package final class AddedFields: Sendable {
     /// The fields.
-    public let fields: HTTPFields
+    package let fields: HTTPFields
 
     /// Makes a set of fields.
-    public init(_ fields: HTTPFields) { self.fields = fields }
+    package init(_ fields: HTTPFields) { self.fields = fields }
 }
 
 extension Exchange: Hashable {
     /// Exchanges are equal when they are the same object.
-    public static func == (left: Exchange, right: Exchange) -> Bool { left === right }
+    package static func == (left: Exchange, right: Exchange) -> Bool { left === right }
 
     /// Hashes the identity.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(self))
     }
 }

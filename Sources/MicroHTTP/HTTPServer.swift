@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// All handlers and all of libmicrohttpd run on those threads. Any thread may call the methods of the server. A server
 /// starts once; it then runs until ``stop(grace:)``, even if the caller drops its last reference.
-public final class HTTPServer: Sendable {
+package final class HTTPServer: Sendable {
     /// A loop that runs: its mailbox and its thread.
     private struct Running {
         let mailbox: LoopMailbox
@@ -26,7 +26,7 @@ public final class HTTPServer: Sendable {
     /// Makes a server; it opens no socket before ``start()``.
     ///
     /// - Parameter gauges: the gauges that the server updates, made for as many loops as the configuration has.
-    public init(configuration: ServerConfiguration, handlers: Handlers, gauges: ServerGauges? = nil) {
+    package init(configuration: ServerConfiguration, handlers: Handlers, gauges: ServerGauges? = nil) {
         self.configuration = configuration
         self.handlers = handlers
         self.gauges = gauges ?? ServerGauges(loops: configuration.loops, memoryBytesMax: configuration.memoryBytesMax)
@@ -38,7 +38,7 @@ public final class HTTPServer: Sendable {
     /// end the process, and it raises the soft limit of open files where the connections need more.
     ///
     /// - Throws: ``ServerError``; then no thread and no socket is left.
-    public func start() throws(ServerError) -> [BoundAddress] {
+    package func start() throws(ServerError) -> [BoundAddress] {
         guard state.withLock({ !exchange(&$0.wasStarted, with: true) }) else { throw .alreadyStarted }
         // Libmicrohttpd page, 27: libmicrohttpd blocks SIGPIPE only in threads that it makes itself.
         signal(SIGPIPE, SIG_IGN)
@@ -96,12 +96,12 @@ public final class HTTPServer: Sendable {
     /// Finds out whether a server could listen on an address at this moment.
     ///
     /// - Throws: ``ServerError`` with the reason why it could not.
-    public static func checkAddress(host: String, port: UInt16, loops: Int = 1) throws(ServerError) {
+    package static func checkAddress(host: String, port: UInt16, loops: Int = 1) throws(ServerError) {
         close(try ListeningSocket(.address(host: host, port: port), isShared: loops > 1).descriptor)
     }
 
     /// Closes the listening sockets; the server keeps serving the connections that it has.
-    public func stopAccepting() {
+    package func stopAccepting() {
         let loops = state.withLock { state in
             for file in exchange(&state.files, with: []) { file.remove() }
             return state.loops
@@ -116,7 +116,7 @@ public final class HTTPServer: Sendable {
     /// have `grace` to be answered and are then ended in the same way. A quarter of a second later the server closes
     /// connections whose clients have not read their answers. Each answer closes its connection. The call returns when
     /// the threads have ended, or at once if the server never started. With several calls, the earliest end applies.
-    public func stop(grace: Duration = .seconds(10)) async {
+    package func stop(grace: Duration = .seconds(10)) async {
         stopAccepting()
         let loops = state.withLock(\.loops)
         // All loops get the request to stop before the first is awaited, so that their grace times overlap.
@@ -131,7 +131,7 @@ public final class HTTPServer: Sendable {
     }
 
     /// The sum of the statistics of all loops.
-    public var statistics: Statistics {
+    package var statistics: Statistics {
         gauges.statistics
     }
 

@@ -1,44 +1,44 @@
-public import HTTPMessages
-public import HTTPTypes
+package import HTTPMessages
+internal import HTTPTypes
 import Synchronization
 
 /// The functions that a server calls on its loop threads.
 ///
 /// None of them may block: while one runs, its loop serves no other request.
-public struct Handlers: Sendable {
+package struct Handlers: Sendable {
     /// Takes a complete request and returns its answer, or how the answer will come through the exchange.
-    public var receive: @Sendable (Request, Exchange) -> Reply
+    package var receive: @Sendable (Request, Exchange) -> Reply
     /// Ends an exchange that has not been answered, and returns the response to send.
     ///
     /// A handler that returns a response gives up the exchange. A handler that is about to answer the exchange returns
     /// nil, and the server waits for that answer, unless the server is stopping. The server drops the response where
     /// the client has gone; to a stream it sends the body of the response as the last chunk.
-    public var expire: @Sendable (Exchange, Expiry) -> Response?
+    package var expire: @Sendable (Exchange, Expiry) -> Response?
     /// Is called at the end of each iteration of the loop that has received requests, so that the handler can hand on
     /// all work of the iteration at once.
     ///
     /// The server sends an answer that is given before this returns without suspending the connection.
-    public var iterationEnded: @Sendable () -> Void
+    package var iterationEnded: @Sendable () -> Void
     /// Reports that these streams are writable: the socket has taken the last chunk, and the handler may send the next.
-    public var writable: @Sendable ([Exchange]) -> Void
+    package var writable: @Sendable ([Exchange]) -> Void
     /// Reports that the heartbeat of these streams is due: nothing was sent for that time, so the handler sends
     /// something.
-    public var silent: @Sendable ([Exchange]) -> Void
+    package var silent: @Sendable ([Exchange]) -> Void
     /// Returns the response to a request that the transport itself refuses.
     ///
     /// The request has the head and no body; it is nil where the head cannot be read. The server closes the connection
     /// after the response, whatever the response says.
-    public var refuse: @Sendable (TransportFault, Request?) -> Response
+    package var refuse: @Sendable (TransportFault, Request?) -> Response
     /// Returns the generation of reusable answers: the server reuses an answer as long as this number stays the same.
     ///
     /// The server reads the number before it calls ``receive``: where the number rises during that call, the answer
     /// counts for the generation before.
-    public var generation: @Sendable () -> UInt64
+    package var generation: @Sendable () -> UInt64
     /// Takes the transport's own messages, such as a client that breaks off, for a debug log.
-    public var debugLog: @Sendable (String) -> Void
+    package var debugLog: @Sendable (String) -> Void
 
     /// Makes a set of handlers; only `receive` has no default.
-    public init(
+    package init(
         receive: @escaping @Sendable (Request, Exchange) -> Reply,
         expire: @escaping @Sendable (Exchange, Expiry) -> Response? = { _, _ in Response(status: .serviceUnavailable) },
         iterationEnded: @escaping @Sendable () -> Void = {},
@@ -77,7 +77,7 @@ extension Handlers {
 }
 
 /// What a handler returns for a complete request.
-public enum Reply: Sendable {
+package enum Reply: Sendable {
     /// The answer.
     case now(Response)
     /// The answer, which every client that sends the same head gets as long as ``Handlers/generation`` stays the same.
@@ -103,7 +103,7 @@ public enum Reply: Sendable {
 }
 
 /// Why an exchange ends before its handler has answered it.
-public enum Expiry: Sendable {
+package enum Expiry: Sendable {
     /// Its deadline has passed.
     case deadline
     /// The client has closed its side of the connection.

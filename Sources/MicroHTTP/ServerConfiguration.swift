@@ -1,62 +1,62 @@
 /// Where a server listens, and the limits on what its clients use.
-public struct ServerConfiguration: Sendable {
+package struct ServerConfiguration: Sendable {
     /// The places to listen on, at least one.
-    public var places: [ListeningPlace]
+    package var places: [ListeningPlace]
     /// The longest request body in bytes; the server refuses a longer one with
     /// ``TransportFault/bodyTooLarge(bytesMax:)``.
-    public var bodyBytesMax: Int
+    package var bodyBytesMax: Int
     /// The most connections that the server serves at once, parked ones included.
     ///
     /// The server accepts a sixteenth more (16 to 256) over capacity: it answers each of them with
     /// ``TransportFault/connectionsExhausted`` as soon as it has read a request, and closes it. A connection over
     /// capacity that sends no request is closed after two seconds. Further clients stay in the backlog of the listening
     /// socket.
-    public var connectionsMax: Int
+    package var connectionsMax: Int
     /// The targets that a connection over capacity may ask for, so that probes find a place.
-    public var reservedTargets: Set<String> = []
+    package var reservedTargets: Set<String> = []
     /// The peers whose requests name their clients; the number of places of a peer is its own nevertheless.
-    public var trustedProxies = TrustedProxies()
+    package var trustedProxies = TrustedProxies()
     /// The most bytes of memory that clients occupy with long bodies and with long answers that they do not read.
     ///
     /// Above it the server refuses the part of a body over 64 KiB and answers over 64 KiB with
     /// ``TransportFault/memoryExhausted``, and closes connections whose clients do not read. A client that has half of it
     /// gets ``TransportFault/shareExhausted``.
-    public var memoryBytesMax = 256 << 20
+    package var memoryBytesMax = 256 << 20
     /// How long a connection may send nothing between requests or within one, and how long a client may leave an answer
     /// unread; whole seconds, at least one.
     ///
     /// It does not apply to an exchange that waits: only the deadline of the exchange ends it.
-    public var idleTimeout: Duration
+    package var idleTimeout: Duration
     /// The longest request head in bytes; the server refuses a longer one with ``TransportFault/headTooLarge(bytesMax:fieldsMax:)``.
-    public var headBytesMax = 20 << 10
+    package var headBytesMax = 20 << 10
     /// The most fields in a head; the server refuses more with ``TransportFault/headTooLarge(bytesMax:fieldsMax:)``.
-    public var fieldsMax = 100
+    package var fieldsMax = 100
     /// The longest request target in bytes; the server refuses a longer one with ``TransportFault/targetTooLong(bytesMax:parametersMax:)``.
-    public var targetBytesMax = 8000
+    package var targetBytesMax = 8000
     /// The most parameters in a target; the server refuses more with ``TransportFault/targetTooLong(bytesMax:parametersMax:)``.
-    public var parametersMax = 100
+    package var parametersMax = 100
     /// How long a request head may take to arrive, from its first byte; a slower one gets ``TransportFault/tooSlow``.
     ///
     /// The server looks twice a second, so the time may be up to one second longer.
-    public var headTime = Duration.seconds(10)
+    package var headTime = Duration.seconds(10)
     /// How long the body may take besides.
-    public var bodyTime = Duration.seconds(30)
+    package var bodyTime = Duration.seconds(30)
     /// The number of received bytes for which a body may take a second longer.
-    public var bodyBytesPerSecondMin = 16 << 10
+    package var bodyBytesPerSecondMin = 16 << 10
     /// How long the loop holds the connection of a request that is being worked on before it suspends the connection.
     ///
     /// A suspension costs some microseconds and, when the connection resumes, a walk over all suspended connections. An
     /// answer within this time needs no suspension. Zero suspends every such connection.
-    public var parkingDelay: Duration
+    package var parkingDelay: Duration
 
     /// How many loops serve, each on its own thread and with its share of ``connectionsMax``.
     ///
     /// The kernel distributes new connections over the loops. One loop is best on few cores: each further one needs a
     /// core beside the core that runs the store's turns.
-    public var loops: Int
+    package var loops: Int
 
     /// Makes a configuration; the defaults suit tests and small servers.
-    public init(
+    package init(
         host: String = "127.0.0.1", port: UInt16 = 0, bodyBytesMax: Int = 1 << 20, connectionsMax: Int = 1024,
         idleTimeout: Duration = .seconds(60), parkingDelay: Duration = .milliseconds(2), loops: Int = 1
     ) {
@@ -92,7 +92,7 @@ public struct ServerConfiguration: Sendable {
     private static let overCapacityCeiling = 256
 
     /// The largest ``connectionsMax`` that this process's hard limit of open files allows.
-    public static var connectionsAllowed: Int { max(16, DescriptorLimit.connectionsAllowed - overCapacityCeiling) }
+    package static var connectionsAllowed: Int { max(16, DescriptorLimit.connectionsAllowed - overCapacityCeiling) }
 
     /// How many bytes of a chunked body that is too long the server reads and discards before it closes the connection.
     var drainBytesMax: Int { max(1 << 20, bodyBytesMax) }

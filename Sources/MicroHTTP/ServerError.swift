@@ -3,7 +3,7 @@ import Glibc
 /// Why a server could not start.
 ///
 /// Each description is a sentence for the operator.
-public enum ServerError: Error, Equatable, CustomStringConvertible {
+package enum ServerError: Error, Equatable, CustomStringConvertible {
     /// The host is neither an address of this machine nor a name that resolves to one.
     case hostUnknown(host: String, reason: String)
     /// Another process already listens on that address.
@@ -24,7 +24,7 @@ public enum ServerError: Error, Equatable, CustomStringConvertible {
     case alreadyStarted
 
     /// A sentence with what happened, to what, and what was expected.
-    public var description: String {
+    package var description: String {
         switch self {
         case .hostUnknown(let host, let reason):
             "cannot listen on \(host): \(reason); expected an address of this machine, such as 127.0.0.1, 0.0.0.0 or ::"

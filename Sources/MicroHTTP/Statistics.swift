@@ -1,17 +1,17 @@
 import Synchronization
 
 /// What a server holds and has done; each number is that of the end of a recent iteration of each loop.
-public struct Statistics: Sendable, Equatable {
+package struct Statistics: Sendable, Equatable {
     /// Open connections, parked ones included.
-    public var connections = 0
+    package var connections = 0
     /// Exchanges that wait, streams included.
-    public var waiting = 0
+    package var waiting = 0
     /// Exchanges that a handler works on.
-    public var working = 0
+    package var working = 0
     /// Complete requests since the start.
-    public var requests = 0
+    package var requests = 0
     /// Requests that the transport has refused since the start.
-    public var refused = 0
+    package var refused = 0
 
     mutating func add(_ other: Statistics) {
         connections += other.connections
@@ -25,21 +25,21 @@ public struct Statistics: Sendable, Equatable {
 /// The statistics of a server's loops; any thread may read them.
 ///
 /// The caller makes the gauges before the server, so that a handler can report them.
-public final class ServerGauges: Sendable {
+package final class ServerGauges: Sendable {
     let loops: [LoopGauges]
     /// The memory that the clients of all loops occupy.
-    public let memory: MemoryBudget
+    package let memory: MemoryBudget
 
     /// Makes gauges for this number of loops, at least one.
     ///
     /// - Parameter memoryBytesMax: ``ServerConfiguration/memoryBytesMax``.
-    public init(loops: Int, memoryBytesMax: Int = ServerConfiguration().memoryBytesMax) {
+    package init(loops: Int, memoryBytesMax: Int = ServerConfiguration().memoryBytesMax) {
         memory = MemoryBudget(bytesMax: memoryBytesMax)
         self.loops = (0..<max(1, loops)).map { _ in LoopGauges() }
     }
 
     /// The sum of the statistics of all loops.
-    public var statistics: Statistics {
+    package var statistics: Statistics {
         loops.reduce(into: Statistics()) { $0.add($1.statistics) }
     }
 }

@@ -4,7 +4,7 @@ internal import StateStore
 /// Why a journal cannot be used.
 ///
 /// The description is a sentence for the operator.
-public struct JournalError: Error, Sendable, CustomStringConvertible {
+package struct JournalError: Error, Sendable, CustomStringConvertible {
     /// What an error means for the journal.
     package enum Kind: Sendable {
         /// The journal has not what was recorded: a start can only go on with the loss accepted.
@@ -18,7 +18,7 @@ public struct JournalError: Error, Sendable, CustomStringConvertible {
     }
 
     /// What happened, to what, and what can be done.
-    public let description: String
+    package let description: String
     package let kind: Kind
 
     /// What an operator can do about damage.

@@ -1,62 +1,62 @@
 internal import StateJournal
-public import StateStore
+internal import StateStore
 
 /// What an operator does with a journal.
 extension JournalTool {
     /// What a journal has, for people and programs.
-    public struct Facts: Sendable, Encodable {
+    struct Facts: Sendable, Encodable {
         /// The versions between which the journal has something.
-        public struct Versions: Sendable, Encodable {
+        struct Versions: Sendable, Encodable {
             /// The oldest version whose state can be read.
-            public var oldestState: Version
+            var oldestState: Version
             /// The version of the oldest commit; one above `latest` where there is none.
-            public var oldestCommit: Version
+            var oldestCommit: Version
             /// The version of the last commit.
-            public var latest: Version
+            var latest: Version
         }
 
         /// A saved state.
-        public struct Snapshot: Sendable, Encodable {
+        struct Snapshot: Sendable, Encodable {
             /// Its version.
-            public var version: Version
+            var version: Version
             /// The size of its JSON.
-            public var bytes: Int
+            var bytes: Int
         }
 
         /// What the fence beside the journal says.
-        public struct Fence: Sendable, Encodable {
+        struct Fence: Sendable, Encodable {
             /// `open`, `closed`, `missing` or `damaged`; open is also the fence of a server that was killed.
-            public var stage: String
+            var stage: String
             /// The newest version that was acknowledged.
-            public var version: Version?
+            var version: Version?
             /// How often the journal has been opened for writing.
-            public var term: UInt64?
+            var term: UInt64?
         }
 
         /// The number of the file's format; of an older one only the files and the fence are known.
-        public var format: Int
+        var format: Int
         /// The epoch of the history.
-        public var epoch: String?
+        var epoch: String?
         /// The versions.
-        public var versions: Versions?
+        var versions: Versions?
         /// How many commits the journal has.
-        public var commits: Int?
+        var commits: Int?
         /// The snapshots, oldest first.
-        public var snapshots: [Snapshot]?
+        var snapshots: [Snapshot]?
         /// How many idempotency keys have not expired.
-        public var keys: Int?
+        var keys: Int?
         /// The fence.
-        public var fence: Fence
+        var fence: Fence
         /// The bytes of each file.
-        public var files: [String: Int]
+        var files: [String: Int]
         /// Whether a server, or another process that writes, has the journal open.
-        public var isInUse: Bool
+        var isInUse: Bool
     }
 
     /// Reads what the journal has, and verifies nothing; O(n) in the number of keys.
     ///
     /// - Throws: `JournalError` where there is no journal, or it cannot be read.
-    public func facts() throws -> Facts {
+    func facts() throws -> Facts {
         let facts = try JournalFacts(directory: directory, at: .now())
         let history = facts.history
         return Facts(
@@ -77,12 +77,12 @@ extension JournalTool {
     /// The copy is of one instant, and has every commit that was acknowledged before. It is there whole or not at all.
     ///
     /// - Throws: `JournalError`.
-    public func backup(to destination: String) throws -> Span {
+    func backup(to destination: String) throws -> Span {
         Span(try JournalCopy.make(of: directory, in: destination))
     }
 
     /// Which epoch a restored journal has.
-    public enum RestoredEpoch: Sendable {
+    enum RestoredEpoch: Sendable {
         /// A new one: clients find out that versions after the backup are gone.
         case new
         /// That of the backup: only right where no client has seen a later version.
@@ -95,7 +95,7 @@ extension JournalTool {
     ///
     /// - Throws: `JournalError` where the backup is damaged or has no fence, the directory has a journal, or a server runs
     ///   on the backup that is to keep its epoch.
-    public func restore(from backup: String, _ epoch: RestoredEpoch = .new) throws -> Span {
+    func restore(from backup: String, _ epoch: RestoredEpoch = .new) throws -> Span {
         switch epoch {
         case .new: return Span(try JournalCopy.renew(backup, in: directory))
         case .same:
@@ -105,17 +105,17 @@ extension JournalTool {
     }
 
     /// What a compaction has done.
-    public struct Compaction: Sendable {
+    struct Compaction: Sendable {
         /// The bytes of the file before and after.
-        public var bytes: (before: Int, after: Int)
+        var bytes: (before: Int, after: Int)
         /// The number of commits that were dropped.
-        public var commitsDropped: Int
+        var commitsDropped: Int
     }
 
     /// Drops what the settings of retention allow, and gives the space back to the file system.
     ///
     /// - Throws: `JournalError` where a server runs, or the journal is damaged; the journal is then as before.
-    public func compact() throws -> Compaction {
+    func compact() throws -> Compaction {
         let done = try SQLiteJournal.compact(directory: directory, retention: settings.retention, at: .now())
         return Compaction(
             bytes: (done.bytesBefore, done.bytesAfter), commitsDropped: Int(done.oldestAfter - done.oldestBefore))

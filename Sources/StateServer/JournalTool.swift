@@ -1,6 +1,6 @@
 internal import StateJSON
 internal import StateJournal
-public import StateStore
+internal import StateStore
 
 /// Does what can be done with the journal in a data directory without a server.
 ///
@@ -8,22 +8,22 @@ public import StateStore
 /// directory. ``load(_:)``, ``replay(_:_:)`` and ``restore(from:_:)`` make a whole new journal, or none, in a directory
 /// without one. ``compact()`` needs the directory to itself. Each holds the state and a few megabytes of commits in memory,
 /// for a history of any length.
-public struct JournalTool: Sendable {
+struct JournalTool: Sendable {
     /// The commits that an operation has read or made.
-    public struct Span: Sendable {
+    struct Span: Sendable {
         /// The epoch of the history.
-        public var epoch: String
+        var epoch: String
         /// The version of the first state, before the first commit.
-        public var start: Version
+        var start: Version
         /// The version of the last commit.
-        public var end: Version
+        var end: Version
 
         /// The number of commits.
-        public var commitsCount: Int { Int(end - start) }
+        var commitsCount: Int { Int(end - start) }
     }
 
     /// How much is verified.
-    public enum Depth: Sendable {
+    enum Depth: Sendable {
         /// The fence, the chain, the tables, the newest snapshot, and what the domain's reducers make of each action.
         case plain
         /// Besides: each snapshot, the index of IDs, and the table of keys.
@@ -36,9 +36,9 @@ public struct JournalTool: Sendable {
     /// Makes a tool for the directory in the setting `data`.
     ///
     /// - Throws: ``SettingsFault`` when `data` is `none`.
-    public init(settings: Settings) throws(SettingsFault) {
+    init(settings: Settings) throws(SettingsFault) {
         self.settings = settings
-        directory = settings.text("data")
+        directory = settings.data
         guard directory != "none" else {
             throw SettingsFault(description: "data is none: there is no journal; name its directory with --data")
         }
@@ -54,7 +54,7 @@ public struct JournalTool: Sendable {
     ///   - write: takes one or more whole lines, UTF-8, with their line feeds.
     /// - Throws: `JournalError`, or what `write` throws.
     @discardableResult
-    public func export(since: Version? = nil, to write: ([UInt8]) throws -> Void) throws -> Span {
+    func export(since: Version? = nil, to write: ([UInt8]) throws -> Void) throws -> Span {
         let reader = try JournalReader(directory: directory)
         let beginning = try since.map { try reader.beginning(at: $0) } ?? reader.beginning()
         try write(
@@ -72,7 +72,7 @@ public struct JournalTool: Sendable {
     ///
     /// - Parameter nextLine: returns the next line without its line feed, or nil after the last.
     /// - Throws: `JournalError`, or an error whose sentence names the line. No journal is made then.
-    public func load(_ nextLine: () throws -> [UInt8]?) throws -> Span {
+    func load(_ nextLine: () throws -> [UInt8]?) throws -> Span {
         try build(from: nextLine) { header in
             PatchedState(try JSONValue(parsing: header.state, depthMax: 1000), version: header.version)
         }
@@ -86,7 +86,7 @@ public struct JournalTool: Sendable {
     /// - Parameter nextLine: returns the next line without its line feed, or nil after the last.
     /// - Throws: `JournalError`, or an error whose sentence names the line, also where the domain does not know an action or
     ///   rejects it. No journal is made then.
-    public func replay(_ domain: some Domain, _ nextLine: () throws -> [UInt8]?) throws -> Span {
+    func replay(_ domain: some Domain, _ nextLine: () throws -> [UInt8]?) throws -> Span {
         let compiled = try CompiledDomain(domain)
         return try build(from: nextLine) { header in
             try Replay(compiled, from: header.state, version: header.version)
@@ -129,7 +129,7 @@ public struct JournalTool: Sendable {
     ///   meanwhile.
     /// - Throws: `JournalError`, or an error whose sentence names the first version and the pointer that differ, or the
     ///   action that the domain does not know or rejects.
-    public func verify<D: Domain>(_ domain: D, _ depth: Depth = .plain) throws -> Span {
+    func verify<D: Domain>(_ domain: D, _ depth: Depth = .plain) throws -> Span {
         let compiled = try CompiledDomain(domain)
         let reader = try JournalReader(directory: directory)
         switch depth {

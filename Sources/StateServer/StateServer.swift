@@ -39,7 +39,7 @@ public struct StateServer: Service, Sendable {
     public static let version = "0.1.0"
 
     /// The package traits that this build has.
-    public static var traits: [String] { SignatureVerifier.built == nil ? [] : ["JWT"] }
+    static var traits: [String] { SignatureVerifier.built == nil ? [] : ["JWT"] }
 
     private let settings: Settings
     private let logger: Logger
@@ -60,12 +60,12 @@ public struct StateServer: Service, Sendable {
     ///
     /// - Parameters:
     ///   - domain: the state, actions and reducers to serve.
-    ///   - settings: the limits, addresses and directories; see ``Setting/all``.
+    ///   - settings: the limits, addresses and directories; see ``SettingKeys``.
     ///   - logger: takes the server's log lines.
     ///   - middleware: runs after the server's own validation, in array order.
     ///   - policy: what to do with a damaged journal.
     ///   - onReady: takes the bound address, once the server takes requests.
-    /// - Throws: `DeclarationFault`, `JournalError`, or ``SettingsFault``; each describes itself in a sentence.
+    /// - Throws: `DeclarationFault`, ``SettingsFault`` or ``ServerFault``; each describes itself in a sentence.
     public init<D: Domain>(
         _ domain: D, settings: Settings, logger: Logger, middleware: [Middleware<D.State>] = [],
         onDamage policy: DamagePolicy = .refuse, onReady: @escaping @Sendable (Address) throws -> Void = { _ in }
@@ -75,17 +75,19 @@ public struct StateServer: Service, Sendable {
         self.onReady = onReady
         let compiled = try CompiledDomain(domain)
         let limits = settings.storeLimits
-        let data = settings.text("data")
+        let data = settings.data
         let now = Timestamp.now()
         let opened =
             data == "none"
             ? nil
-            : try SQLiteJournal.open(
-                directory: data, retention: settings.retention, onDamage: policy == .refuse ? .refuse : .acceptLoss,
-                at: now, report: { logger.log($0) }, initial: { try compiled.bytes(of: compiled.initial) })
+            : try ServerFault.translating {
+                try SQLiteJournal.open(
+                    directory: data, retention: settings.retention, onDamage: policy == .refuse ? .refuse : .acceptLoss,
+                    at: now, report: { logger.log($0) }, initial: { try compiled.bytes(of: compiled.initial) })
+            }
         let journal = opened?.journal
         quarantine = journal == nil ? nil : try Quarantine(directory: data, logger: logger)
-        let (origin, oldest) = try Self.origin(compiled, opened, logger, now)
+        let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, logger, now) }
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let metrics = ServerMetrics(
@@ -98,35 +100,35 @@ public struct StateServer: Service, Sendable {
             processorTime: Schedule.processorTime, mark: quarantine?.mark, queues: Schedule.hubQueues(),
             observer: metrics.observer, report: { logger.log($0) })
         let places = try settings.listeningPlaces()
-        let loops = settings.integer("loops")
-        let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.integer("memory_bytes_max"))
+        let loops = settings.loops
+        let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.memoryBytesMax)
         authenticator = try Authenticator(
             settings, places: places, compiled.catalogue, now: schedule.now, date: Timestamp.now, logger: logger)
         handler = RequestHandler(
-            authenticator: authenticator, origins: settings.allowedOrigins,
+            authenticator: authenticator, origins: settings.pageOrigins,
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
-                hosts: try settings.allowedHosts(listening: places), origins: settings.allowedOrigins), store: store,
+                hosts: try settings.hosts(listening: places), origins: settings.pageOrigins), store: store,
             journal: journal, quarantine: quarantine,
             backups: journal.map { _ in
                 Backups(directory: data, schedule: schedule, memory: gauges.memory, logger: logger)
             }, schedule: schedule,
-            heartbeat: settings.seconds("heartbeat_seconds"),
-            streamLifetime: settings.seconds("stream_seconds_max"), gauges: gauges,
+            heartbeat: .seconds(settings.heartbeatSeconds),
+            streamLifetime: .seconds(settings.streamSecondsMax), gauges: gauges,
             slowReads: SlowReads(
-                countMax: settings.integer("slow_requests_max"),
-                countPerClientMax: settings.integer("slow_requests_per_client_max")), metrics: metrics,
+                countMax: settings.slowRequestsMax,
+                countPerClientMax: settings.slowRequestsPerClientMax), metrics: metrics,
             logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(
-            bodyBytesMax: settings.integer("body_bytes_max"),
-            connectionsMax: settings.connectionsMax, idleTimeout: settings.seconds("idle_timeout_seconds"),
+            bodyBytesMax: settings.bodyBytesMax,
+            connectionsMax: settings.connectionsLimit, idleTimeout: .seconds(settings.idleTimeoutSeconds),
             loops: loops)
         configuration.places = places
-        configuration.memoryBytesMax = settings.integer("memory_bytes_max")
-        configuration.headTime = settings.seconds("request_head_seconds")
-        configuration.bodyTime = settings.seconds("request_body_seconds")
-        configuration.trustedProxies = try settings.trustedProxies()
+        configuration.memoryBytesMax = settings.memoryBytesMax
+        configuration.headTime = .seconds(settings.requestHeadSeconds)
+        configuration.bodyTime = .seconds(settings.requestBodySeconds)
+        configuration.trustedProxies = try settings.proxies()
         configuration.reservedTargets = ["/livez", "/readyz", "/readyz?verbose", "/metrics"]
         server = HTTPServer(configuration: configuration, handlers: handler.handlers, gauges: gauges)
     }
@@ -135,21 +137,23 @@ public struct StateServer: Service, Sendable {
     ///
     /// A Unix socket is not tried: its file would stay.
     ///
-    /// - Throws: `ServerError` or ``SettingsFault``; each describes itself in a sentence.
-    public static func checkAddress(in settings: Settings) throws {
+    /// - Throws: ``ServerFault`` or ``SettingsFault``; each describes itself in a sentence.
+    static func checkAddress(in settings: Settings) throws {
         for case .address(let host, let port) in try settings.listeningPlaces() {
-            try HTTPServer.checkAddress(host: host, port: port, loops: settings.integer("loops"))
+            try ServerFault.translating {
+                try HTTPServer.checkAddress(host: host, port: port, loops: settings.loops)
+            }
         }
     }
 
     /// Serves until the task is cancelled or the service group shuts down; then drains and closes the journal.
     ///
-    /// - Throws: `ServerError` when the address cannot be listened on.
+    /// - Throws: ``ServerFault`` when the address cannot be listened on.
     public func run() async throws {
-        let bound = try server.start()
+        let bound = try ServerFault.translating { try server.start() }
         let address = bound.first { $0.path == nil }
         var metadata: Logger.Metadata = [
-            "cursor": .string(handler.latest.description), "data": .string(settings.text("data")),
+            "cursor": .string(handler.latest.description), "data": .string(settings.data),
         ]
         for (place, suffix) in zip(bound, ["", "_also"]) {
             if let path = place.path {
@@ -219,11 +223,11 @@ public struct StateServer: Service, Sendable {
     ///
     /// A program with further services runs this one in their `ServiceGroup` with ``run()``.
     ///
-    /// - Throws: `ServerError` when the address cannot be listened on.
+    /// - Throws: ``ServerFault`` when the address cannot be listened on.
     public func runUntilSignal() async throws {
         var server = self
         server.manager = ServiceManager()
-        server.exitDelay = settings.seconds("grace_seconds") + .seconds(2)
+        server.exitDelay = .seconds(settings.graceSeconds) + .seconds(2)
         let hangUps = Task { [server] in
             for await _ in await UnixSignalsSequence(trapping: .sighup) { server.refreshTokens() }
         }
@@ -255,7 +259,7 @@ public struct StateServer: Service, Sendable {
         server.stopAccepting()
         await handler.drain(over: .milliseconds(500))
         // The waits have used a part of the grace time.
-        let left = settings.seconds("grace_seconds") - begun.duration(to: .now)
+        let left = .seconds(settings.graceSeconds) - begun.duration(to: .now)
         await server.stop(grace: max(.zero, left))
         do {
             try handler.journal?.close(handler.hub.latest)

@@ -56,7 +56,7 @@ public struct TestClient: Sendable {
     /// - Throws: what ``StateServer/StateServer`` throws.
     public init<D: Domain>(of domain: D, settings: Settings? = nil) throws {
         var inMemory = Settings()
-        inMemory["data"] = .text("none")
+        inMemory.data = "none"
         self.init(try StateServer(domain, settings: settings ?? inMemory, logger: Logger(label: "test")))
     }
 

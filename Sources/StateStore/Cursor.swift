@@ -4,24 +4,24 @@ public typealias Version = UInt64
 /// The name of one history: 80 random bits in lower-case base 32.
 ///
 /// An epoch lasts as long as its journal. A history whose versions start again from 0 has another epoch.
-public struct Epoch: Hashable, Sendable, CustomStringConvertible {
+package struct Epoch: Hashable, Sendable, CustomStringConvertible {
     /// Sixteen characters from `a` to `z` and `2` to `7`.
-    public let text: String
+    package let text: String
     private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567")
 
     /// Makes the name of a new history from a generator's numbers.
-    public static func random(using generator: inout some RandomNumberGenerator) -> Epoch {
+    package static func random(using generator: inout some RandomNumberGenerator) -> Epoch {
         Epoch(checked: String((0..<16).map { _ in alphabet[Int.random(in: 0..<32, using: &generator)] }))
     }
 
     /// Makes the name of a new history from the system's random numbers.
-    public static func random() -> Epoch {
+    package static func random() -> Epoch {
         var generator = SystemRandomNumberGenerator()
         return random(using: &generator)
     }
 
     /// Reads a name; the result is nil when the argument is not spelled as ``text`` says.
-    public init?(_ text: some StringProtocol) {
+    package init?(_ text: some StringProtocol) {
         guard text.utf8.count == 16, text.allSatisfy(Epoch.alphabet.contains) else { return nil }
         self.init(checked: String(text))
     }
@@ -29,24 +29,24 @@ public struct Epoch: Hashable, Sendable, CustomStringConvertible {
     private init(checked text: String) { self.text = text }
 
     /// The same as ``text``.
-    public var description: String { text }
+    package var description: String { text }
 }
 
 /// An instant of a history; opaque to clients.
-public struct Cursor: Hashable, Sendable, CustomStringConvertible {
+package struct Cursor: Hashable, Sendable, CustomStringConvertible {
     /// The history.
-    public var epoch: Epoch
+    package var epoch: Epoch
     /// The version of the state in that history.
-    public var version: Version
+    package var version: Version
 
     /// Makes the cursor of a version in a history.
-    public init(_ epoch: Epoch, _ version: Version) {
+    package init(_ epoch: Epoch, _ version: Version) {
         self.epoch = epoch
         self.version = version
     }
 
     /// Reads `<epoch>.<version>`; the result is nil when the text is not a cursor, or has leading zeros.
-    public init?(text: some StringProtocol) {
+    package init?(text: some StringProtocol) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2, let epoch = Epoch(parts[0]), let version = Version(parts[1]),
             String(version) == parts[1]
@@ -55,7 +55,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// `<epoch>.<version>`.
-    public var description: String {
+    package var description: String {
         // Each answer holds a cursor: writing it in place costs a quarter of what an interpolation costs.
         String(unsafeUninitializedCapacity: 40) { bytes in
             var count = bytes.update(fromContentsOf: epoch.text.utf8)

@@ -23,7 +23,7 @@ struct FilmsClient {
     ///
     /// - Throws: `SettingsFault` when the address is not an http or https address.
     static func fetch(_ settings: Settings) throws(SettingsFault) -> Films.Fetch {
-        let base = settings.text("films_base_url")
+        let base = settings.filmsBaseURL
         guard base != "none" else { return { throw Films.Unavailable("no films address is configured") } }
         guard let url = URL(string: base), ["http", "https"].contains(url.scheme), url.host?.isEmpty == false,
             url.query == nil, url.fragment == nil
@@ -34,7 +34,7 @@ struct FilmsClient {
         let address = url.absoluteString
         let client = FilmsClient(
             address: "\(address.hasSuffix("/") ? String(address.dropLast()) : address)/films",
-            timeout: .seconds(settings.integer("films_timeout_seconds")), retriesMax: settings.integer("films_retries"))
+            timeout: .seconds(settings.filmsTimeoutSeconds), retriesMax: settings.filmsRetries)
         return { try await client.films() }
     }
 

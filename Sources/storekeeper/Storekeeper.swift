@@ -1,12 +1,11 @@
-internal import ArgumentParser
 internal import StateServer
 
-/// The command line.
+/// The server of the example domains.
 @main
-struct Storekeeper: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "storekeeper",
-        abstract: "One authoritative state for many processes, over plain HTTP.", version: StateServer.version,
-        subcommands: [Serve.self, Check.self, Health.self, JournalCommand.self, TokenCommand.self],
-        defaultSubcommand: Serve.self)
+struct Storekeeper {
+    static func main() async {
+        await ServerCommand.main(
+            settings: [\.domain, \.filmsBaseURL, \.filmsTimeoutSeconds, \.filmsRetries], name: "storekeeper",
+            anyDomain: { settings throws(SettingsFault) in try settings.domain.made(settings) })
+    }
 }

@@ -9,22 +9,19 @@ let package = Package(
     name: "adopter",
     platforms: [.macOS(.v15)],
     dependencies: [
-        .package(name: "storekeeper", path: "../.."),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(name: "storekeeper", path: "../..")
     ],
     targets: [
         .target(name: "Inventory", dependencies: [.product(name: "StateStore", package: "storekeeper")]),
         .executableTarget(
             name: "inventory-server",
-            dependencies: [
-                "Inventory",
-                .product(name: "StateServer", package: "storekeeper"),
-                .product(name: "Logging", package: "swift-log"),
-            ]),
+            dependencies: ["Inventory", .product(name: "StateServer", package: "storekeeper")]),
         .testTarget(
             name: "InventoryTests",
             dependencies: [
-                "Inventory", .product(name: "StateServerTesting", package: "storekeeper"),
+                "Inventory", .product(name: "StateJSON", package: "storekeeper"),
+                .product(name: "StateServer", package: "storekeeper"),
+                .product(name: "StateServerTesting", package: "storekeeper"),
                 .product(name: "StateStore", package: "storekeeper"),
             ]),
     ]

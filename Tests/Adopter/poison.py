@@ -29,13 +29,13 @@ class Supervised:
 
     def start(self):
         environment = dict(os.environ, STOREKEEPER_LISTEN="127.0.0.1:0", STOREKEEPER_DATA=self.data)
-        environment["INVENTORY_TRAP"] = self.trap
+        environment["STOREKEEPER_INVENTORY_TRAP"] = self.trap
         environment["SWIFT_BACKTRACE"] = "enable=no"
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen([self.binary], env=environment, stdout=self.log, stderr=subprocess.STDOUT)
         end = time.monotonic() + 20
         while time.monotonic() < end:
-            for word in self.text().replace('"', "").replace(",", " ").replace(":", "=").split():
+            for word in self.text().replace('"', "").replace(",", " ").replace("}", " ").replace(":", "=").split():
                 if word.startswith("port="):
                     self.port = int(word[5:])
                     return
@@ -158,7 +158,7 @@ def retry_and_drop(binary, storekeeper):
                 assert server.crashes - before == crashes, (command, server.crashes - before)
             quarantine(storekeeper, data, "retry", name)
             server.stop()
-            server.trap = ""
+            server.trap = "none"
             server.start()
             assert "[+]quarantine: 0 actions" in server.reasons(), server.reasons()
             assert server.post(BOMB)[0] == 200, "the bug is fixed, and the action passes"
@@ -172,7 +172,7 @@ def kills_are_no_fault_of_an_action(binary, storekeeper):
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     with tempfile.TemporaryDirectory() as data:
-        server = Supervised(binary, data, trap="")
+        server = Supervised(binary, data, trap="none")
         suspects, chance = 0, random.Random(seed)
         lines = b"\n".join([json.dumps(BOLT).encode()] * 5000)
         try:

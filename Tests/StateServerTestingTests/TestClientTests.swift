@@ -20,9 +20,9 @@ struct TestClientTests {
         _ domain: D, middleware: [Middleware<D.State>] = [], _ body: (TestClient) async throws -> Void
     ) async throws {
         var settings = Settings()
-        settings["data"] = .text("none")
-        settings["listen"] = .text("127.0.0.1:0")
-        settings["cascade_depth_max"] = .integer(200_000)
+        settings.data = "none"
+        settings.listen = "127.0.0.1:0"
+        settings.cascadeDepthMax = 200_000
         let (addresses, ready) = AsyncStream<StateServer.Address>.makeStream()
         let server = try StateServer(
             domain, settings: settings, logger: Logger(label: "test"), middleware: middleware

@@ -35,12 +35,11 @@ struct GuideTests {
     }
 
     @Test(
-        "the server that they end with stops at SIGTERM",
+        "the server that they end with is the command line of the package",
         arguments: ["README.md", "Sources/StateServer/StateServer.docc/Adopting.md"])
-    func stopsAtSignal(path: String) throws {
-        let calls = try Self.text(path).split(separator: "\n").filter { $0.hasPrefix("try await StateServer(") }
+    func endsWithCommand(path: String) throws {
+        let calls = try Self.text(path).split(separator: "\n").filter { $0.hasPrefix("await ServerCommand.main(") }
 
-        #expect(!calls.isEmpty)
-        #expect(calls.allSatisfy { $0.hasSuffix(".runUntilSignal()") })
+        #expect(calls.count == 1)
     }
 }

@@ -36,7 +36,7 @@ struct JournalToolTests {
 
         func tool(_ name: String) throws -> JournalTool {
             var settings = Settings()
-            settings["data"] = .text(path + "/" + name)
+            settings.data = path + "/" + name
             return try JournalTool(settings: settings)
         }
 
@@ -240,7 +240,7 @@ struct JournalToolTests {
     @Test("the tool refuses settings without a data directory")
     func none() {
         var settings = Settings()
-        settings["data"] = .text("none")
+        settings.data = "none"
 
         #expect(throws: SettingsFault.self) { _ = try JournalTool(settings: settings) }
     }

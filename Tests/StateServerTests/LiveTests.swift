@@ -38,9 +38,9 @@ func withServer<D: Domain>(
     _ body: @Sendable @escaping (Client) async throws -> Void
 ) async throws {
     var settings = Settings()
-    settings["listen"] = .text("127.0.0.1:0")
-    settings["data"] = .text(data)
-    settings["connections_max"] = .integer(500)
+    settings.listen = "127.0.0.1:0"
+    settings.data = data
+    settings.connectionsMax = 500
     change(&settings)
     var logger = Logger(label: "test")
     logger.logLevel = .critical
@@ -206,6 +206,32 @@ struct LiveTests {
         }
 
         #expect(error?.description.contains("does not fit the domain: at /name there is no such field") == true)
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    @Test("a start that fails throws an error of this module, with what has to be mended")
+    func faults() async throws {
+        try await withServer(Number(), data: directory) { [directory] client in
+            try await client.add(1)
+            let journal = await #expect(throws: ServerFault.self) {
+                try await withServer(Number(), data: directory) { _ in }
+            }
+            var settings = Settings()
+            settings.data = "none"
+            settings.listen = "127.0.0.1:\(client.port)"
+            let second = try StateServer(Number(), settings: settings, logger: Logger(label: "test"))
+            let address = await #expect(throws: ServerFault.self) { try await second.run() }
+
+            #expect(journal?.cause == .journal)
+            #expect(address?.cause == .address)
+            #expect(address?.description.contains("another process already does") == true)
+        }
+        try FileManager.default.removeItem(atPath: directory + "/fence")
+        let damaged = await #expect(throws: ServerFault.self) {
+            try await withServer(Number(), data: directory) { _ in }
+        }
+
+        #expect(damaged?.cause == .damagedJournal)
         try? FileManager.default.removeItem(atPath: directory)
     }
 

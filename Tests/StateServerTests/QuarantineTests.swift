@@ -29,7 +29,7 @@ struct QuarantineTests {
 
     func tool() throws -> QuarantineTool {
         var settings = Settings()
-        settings["data"] = .text(scratch.path)
+        settings.data = scratch.path
         return try QuarantineTool(settings: settings)
     }
 

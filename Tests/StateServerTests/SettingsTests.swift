@@ -1,8 +1,22 @@
 import Foundation
+import Logging
 import MicroHTTP
 import Testing
 
 @testable import StateServer
+
+enum Pace: String, CaseIterable { case slow, fast }
+
+/// The settings of a program beside those of the package.
+extension SettingKeys {
+    var warehouse: Setting<String> { Setting("warehouse", default: "main", "the warehouse to serve") }
+    var pickersMax: Setting<Int> { Setting("pickers_max", default: 4, in: 1...9, "most pickers at once") }
+    var isStrict: Setting<Bool> { Setting("is_strict", default: false, "whether each item is counted") }
+    var pace: Setting<Pace> { Setting("pace", default: .slow, "how fast the pickers are") }
+    var second: Setting<Int> { Setting("data", default: 1, in: 1...9, "a key that is taken") }
+    var misspelled: Setting<Int> { Setting("Pickers", default: 1, in: 1...9, "a key with a capital") }
+    var unfit: Setting<Int> { Setting("unfit", default: 10, in: 1...9, "a default out of the range") }
+}
 
 @Suite("Settings")
 struct SettingsTests {
@@ -35,26 +49,26 @@ struct SettingsTests {
             environment: ["STOREKEEPER_LISTEN": "environment:2", "STOREKEEPER_GRACE_SECONDS": "4", "PATH": "/bin"],
             flags: ["listen": "flag:3"])
 
-        #expect(reading.settings.text("listen") == "flag:3")
-        #expect(reading.settings.integer("grace_seconds") == 4)
-        #expect(reading.settings.text("data") == "file")
-        #expect(reading.settings.integer("depth_max") == 7)
-        #expect(reading.settings.integer("body_bytes_max") == 8 << 20)
+        #expect(reading.settings.listen == "flag:3")
+        #expect(reading.settings.graceSeconds == 4)
+        #expect(reading.settings.data == "file")
+        #expect(reading.settings.depthMax == 7)
+        #expect(reading.settings.bodyBytesMax == 8 << 20)
         #expect(reading.origins["listen"] == "flag")
         #expect(reading.origins["grace_seconds"] == "STOREKEEPER_GRACE_SECONDS")
         #expect(reading.origins["data"]?.hasSuffix(".json") == true)
         #expect(reading.origins["body_bytes_max"] == "default")
     }
 
-    @Test("the shipped file has every setting at its default, in order, and nothing else")
+    @Test("the shipped file begins with every setting of the package at its default, in order")
     func shipped() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let text = try String(contentsOf: root.appending(path: "config/storekeeper.json"), encoding: .utf8)
 
-        let expected = Setting.all.map { "  \"\($0.key)\": \($0.initial)" }.joined(separator: ",\n")
+        let expected = SettingKeys.all.map { "  \"\($0.key)\": \($0.initial)" }.joined(separator: ",\n")
 
-        #expect(text == "{\n\(expected)\n}\n")
+        #expect(text.hasPrefix("{\n\(expected),\n  \"domain\": \"showcase\",\n"))
     }
 
     @Test("the README names every setting")
@@ -62,7 +76,7 @@ struct SettingsTests {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let text = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
-        for setting in Setting.all { #expect(text.contains("`\(setting.key)`"), "\(setting.key)") }
+        for setting in SettingKeys.all { #expect(text.contains("`\(setting.key)`"), "\(setting.key)") }
     }
 
     @Test("an unknown key is refused with the most similar key")
@@ -97,7 +111,7 @@ struct SettingsTests {
         #expect(await fault(#"{"listen":"foo"}"#)?.contains("listen must be an address and a port") == true)
         #expect(await fault(#"{"trusted_proxies":"10.0.0.1/8"}"#)?.contains("trusted_proxies must be none, or") == true)
         #expect(await fault(#"{"trusted_proxies":"127.0.0.1, 10.0.0.0/8,::1"}"#) == nil)
-        #expect(await fault(#"{"log_level":"loud"}"#)?.contains("log_level must be one of trace, debug") == true)
+        #expect(await fault(#"{"log_level":"loud"}"#)?.contains(") must be one of trace, debug") == true)
     }
 
     @Test(
@@ -113,6 +127,89 @@ struct SettingsTests {
 
         #expect((fault == nil) == isTaken, "\(fault ?? "taken")")
         if let fault { #expect(fault.hasPrefix("allowed_hosts must be")) }
+    }
+
+    /// Reads the settings of a program with settings of its own.
+    func own(
+        _ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]
+    ) async throws -> SettingsReading {
+        let own: [PartialKeyPath<SettingKeys>] = [\.warehouse, \.pickersMax, \.isStrict, \.pace]
+        guard let json else { return try await SettingsReading(own: own, environment: environment, flags: flags) }
+        let file = FileManager.default.temporaryDirectory.appending(path: "settings-\(UUID().uuidString).json")
+        try Data(json.utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        return try await SettingsReading(own: own, file: file.path, environment: environment, flags: flags)
+    }
+
+    @Test("a program's own settings come from each source, with their types, beside those of the package")
+    func ownSettings() async throws {
+        let none = try await own()
+        let reading = try await own(
+            #"{"warehouse":"north","is_strict":true,"grace_seconds":3,"pace":"fast"}"#,
+            environment: ["STOREKEEPER_PICKERS_MAX": "5", "STOREKEEPER_PACE": "slow"], flags: ["pickers_max": "6"])
+        let flags = try await own(environment: ["STOREKEEPER_IS_STRICT": "true"], flags: ["pace": "fast"])
+
+        #expect(
+            (none.settings.warehouse, none.settings.pickersMax, none.settings.isStrict) == ("main", 4, false))
+        #expect(none.settings.pace == .slow)
+        #expect((reading.settings.warehouse, reading.settings.pickersMax) == ("north", 6))
+        #expect((reading.settings.isStrict, reading.settings.pace) == (true, .slow))
+        #expect(reading.settings.graceSeconds == 3)
+        #expect(reading.origins["pickers_max"] == "flag")
+        #expect(reading.origins["pace"] == "STOREKEEPER_PACE")
+        #expect((flags.settings.isStrict, flags.settings.pace) == (true, .fast))
+    }
+
+    @Test(
+        "a value that an own setting does not take is refused with what it takes",
+        arguments: [
+            (#"{"pickers_max":10}"#, "must be a whole number from 1 to 9"),
+            (#"{"pickers_max":"5"}"#, "must be a whole number from 1 to 9"),
+            (#"{"is_strict":"true"}"#, "must be true or false"), (#"{"is_strict":1}"#, "must be true or false"),
+            (#"{"pace":"medium"}"#, "must be one of slow, fast"), (#"{"pace":1}"#, "must be one of slow, fast"),
+            (#"{"warehouse":1}"#, "must be a text"), (#"{"warehouses":"north"}"#, "did you mean warehouse?"),
+            (#"{"films_retries":1}"#, "has films_retries, which is not a setting"),
+        ])
+    func ownMisfits(json: String, sentence: String) async {
+        let fault = await #expect(throws: SettingsFault.self) { _ = try await own(json) }
+
+        #expect(fault?.description.contains(sentence) == true, "\(fault?.description ?? "taken")")
+    }
+
+    @Test("a variable or a flag of another type is refused, and so is a setting that was not declared")
+    func ownMisfitsElsewhere() async throws {
+        for (environment, flags) in [
+            (["STOREKEEPER_IS_STRICT": "yes"], [:]), ([:], ["is_strict": "1"]),
+            (["STOREKEEPER_PICKERS_MAX": "ten"], [:]),
+        ] as [([String: String], [String: String])] {
+            await #expect(throws: SettingsFault.self) { _ = try await own(environment: environment, flags: flags) }
+        }
+        #expect(await fault(environment: ["STOREKEEPER_WAREHOUSE": "north"])?.contains("is not a setting") == true)
+    }
+
+    @Test("a declaration with a key that is taken or misspelled, or a default that does not fit, is refused")
+    func declarations() {
+        for (path, sentence) in [
+            (\SettingKeys.second, "two settings with the key data"), (\SettingKeys.misspelled, "Pickers"),
+            (\SettingKeys.unfit, "unfit (default) must be a whole number from 1 to 9"),
+            (\SettingKeys.warehouse.declared.key, "leads to no Setting"),
+        ] as [(PartialKeyPath<SettingKeys>, String)] {
+            let fault = #expect(throws: SettingsFault.self) { _ = try DeclaredSetting.all(with: [path]) }
+
+            #expect(fault?.description.contains(sentence) == true, "\(fault?.description ?? "taken")")
+        }
+    }
+
+    @Test("settings that are made in code have the defaults, and take what is assigned")
+    func inCode() {
+        var settings = Settings()
+        #expect((settings.listen, settings.graceSeconds, settings.access) == ("127.0.0.1:8080", 10, .auto))
+
+        settings.graceSeconds = 0
+        settings.logLevel = .trace
+        settings.warehouse = "north"
+
+        #expect((settings.graceSeconds, settings.logLevel, settings.warehouse) == (0, .trace, "north"))
     }
 
     @Test("a variable that must be a number and is none is refused")
@@ -146,7 +243,7 @@ struct SettingsTests {
         ] as [(String, String?, UInt16)])
     func listen(text: String, host: String?, port: UInt16) {
         var settings = Settings()
-        settings["listen"] = .text(text)
+        settings.listen = text
         let places = try? settings.listeningPlaces()
 
         #expect(places == host.map { [.address(host: $0, port: port)] })
@@ -163,8 +260,8 @@ struct SettingsTests {
         ] as [(String, String, UInt32?)])
     func sockets(text: String, mode: String, expected: UInt32?) {
         var settings = Settings()
-        settings["listen_also"] = .text(text)
-        settings["socket_mode"] = .text(mode)
+        settings.listenAlso = text
+        settings.socketMode = mode
 
         let places = try? settings.listeningPlaces()
 

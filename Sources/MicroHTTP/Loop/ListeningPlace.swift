@@ -1,5 +1,5 @@
 /// A place on which a server listens.
-public enum ListeningPlace: Sendable, Equatable {
+package enum ListeningPlace: Sendable, Equatable {
     /// An address or name of this machine, and a TCP port; with port 0 the system chooses a free one.
     ///
     /// `0.0.0.0` is every IPv4 address; `::` is every address of both kinds, and falls back to `0.0.0.0` where the machine
@@ -10,13 +10,13 @@ public enum ListeningPlace: Sendable, Equatable {
 }
 
 /// A place on which a server has begun to listen.
-public struct BoundAddress: Sendable, Equatable {
+package struct BoundAddress: Sendable, Equatable {
     /// The address in numbers, such as `127.0.0.1` or `::`; empty for a Unix socket.
-    public let host: String
+    package let host: String
     /// The port, which the system has chosen where the configuration has 0; 0 for a Unix socket.
-    public let port: UInt16
+    package let port: UInt16
     /// The path of a Unix socket.
-    public let path: String?
+    package let path: String?
 
     init(host: String, port: UInt16) { (self.host, self.port, path) = (host, port, nil) }
 

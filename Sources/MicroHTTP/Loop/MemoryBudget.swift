@@ -5,7 +5,7 @@ import Synchronization
 /// It counts the bodies of requests until their answers are sent, and answers and chunks over ``smallBytesMax`` whose
 /// clients have not taken them; bytes that several clients share count once. What is small is not counted: the limit of
 /// connections bounds it. Any thread may call any method.
-public final class MemoryBudget: Sendable {
+package final class MemoryBudget: Sendable {
     private struct State {
         var bytes = 0
         /// The bytes that each client has sent.
@@ -15,24 +15,24 @@ public final class MemoryBudget: Sendable {
     }
 
     /// The most bytes that all clients occupy together.
-    public let bytesMax: Int
+    package let bytesMax: Int
     private let state = Mutex(State())
     /// A body, an answer or a chunk up to this size is not counted.
     static let smallBytesMax = 64 << 10
 
     /// Makes a budget of which nothing is used.
-    public init(bytesMax: Int) { self.bytesMax = bytesMax }
+    package init(bytesMax: Int) { self.bytesMax = bytesMax }
 
     /// The most bytes that one client may have sent: half of the budget, so that there is room for another.
     var shareMax: Int { bytesMax / 2 }
 
     /// How many bytes are counted at this moment.
-    public var bytes: Int { state.withLock { $0.bytes } }
+    package var bytes: Int { state.withLock { $0.bytes } }
 
     /// How many clients have sent bytes that are counted, and how many the client with the most.
     ///
     /// The cost is O(n) in the number of these clients.
-    public var shares: (clientsCount: Int, largestBytes: Int) {
+    package var shares: (clientsCount: Int, largestBytes: Int) {
         state.withLock { ($0.sent.count, $0.sent.values.max() ?? 0) }
     }
 
@@ -40,7 +40,7 @@ public final class MemoryBudget: Sendable {
     var isExceeded: Bool { bytes > bytesMax }
 
     /// Counts bytes that the server needs for a while; returns false, and counts nothing, where they are too many.
-    public func reserve(_ bytes: Int) -> Bool {
+    package func reserve(_ bytes: Int) -> Bool {
         state.withLock { state in
             guard state.bytes + bytes <= bytesMax else { return false }
             state.bytes += bytes
@@ -49,7 +49,7 @@ public final class MemoryBudget: Sendable {
     }
 
     /// Gives back what ``reserve(_:)`` has counted.
-    public func release(_ bytes: Int) { state.withLock { $0.bytes -= bytes } }
+    package func release(_ bytes: Int) { state.withLock { $0.bytes -= bytes } }
 
     /// Counts bytes that a client sends; returns the fault, and counts nothing, where they are too many.
     func reserve(_ bytes: Int, for client: String) -> TransportFault? {

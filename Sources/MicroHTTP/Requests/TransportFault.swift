@@ -1,7 +1,7 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// Why the transport refuses a request before a handler receives it.
-public enum TransportFault: Error, Sendable, Equatable {
+package enum TransportFault: Error, Sendable, Equatable {
     /// The head breaks a rule of RFC 9112; the sentence says which, without quoting the client.
     case malformed(String)
     /// The head is longer than the configured maximum, or has more fields.
@@ -24,7 +24,7 @@ public enum TransportFault: Error, Sendable, Equatable {
     case connectionsExhausted
 
     /// The status that RFC 9110 has for this fault.
-    public var status: HTTPResponse.Status {
+    package var status: HTTPResponse.Status {
         switch self {
         case .malformed: .badRequest
         case .headTooLarge: .requestHeaderFieldsTooLarge

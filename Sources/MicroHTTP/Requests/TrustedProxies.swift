@@ -8,7 +8,7 @@ import HTTPTypes
 /// reads them only where the peer is one of these proxies, and from the right: each proxy appends the peer that it has
 /// seen, so the first address from the right that is none of these proxies is the client. What stands to the left of it
 /// is the client's own word.
-public struct TrustedProxies: Sendable, Equatable {
+package struct TrustedProxies: Sendable, Equatable {
     /// A network of addresses; IPv4 is the part of IPv6 that RFC 4291, section 2.5.5.2, has for it.
     private struct Network: Equatable {
         let prefix: UInt128
@@ -22,13 +22,13 @@ public struct TrustedProxies: Sendable, Equatable {
     private var hasSockets = false
 
     /// Trusts no peer.
-    public init() {}
+    package init() {}
 
     /// Trusts these peers; nil where one of the names is not an address, a network or `unix`.
     ///
     /// - Parameter names: addresses such as `10.0.0.1`, networks such as `10.0.0.0/8` and `fd00::/8`, and `unix` for the
     ///   peers on Unix sockets. A network has no bits behind its prefix.
-    public init?(_ names: [String]) {
+    package init?(_ names: [String]) {
         for name in names {
             guard name != "unix" else {
                 hasSockets = true

@@ -1,5 +1,5 @@
 /// Typed values from JSON, and JSON from typed values.
-public enum JSON {}
+package enum JSON {}
 
 extension JSON {
     /// Decodes a value from a whole JSON text.

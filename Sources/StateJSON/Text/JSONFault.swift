@@ -1,7 +1,7 @@
 /// A fault in a JSON text, or in the value that it holds.
-public struct JSONFault: Error, Sendable, Equatable {
+package struct JSONFault: Error, Sendable, Equatable {
     /// The kinds of fault.
-    public enum Kind: Sendable, Equatable {
+    package enum Kind: Sendable, Equatable {
         /// The text is not JSON (RFC 8259).
         case malformed
         /// A number is beyond what 64-bit floating point can hold (RFC 8259, section 6, lets a receiver limit the range).
@@ -15,14 +15,14 @@ public struct JSONFault: Error, Sendable, Equatable {
     }
 
     /// The kind of fault.
-    public var kind: Kind
+    package var kind: Kind
     /// The pointer to the fault.
-    public var pointer: JSONPointer
+    package var pointer: JSONPointer
     /// What was found and what was expected, as a sentence without the pointer.
-    public var detail: String
+    package var detail: String
 
     /// Makes a fault.
-    public init(_ kind: Kind, at pointer: JSONPointer, _ detail: String) {
+    package init(_ kind: Kind, at pointer: JSONPointer, _ detail: String) {
         self.kind = kind
         self.pointer = pointer
         self.detail = detail

@@ -2,22 +2,22 @@
 ///
 /// Two pointers are equal when their tokens are the same bytes. Swift's own string equality would take two spellings of
 /// one accented letter for the same key; in JSON they are different keys.
-public struct JSONPointer: Sendable {
+package struct JSONPointer: Sendable {
     /// The unescaped reference tokens, outermost first; empty for the whole document.
-    public var tokens: [String]
+    package var tokens: [String]
 
     /// The whole document.
-    public static let root = JSONPointer([])
+    package static let root = JSONPointer([])
 
     /// Makes a pointer of unescaped tokens, outermost first.
-    public init(_ tokens: [String]) {
+    package init(_ tokens: [String]) {
         self.tokens = tokens
     }
 
     /// Reads RFC 6901 text: empty, or tokens each led by `/`, with `~0` for `~` and `~1` for `/`.
     ///
     /// - Returns: nil when the text does not begin with `/` or has a `~` that is not followed by `0` or `1`.
-    public init?(text: String) {
+    package init?(text: String) {
         guard !text.utf8.isEmpty else {
             self = .root
             return
@@ -51,12 +51,12 @@ public struct JSONPointer: Sendable {
     }
 
     /// The pointer to a member or an element of the value that this pointer names.
-    public func appending(_ token: String) -> JSONPointer {
+    package func appending(_ token: String) -> JSONPointer {
         JSONPointer(tokens + [token])
     }
 
     /// Whether the pointers are equal, or one names a value inside the value that the other names.
-    public func overlaps(_ other: JSONPointer) -> Bool {
+    package func overlaps(_ other: JSONPointer) -> Bool {
         zip(tokens, other.tokens).allSatisfy(JSONPointer.sameBytes)
     }
 
@@ -69,7 +69,7 @@ public struct JSONPointer: Sendable {
 
 extension JSONPointer: CustomStringConvertible {
     /// The RFC 6901 text.
-    public var description: String {
+    package var description: String {
         var text = ""
         for token in tokens {
             text += "/"
@@ -91,7 +91,7 @@ extension JSONPointer: CustomStringConvertible {
 
 extension JSONPointer: Hashable {
     /// Whether the tokens are the same bytes.
-    public static func == (left: JSONPointer, right: JSONPointer) -> Bool {
+    package static func == (left: JSONPointer, right: JSONPointer) -> Bool {
         guard left.tokens.count == right.tokens.count else { return false }
         // A client's pointer can be long, and is mostly compared with a copy of itself.
         let isCopy = left.tokens.withUnsafeBufferPointer { left in
@@ -101,7 +101,7 @@ extension JSONPointer: Hashable {
     }
 
     /// Hashes the bytes of the tokens.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         for var token in tokens {
             token.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
             // UTF-8 never has this byte, so it separates the tokens.
@@ -114,7 +114,7 @@ extension JSONPointer: ExpressibleByStringLiteral {
     /// Reads a literal.
     ///
     /// - Precondition: the literal is a JSON Pointer.
-    public init(stringLiteral text: String) {
+    package init(stringLiteral text: String) {
         guard let pointer = JSONPointer(text: text) else {
             preconditionFailure("\"\(text)\" is not a JSON Pointer: it must be empty or begin with /")
         }

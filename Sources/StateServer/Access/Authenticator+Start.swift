@@ -14,9 +14,9 @@ extension Authenticator {
         _ settings: Settings, places: [ListeningPlace], _ catalogue: Catalogue, now: @escaping @Sendable () -> Instant,
         date: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(SettingsFault) {
-        let access = settings.text("access")
+        let access = settings.access
         let verifier = try settings.signatureVerifier()
-        guard access != "open" else {
+        guard access != .open else {
             self.init(catalogue, tokens: nil, now: now, logger: logger)
             return
         }
@@ -28,7 +28,7 @@ extension Authenticator {
             signed = try SignedTokens(
                 settings.keyFile, settings.claimRules, verifier, catalogue, date: date, logger: logger)
         }
-        let isOpen = access == "auto" && places.allSatisfy { $0.host.map(AllowedHosts.isLoopback) ?? true }
+        let isOpen = access == .auto && places.allSatisfy { $0.host.map(AllowedHosts.isLoopback) ?? true }
         if !isOpen, tokens == nil, signed == nil {
             let token = Token()
             let entry = TokenFile.Entry(token, subject: "admin", .everything)
@@ -51,7 +51,7 @@ extension Authenticator {
         case .address(let host, let port)?: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
         case .socket(let path)?: "--unix-socket \(path) http://localhost"
         // The settings have been read, so there is a place.
-        case nil: settings.text("listen")
+        case nil: settings.listen
         }
     }
 }

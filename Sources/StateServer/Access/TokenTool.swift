@@ -1,23 +1,23 @@
 internal import StateHTTP
 
 /// Makes, lists and revokes the bearer tokens in the token file of a server, which notices each change within a second.
-public struct TokenTool: Sendable {
+struct TokenTool: Sendable {
     /// What a new token allows.
-    public struct Allowance: Sendable {
+    struct Allowance: Sendable {
         /// What its subject may read: JSON Pointers, `view:NAME`, `store:NAME`, `actions:TYPE`, or `*`.
-        public var read: [String] = []
+        var read: [String] = []
         /// The action types that its subject may dispatch, also with `*` at the end.
-        public var dispatch: [String] = []
+        var dispatch: [String] = []
         /// Whether its subject may see the actions of other subjects.
-        public var seesOthers = false
+        var seesOthers = false
         /// Whether its subject may see metrics and operate the journal.
-        public var operates = false
+        var operates = false
 
         /// Makes an allowance of nothing.
-        public init() {}
+        init() {}
 
         /// The allowance of everything.
-        public static var everything: Allowance {
+        static var everything: Allowance {
             var allowance = Allowance()
             (allowance.read, allowance.dispatch) = (["*"], ["*"])
             (allowance.seesOthers, allowance.operates) = (true, true)
@@ -26,15 +26,15 @@ public struct TokenTool: Sendable {
     }
 
     /// A token in the file, without the token itself, of which the file has a hash.
-    public struct Listing: Sendable {
+    struct Listing: Sendable {
         /// The name by which ``revoke(_:)`` knows it.
-        public var id: String
+        var id: String
         /// Who holds it.
-        public var subject: String
+        var subject: String
         /// When it was made, in RFC 3339.
-        public var created: String
+        var created: String
         /// What it allows.
-        public var allowance: Allowance
+        var allowance: Allowance
     }
 
     private let file: TokenFile
@@ -42,7 +42,7 @@ public struct TokenTool: Sendable {
     /// Makes a tool for the file in the setting `tokens`.
     ///
     /// - Throws: ``SettingsFault`` where the settings name no file: `tokens` and `data` are `none`.
-    public init(settings: Settings) throws(SettingsFault) {
+    init(settings: Settings) throws(SettingsFault) {
         guard let file = settings.tokenFile else {
             throw SettingsFault(
                 description: "there is no token file: name it with the setting tokens, or the data directory")
@@ -54,7 +54,7 @@ public struct TokenTool: Sendable {
     ///
     /// - Returns: the token, which cannot be found out later, and its name.
     /// - Throws: ``SettingsFault`` for a subject or an entry that is misspelled, or a file that cannot be read or written.
-    public func create(subject: String, _ allowance: Allowance) throws(SettingsFault) -> (token: String, id: String) {
+    func create(subject: String, _ allowance: Allowance) throws(SettingsFault) -> (token: String, id: String) {
         let grant = Grant(
             read: allowance.read, dispatch: allowance.dispatch, others: allowance.seesOthers,
             operate: allowance.operates)
@@ -68,7 +68,7 @@ public struct TokenTool: Sendable {
     /// The tokens in the file, oldest first.
     ///
     /// - Throws: ``SettingsFault`` for a file that cannot be read.
-    public func list() throws(SettingsFault) -> [Listing] {
+    func list() throws(SettingsFault) -> [Listing] {
         (try file.read() ?? []).map { entry in
             var allowance = Allowance()
             (allowance.read, allowance.dispatch) = (entry.grant.read, entry.grant.dispatch)
@@ -80,7 +80,7 @@ public struct TokenTool: Sendable {
     /// Removes a token from the file; its streams and waits end within a second.
     ///
     /// - Throws: ``SettingsFault`` where the file has no token of this name, or cannot be read or written.
-    public func revoke(_ id: String) throws(SettingsFault) {
+    func revoke(_ id: String) throws(SettingsFault) {
         let entries = try file.read() ?? []
         let left = entries.filter { $0.id != id }
         guard left.count < entries.count else {

@@ -1,19 +1,19 @@
 /// Lists and changes the actions that a server has set aside; the server notices each change within a second.
-public struct QuarantineTool: Sendable {
+struct QuarantineTool: Sendable {
     /// An action that is set aside, or was.
-    public struct Listing: Sendable {
+    struct Listing: Sendable {
         /// The name by which ``drop(_:)`` and ``retry(_:)`` know it.
-        public var id: String
+        var id: String
         /// Whether the server refuses it; otherwise the operator has let it pass.
-        public var isRefused: Bool
+        var isRefused: Bool
         /// The type of the action, or of the first action of a batch.
-        public var type: String
+        var type: String
         /// What identifies it, such as `key order-7 of ci`.
-        public var name: String
+        var name: String
         /// How many crashes there were.
-        public var crashes: Int
+        var crashes: Int
         /// When it was set aside, in RFC 3339.
-        public var since: String
+        var since: String
     }
 
     private let file: QuarantineFile
@@ -21,8 +21,8 @@ public struct QuarantineTool: Sendable {
     /// Makes a tool for the directory in the setting `data`.
     ///
     /// - Throws: ``SettingsFault`` when `data` is `none`.
-    public init(settings: Settings) throws(SettingsFault) {
-        let directory = settings.text("data")
+    init(settings: Settings) throws(SettingsFault) {
+        let directory = settings.data
         guard directory != "none" else {
             throw SettingsFault(description: "data is none: nothing is set aside; name its directory with --data")
         }
@@ -32,7 +32,7 @@ public struct QuarantineTool: Sendable {
     /// The actions, oldest first.
     ///
     /// - Throws: ``SettingsFault`` for a file that cannot be read.
-    public func list() throws(SettingsFault) -> [Listing] {
+    func list() throws(SettingsFault) -> [Listing] {
         try file.read().map { entry in
             var name = entry.by
             // A client has chosen the text, and a terminal obeys control characters.
@@ -48,14 +48,14 @@ public struct QuarantineTool: Sendable {
     /// Forgets an action: it passes, and takes two crashes to be set aside again.
     ///
     /// - Throws: ``SettingsFault`` where the file has no action of this name, or cannot be read or written.
-    public func drop(_ id: String) throws(SettingsFault) {
+    func drop(_ id: String) throws(SettingsFault) {
         try change(id) { entries, index in entries.remove(at: index) }
     }
 
     /// Lets an action pass; one crash sets it aside again.
     ///
     /// - Throws: ``SettingsFault`` where the file has no action of this name, or cannot be read or written.
-    public func retry(_ id: String) throws(SettingsFault) {
+    func retry(_ id: String) throws(SettingsFault) {
         try change(id) { entries, index in entries[index].state = .retry }
     }
 

@@ -131,6 +131,7 @@ final class Effects: Sendable {
     }
 
     /// Cancels the running effect with an ID; false when there is none.
+    @discardableResult
     func cancel(_ id: String) -> Bool {
         let task = running.withLock { running in running.named.removeValue(forKey: id).flatMap { running.tasks[$0] } }
         task?.cancel()

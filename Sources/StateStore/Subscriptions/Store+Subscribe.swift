@@ -265,12 +265,3 @@ extension Store where State: Equatable {
         subscribe(subscriber) { $0 }
     }
 }
-
-/// Lets calls through until it is closed.
-private final class Gate: Sendable {
-    private let isClosed = Atomic(false)
-
-    func pass(_ call: () -> Void) { if !isClosed.load(ordering: .acquiring) { call() } }
-
-    func close() { isClosed.store(true, ordering: .releasing) }
-}

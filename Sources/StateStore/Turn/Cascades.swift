@@ -1,10 +1,12 @@
 /// The commit that caused a follow-up, and the commit that began the cascade.
 package struct Causation: Sendable, Equatable {
-    /// The ID of the commit that caused it.
-    package let cause: String
-    /// The ID of the commit that began the cascade.
-    package let root: String
+    /// The ID of the commit that caused it; nil where a middleware swallowed the action.
+    package let cause: String?
+    /// The ID of the commit that began the cascade; nil where a middleware swallowed the action that did.
+    package let root: String?
     /// The version of the commit that began the cascade: a client may use an ID twice, while a version is unique.
+    ///
+    /// Without such a commit it is a number that no version reaches.
     let rootVersion: Version
     /// How many commits lie between the root and this one, this one included.
     let depth: Int
@@ -13,6 +15,9 @@ package struct Causation: Sendable, Equatable {
 }
 
 extension Causation {
+    /// The commit that began the cascade, in a sentence.
+    var rootName: String { root ?? "an action that a middleware swallowed" }
+
     /// Makes the causation of the follow-ups that another writer's commit has in this store.
     init(foreign commit: Commit) {
         self.init(
@@ -29,7 +34,7 @@ public struct CascadeReport: Sendable {
         public let version: Version
         /// Its ID.
         public let id: String
-        /// The ID of the commit that caused it.
+        /// The ID of the commit that caused it; empty where a middleware swallowed the action that did.
         public let cause: String
         /// The types of its actions, in order.
         public let types: [String]
@@ -41,7 +46,7 @@ public struct CascadeReport: Sendable {
     public struct Refused: Sendable {
         /// The type of the action; for an atomic batch, the types separated by commas.
         public let type: String
-        /// The ID of the commit that caused it.
+        /// The ID of the commit that caused it; empty where a middleware swallowed the action that did.
         public let cause: String
         /// The reason as a stable name for programs.
         public let code: String
@@ -62,12 +67,12 @@ public struct CascadeReport: Sendable {
     public internal(set) var isComplete = false
 
     /// An empty report.
-    public init() {}
+    package init() {}
 }
 
 /// The cascades that are not complete: how many follow-ups and effects of each are pending, and the watchers of its end.
 ///
-/// A commit that causes nothing has no entry.
+/// A commit that causes nothing has no entry. A swallowed action whose middleware dispatched others begins a cascade, too.
 struct Cascades: Sendable {
     typealias Watcher = @Sendable (CascadeReport) -> Void
 
@@ -81,6 +86,8 @@ struct Cascades: Sendable {
     }
 
     private var running: [Version: Running] = [:]
+    /// How many cascades have begun without a commit.
+    private var uncommittedCount: Version = 0
     private let limits: StoreLimits
 
     init(limits: StoreLimits) {
@@ -95,18 +102,24 @@ struct Cascades: Sendable {
         if causation.depth > limits.cascadeDepthMax {
             return Rejection(
                 "cascade-over-budget",
-                "the cascade of \(causation.root) is \(limits.cascadeDepthMax) commits deep, which is its budget: something answers every change with another action"
+                "the cascade of \(causation.rootName) is \(limits.cascadeDepthMax) commits deep, which is its budget: something answers every change with another action"
             )
         }
         if spent + actions > limits.cascadeActionsMax {
             return Rejection(
                 "cascade-over-budget",
-                "the cascade of \(causation.root) has dispatched \(spent) actions, which is its budget of \(limits.cascadeActionsMax)"
+                "the cascade of \(causation.rootName) has dispatched \(spent) actions, which is its budget of \(limits.cascadeActionsMax)"
             )
         }
         running[causation.rootVersion, default: Running()].pending += 1
         running[causation.rootVersion]?.actions += actions
         return nil
+    }
+
+    /// The causation of the follow-ups of a swallowed action that no commit caused.
+    mutating func causationWithoutCommit(subject: String?) -> Causation {
+        uncommittedCount += 1
+        return Causation(cause: nil, root: nil, rootVersion: .max - uncommittedCount, depth: 1, subject: subject)
     }
 
     /// Counts an effect as pending.

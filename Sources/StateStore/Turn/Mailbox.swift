@@ -3,7 +3,8 @@ package final class PendingTransaction: Sendable {
     package let transaction: Transaction
     /// The store calls this once, after the turn, on its queue; on the enqueuing thread where the mailbox refuses.
     package let complete: @Sendable (Outcome) -> Void
-    /// The store calls this once after `complete` when the cascade of the commit is complete; without a commit, never.
+    /// The store calls this once after `complete` when the cascade is complete; where neither a commit nor a swallowed
+    /// action could begin one, never.
     package let completed: (@Sendable (CascadeReport) -> Void)?
     /// The name by which ``AnyStore/stopAwaitingCascade(of:_:)`` finds `completed`.
     let watcherID: UInt64

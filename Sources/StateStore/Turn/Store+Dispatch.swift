@@ -293,12 +293,16 @@ extension Store {
     private func awaiting(
         _ transaction: Transaction, _ completed: @escaping @Sendable (Outcome, CascadeReport) -> Void
     ) -> PendingTransaction {
-        let committed = Mutex(Outcome.draining)
+        let ended = Mutex(Outcome.draining)
         return PendingTransaction(transaction) { outcome in
-            guard case .committed = outcome else { return completed(outcome, CascadeReport()) }
-            committed.withLock { $0 = outcome }
+            switch outcome {
+            case .committed, .nothingCommitted: ended.withLock { $0 = outcome }
+            case .wouldCommit, .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .failed,
+                .draining:
+                completed(outcome, CascadeReport())
+            }
         } completed: { report in
-            completed(committed.withLock { $0 }, report)
+            completed(ended.withLock { $0 }, report)
         }
     }
 }

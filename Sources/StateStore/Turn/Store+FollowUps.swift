@@ -38,20 +38,31 @@ extension Store {
         _ handler: Declaration<State>.EffectHandler, _ action: any Action, _ state: State, _ causation: Causation
     ) {
         guard let start = handler.start else {
-            _ = handler.id.map(effects.cancel)
+            if let id = handler.id { effects.cancel(id) }
             return
         }
         guard let work = start(action, state) else { return }
-        let dispatcher = Dispatcher(subject: causation.subject) { [weak self] action async throws(DispatchError) in
+        run(work, of: handler.type, id: handler.id, causation)
+    }
+
+    /// Starts asynchronous work, whose end the cascade of its cause waits for.
+    ///
+    /// - Parameters:
+    ///   - name: what the report of an error names.
+    ///   - id: the ID under which the work is cancelled; the work that runs under it is cancelled first.
+    ///   - causation: the commit that started the work; nil for work that no commit started.
+    func run(_ work: @escaping EffectWork, of name: String, id: String?, _ causation: Causation?) {
+        let dispatcher = Dispatcher(subject: causation?.subject) { [weak self] action async throws(DispatchError) in
             guard !Task.isCancelled else { throw .cancelled }
             guard let self else { throw .draining }
+            guard let causation else { return try await self.dispatch(action) }
             let outcome = await withCheckedContinuation { continuation in
                 self.dispatchFollowUp([.init(action)], .single, causation) { continuation.resume(returning: $0) }
             }
             return try Dispatched(outcome)
         }
-        cascades.withLock { $0.begin(causation) }
-        let isStarted = effects.start(id: handler.id) { [weak self] in
+        if let causation { cascades.withLock { $0.begin(causation) } }
+        let isStarted = effects.start(id: id) { [weak self] in
             do {
                 try await work(dispatcher)
             } catch is CancellationError {
@@ -59,22 +70,22 @@ extension Store {
             } catch DispatchError.cancelled {
                 // The effect was cancelled before it dispatched.
             } catch {
-                self?.report(.effectFailed(type: handler.type, reason: "\(error)", cause: causation.cause))
+                self?.report(.effectFailed(type: name, reason: "\(error)", cause: causation?.cause ?? ""))
             }
-            self?.end(causation)
+            if let causation { self?.end(causation) }
         }
         guard !isStarted else { return }
         report(
             .effectFailed(
-                type: handler.type, reason: "not started: the store is stopping or runs as many as it may",
-                cause: causation.cause))
-        end(causation)
+                type: name, reason: "not started: the store is stopping or runs as many as it may",
+                cause: causation?.cause ?? ""))
+        if let causation { end(causation) }
     }
 
     private func ended(_ transaction: Transaction, _ outcome: Outcome, _ causation: Causation) {
         if case .committed(let receipt) = outcome {
             let caused = CascadeReport.Caused(
-                version: receipt.version, id: receipt.id, cause: causation.cause,
+                version: receipt.version, id: receipt.id, cause: causation.cause ?? "",
                 types: receipt.types, isChange: receipt.isChange)
             cascades.withLock { $0.note(causation, caused: caused) }
         } else {

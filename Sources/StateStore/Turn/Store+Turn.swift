@@ -76,8 +76,8 @@ extension Store {
             tally.end()
         }
         for turn in turns {
-            if turn.result.hasConsequences || subscribers.count > 0 { followUp(turn) }
-            for (pending, outcome) in zip(turn.pending, turn.result.outcomes) { answer(pending, outcome) }
+            let roots = turn.result.hasConsequences || subscribers.count > 0 ? followUp(turn) : [:]
+            for (pending, outcome) in zip(turn.pending, turn.result.outcomes) { answer(pending, outcome, roots) }
         }
     }
 
@@ -98,7 +98,9 @@ extension Store {
     }
 
     /// Notifies the subscribers of each commit, queues its follow-ups for a later turn, and starts its effects.
-    private func followUp(_ turn: ComputedTurn<State>) {
+    ///
+    /// - Returns: the roots of the cascades that swallowed actions have begun.
+    private func followUp(_ turn: ComputedTurn<State>) -> [ObjectIdentifier: Version] {
         let (pending, result) = (turn.pending, turn.result)
         var causations: [Version: Causation] = [:]
         for (pending, outcome) in zip(pending, result.outcomes) {
@@ -123,20 +125,34 @@ extension Store {
             }
             before = snapshot
         }
+        var roots: [ObjectIdentifier: Version] = [:]
         for (index, actions) in result.uncommittedFollowUps {
             let cause = pending[index].transaction
-            for action in actions {
-                var transaction = Transaction([.init(action)])
-                transaction.subject = cause.subject
-                dispatchLater(transaction, cause.causation)
-            }
+            let causation =
+                cause.causation ?? cascades.withLock { $0.causationWithoutCommit(subject: cause.subject) }
+            if cause.causation == nil { roots[ObjectIdentifier(pending[index])] = causation.rootVersion }
+            for action in actions { dispatchFollowUp([.init(action)], .single, causation) }
         }
+        return roots
     }
 
-    private func answer(_ pending: PendingTransaction, _ outcome: Outcome) {
+    /// Answers a transaction that has landed.
+    ///
+    /// - Parameter roots: the roots of the cascades that swallowed actions have begun.
+    private func answer(
+        _ pending: PendingTransaction, _ outcome: Outcome, _ roots: [ObjectIdentifier: Version] = [:]
+    ) {
         pending.complete(outcome)
-        guard let completed = pending.completed, case .committed(let receipt) = outcome else { return }
-        guard !cascades.withLock({ $0.watch(receipt.version, as: pending.watcherID, completed) }) else { return }
+        guard let completed = pending.completed else { return }
+        let root: Version?
+        switch outcome {
+        case .committed(let receipt): root = receipt.version
+        case .nothingCommitted: root = roots[ObjectIdentifier(pending)]
+        case .wouldCommit, .rejected, .preconditionFailed, .keyReused, .full, .notRecorded, .unknown, .failed,
+            .draining:
+            return
+        }
+        if let root, cascades.withLock({ $0.watch(root, as: pending.watcherID, completed) }) { return }
         var report = CascadeReport()
         report.isComplete = true
         completed(report)

@@ -1,10 +1,14 @@
-import Foundation
 import Inventory
-import Logging
 import StateServer
 
-// Listens on the address that STOREKEEPER_LISTEN names, keeps its journal where STOREKEEPER_DATA says. The reducer traps at the item
-// that INVENTORY_TRAP names.
-let domain = Inventory(trap: ProcessInfo.processInfo.environment["INVENTORY_TRAP"])
-let reading = try await SettingsReading()
-try await StateServer(domain, settings: reading.settings, logger: Logger(label: "inventory")).runUntilSignal()
+// The settings of this program beside those of every server.
+extension SettingKeys {
+    var inventoryTrap: Setting<String> {
+        Setting("inventory_trap", default: "none", "the item at which the reducer traps; none: it never does")
+    }
+}
+
+await ServerCommand.main(settings: [\.inventoryTrap], version: "1.2.3") { settings in
+    guard settings.inventoryTrap != "all" else { throw SettingsFault(description: "inventory_trap must be one item") }
+    return Inventory(trap: settings.inventoryTrap == "none" ? nil : settings.inventoryTrap)
+}

@@ -1,4 +1,6 @@
 import Inventory
+import StateJSON
+import StateServer
 import StateServerTesting
 import StateStore
 import Testing
@@ -33,5 +35,23 @@ struct InventoryTests {
         }
 
         #expect(totals == [0, 2, 3])
+    }
+
+    @Test("what a public signature has comes from a product: JSON values, settings, and the errors of a start")
+    func signatures() async throws {
+        let plain = StandardAction(type: "inventory/receive", payload: ["item": "bolt", "quantity": 3])
+        let store = try Store(Inventory())
+        try await store.dispatch(plain)
+        var settings = Settings()
+        settings.data = "/dev/null/no-directory"
+
+        let client = try TestClient(of: Inventory())
+        try await client.dispatch(#"{"type":"inventory/receive","payload":{"item":"bolt","quantity":3}}"#)
+        let quantity: JSONValue = try await client.get("/v1/state/items/bolt/quantity").json()
+        let fault = #expect(throws: ServerFault.self) { _ = try TestClient(of: Inventory(), settings: settings) }
+
+        #expect(store.state.items["bolt"]?.quantity == 3)
+        #expect(quantity == 3)
+        #expect(fault?.cause == .journal)
     }
 }

@@ -1,14 +1,13 @@
 internal import ArgumentParser
-internal import StateServer
 
-/// `storekeeper journal quarantine`: the actions that a server has set aside because they end it.
+/// `journal quarantine`: the actions that a server has set aside because they end it.
 struct QuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quarantine", abstract: "List the actions that a server has set aside, or let them pass.",
         subcommands: [QuarantineList.self, QuarantineDrop.self, QuarantineRetry.self])
 }
 
-/// `storekeeper journal quarantine list`: a line for each action.
+/// `journal quarantine list`: a line for each action.
 struct QuarantineList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "List the actions, oldest first.")
 
@@ -23,12 +22,12 @@ struct QuarantineList: AsyncParsableCommand {
                 )
             }
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper journal quarantine drop`: forgets an action.
+/// `journal quarantine drop`: forgets an action.
 struct QuarantineDrop: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "drop", abstract: "Forget an action: it passes, and two crashes set it aside again.")
@@ -43,12 +42,12 @@ struct QuarantineDrop: AsyncParsableCommand {
             try QuarantineTool(settings: await options.read().settings).drop(id)
             print("dropped: \(id)")
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper journal quarantine retry`: lets an action pass on trial.
+/// `journal quarantine retry`: lets an action pass on trial.
 struct QuarantineRetry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry", abstract: "Let an action pass; one crash sets it aside again.")
@@ -63,7 +62,7 @@ struct QuarantineRetry: AsyncParsableCommand {
             try QuarantineTool(settings: await options.read().settings).retry(id)
             print("may pass: \(id)")
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }

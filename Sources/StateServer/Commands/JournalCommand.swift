@@ -1,7 +1,6 @@
 internal import ArgumentParser
-internal import StateServer
 
-/// `storekeeper journal`: the commands that use a journal without serving it.
+/// `journal`: the commands that use a journal without serving it.
 struct JournalCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "journal", abstract: "Operate the journal in a data directory.",
@@ -11,7 +10,7 @@ struct JournalCommand: AsyncParsableCommand {
         ])
 }
 
-/// `storekeeper journal export`: writes the history as JSON Lines to standard output.
+/// `journal export`: writes the history as JSON Lines to standard output.
 struct JournalExport: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
@@ -29,12 +28,12 @@ struct JournalExport: AsyncParsableCommand {
             try JournalTool(settings: settings).export(since: since) { try output.write($0) }
             try output.flush()
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper journal import`: makes a journal from a recording, with the commits as recorded.
+/// `journal import`: makes a journal from a recording, with the commits as recorded.
 struct JournalImport: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
@@ -49,12 +48,12 @@ struct JournalImport: AsyncParsableCommand {
             let span = try JournalTool(settings: settings).load { try input.nextLine() }
             print("imported: \(span.sentence)")
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper journal replay`: makes a journal from the actions of a recording, with today's reducers.
+/// `journal replay`: makes a journal from the actions of a recording, with today's reducers.
 struct JournalReplay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
@@ -66,17 +65,17 @@ struct JournalReplay: AsyncParsableCommand {
         do {
             let settings = try await options.read().settings
             var input = StandardInput()
-            let span = try JournalTool(settings: settings).replay(Domains.domain(settings)) {
+            let span = try JournalTool(settings: settings).replay(Program.current.served(settings).domain) {
                 try input.nextLine()
             }
             print("replayed: \(span.sentence)")
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper journal verify`: checks whether today's reducers produce the recorded states from the recorded actions.
+/// `journal verify`: checks whether today's reducers produce the recorded states from the recorded actions.
 struct JournalVerify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
@@ -90,10 +89,11 @@ struct JournalVerify: AsyncParsableCommand {
     func run() async throws {
         do {
             let settings = try await options.read().settings
-            let span = try JournalTool(settings: settings).verify(Domains.domain(settings), deep ? .deep : .plain)
+            let span = try JournalTool(settings: settings).verify(
+                Program.current.served(settings).domain, deep ? .deep : .plain)
             print("verified: \(span.sentence)")
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }

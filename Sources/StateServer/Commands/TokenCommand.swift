@@ -1,18 +1,17 @@
 internal import ArgumentParser
-internal import StateServer
 
-/// `storekeeper token`: the tokens that a server asks its clients for.
+/// `token`: the tokens that a server asks its clients for.
 struct TokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token", abstract: "Make, list or revoke the tokens of a server, also while it is running.",
         subcommands: [TokenCreate.self, TokenList.self, TokenRevoke.self])
 }
 
-/// `storekeeper token create`: adds a token to the file and prints it, once.
+/// `token create`: adds a token to the file and prints it, once.
 struct TokenCreate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create", abstract: "Make a token and print it; only its hash is kept.",
-        discussion: "For example: storekeeper token create --subject ci --read /tasks --dispatch 'tasks/*'")
+        discussion: "For example: token create --subject ci --read /tasks --dispatch 'tasks/*'")
 
     @OptionGroup var options: SettingsOptions
 
@@ -47,12 +46,12 @@ struct TokenCreate: AsyncParsableCommand {
             let made = try await TokenTool(settings: options.read().settings).create(subject: subject, allowance)
             print(made.token)
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper token list`: prints a line for each token.
+/// `token list`: prints a line for each token.
 struct TokenList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Print a line for each token: name, subject, time, and what it allows.")
@@ -69,12 +68,12 @@ struct TokenList: AsyncParsableCommand {
                 print(token.id, token.subject, token.created, words.joined(separator: " "), separator: "  ")
             }
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper token revoke`: removes a token from the file.
+/// `token revoke`: removes a token from the file.
 struct TokenRevoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke", abstract: "Remove a token; its streams and waits end within a second.")
@@ -89,7 +88,7 @@ struct TokenRevoke: AsyncParsableCommand {
             try await TokenTool(settings: options.read().settings).revoke(id)
             print("revoked: \(id)")
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }

@@ -1,8 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
-internal import StateServer
 
-/// `storekeeper health`: exits with code 0 when the server at the configured address is ready, for container health
+/// `health`: exits with code 0 when the server at the configured address is ready, for container health
 /// checks.
 struct Health: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,7 +16,7 @@ struct Health: AsyncParsableCommand {
             guard line.hasPrefix("HTTP/1.1 200") else { throw Failure("not ready: \(line)") }
             print("ready")
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 

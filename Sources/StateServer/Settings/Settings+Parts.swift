@@ -7,67 +7,67 @@ internal import StateStore
 extension Settings {
     var storeLimits: StoreLimits {
         var limits = StoreLimits(
-            mailboxMax: integer("mailbox_actions_max"), idempotencyKeysMax: integer("idempotency_keys_max"),
-            idempotencyLifetime: seconds("idempotency_seconds"), historyCommitsMax: integer("history_commits_max"),
-            historyBytesMax: integer("history_bytes_max"))
-        limits.cascadeDepthMax = integer("cascade_depth_max")
-        limits.cascadeActionsMax = integer("cascade_actions_max")
-        limits.effectsMax = integer("effects_max")
-        limits.transactionTime = .milliseconds(integer("batch_milliseconds_max"))
+            mailboxMax: self.mailboxActionsMax, idempotencyKeysMax: self.idempotencyKeysMax,
+            idempotencyLifetime: .seconds(self.idempotencySeconds), historyCommitsMax: self.historyCommitsMax,
+            historyBytesMax: self.historyBytesMax)
+        limits.cascadeDepthMax = self.cascadeDepthMax
+        limits.cascadeActionsMax = self.cascadeActionsMax
+        limits.effectsMax = self.effectsMax
+        limits.transactionTime = .milliseconds(self.batchMillisecondsMax)
         return limits
     }
 
     var contractLimits: ContractLimits {
         var limits = ContractLimits()
-        limits.bodyBytesMax = integer("body_bytes_max")
-        limits.compressedBytesMin = integer("compressed_bytes_min")
-        limits.depthMax = integer("depth_max")
-        limits.waitDefault = seconds("wait_seconds_default")
-        limits.waitMax = seconds("wait_seconds_max")
-        limits.changesLimitDefault = integer("changes_limit_default")
-        limits.changesLimitMax = integer("changes_limit_max")
-        limits.batchActionsMax = integer("batch_actions_max")
-        limits.bulkLinesMax = integer("bulk_lines_max")
-        limits.expectationsMax = integer("expectations_max")
-        limits.bulkFaultsMax = integer("bulk_faults_max")
-        limits.idempotencyLifetime = seconds("idempotency_seconds")
+        limits.bodyBytesMax = self.bodyBytesMax
+        limits.compressedBytesMin = self.compressedBytesMin
+        limits.depthMax = self.depthMax
+        limits.waitDefault = .seconds(self.waitSecondsDefault)
+        limits.waitMax = .seconds(self.waitSecondsMax)
+        limits.changesLimitDefault = self.changesLimitDefault
+        limits.changesLimitMax = self.changesLimitMax
+        limits.batchActionsMax = self.batchActionsMax
+        limits.bulkLinesMax = self.bulkLinesMax
+        limits.expectationsMax = self.expectationsMax
+        limits.bulkFaultsMax = self.bulkFaultsMax
+        limits.idempotencyLifetime = .seconds(self.idempotencySeconds)
         let transport = ServerConfiguration()
         limits.transport = [
-            ("batch_milliseconds_max", integer("batch_milliseconds_max")),
-            ("slow_requests_max", integer("slow_requests_max")),
-            ("slow_requests_per_client_max", integer("slow_requests_per_client_max")),
+            ("batch_milliseconds_max", self.batchMillisecondsMax),
+            ("slow_requests_max", self.slowRequestsMax),
+            ("slow_requests_per_client_max", self.slowRequestsPerClientMax),
             // These are not settings.
             ("head_bytes_max", transport.headBytesMax), ("head_fields_max", transport.fieldsMax),
             ("target_bytes_max", transport.targetBytesMax), ("target_parameters_max", transport.parametersMax),
-            ("memory_bytes_max", integer("memory_bytes_max")),
-            ("request_head_seconds", integer("request_head_seconds")),
-            ("request_body_seconds", integer("request_body_seconds")), ("waiters_max", watchLimits.watchesMax),
-            ("waiters_per_client_max", watchLimits.watchesPerClientMax), ("connections_max", connectionsMax),
-            ("mailbox_actions_max", integer("mailbox_actions_max")),
-            ("idempotency_keys_max", integer("idempotency_keys_max")),
+            ("memory_bytes_max", self.memoryBytesMax),
+            ("request_head_seconds", self.requestHeadSeconds),
+            ("request_body_seconds", self.requestBodySeconds), ("waiters_max", watchLimits.watchesMax),
+            ("waiters_per_client_max", watchLimits.watchesPerClientMax), ("connections_max", connectionsLimit),
+            ("mailbox_actions_max", self.mailboxActionsMax),
+            ("idempotency_keys_max", self.idempotencyKeysMax),
         ]
         return limits
     }
 
     var metricLimits: ServerMetrics.Limits {
         ServerMetrics.Limits(
-            connections: connectionsMax, waiters: watchLimits.watchesMax,
-            mailboxActions: integer("mailbox_actions_max"), idempotencyKeys: integer("idempotency_keys_max"),
-            memoryBytes: integer("memory_bytes_max"))
+            connections: connectionsLimit, waiters: watchLimits.watchesMax,
+            mailboxActions: self.mailboxActionsMax, idempotencyKeys: self.idempotencyKeysMax,
+            memoryBytes: self.memoryBytesMax)
     }
 
     /// The names by which clients may reach a server that listens on these places.
     ///
     /// - Throws: ``SettingsFault`` for a name that no request can have.
-    func allowedHosts(listening places: [ListeningPlace]) throws(SettingsFault) -> AllowedHosts {
+    func hosts(listening places: [ListeningPlace]) throws(SettingsFault) -> AllowedHosts {
         AllowedHosts(listening: places.compactMap(\.host), further: try allowedNames())
     }
 
     /// The proxies whose word for the addresses of their clients counts.
     ///
     /// - Throws: ``SettingsFault`` for a name that is neither an address nor a network.
-    func trustedProxies() throws(SettingsFault) -> TrustedProxies {
-        let text = text("trusted_proxies")
+    func proxies() throws(SettingsFault) -> TrustedProxies {
+        let text = self.trustedProxies
         guard text != "none" else { return TrustedProxies() }
         let names = text.split(separator: ",", omittingEmptySubsequences: false).map { String($0.filter { $0 != " " }) }
         guard let proxies = TrustedProxies(names) else {
@@ -80,24 +80,23 @@ extension Settings {
     }
 
     /// The origins whose pages may use the server in a browser.
-    var allowedOrigins: AllowedOrigins {
-        let text = text("allowed_origins")
+    var pageOrigins: AllowedOrigins {
+        let text = self.allowedOrigins
         return AllowedOrigins(text == "none" ? [] : text.split(separator: ",").map { $0.filter { $0 != " " } })
     }
 
     /// The file of the tokens; nil where there is no data directory for it.
     var tokenFile: TokenFile? {
-        let path = text("tokens")
+        let path = self.tokens
         guard path == "data" else { return TokenFile(path: path) }
-        let data = text("data")
-        return data == "none" ? nil : TokenFile(path: data + "/tokens.json")
+        return self.data == "none" ? nil : TokenFile(path: self.data + "/tokens.json")
     }
 
     /// The names in `allowed_hosts`.
     ///
     /// - Throws: ``SettingsFault`` for a name that no request can have.
     func allowedNames() throws(SettingsFault) -> [String] {
-        let text = text("allowed_hosts")
+        let text = self.allowedHosts
         guard text != "listened" else { return [] }
         let names = text.split(separator: ",", omittingEmptySubsequences: false).map(AllowedHosts.trimmed)
         guard names.allSatisfy({ $0 != "listened" && AllowedHosts.isName($0) }) else {
@@ -110,20 +109,21 @@ extension Settings {
     }
 
     /// The file of the keys that sign JSON Web Tokens.
-    var keyFile: KeyFile { KeyFile(path: text("jwt_keys")) }
+    var keyFile: KeyFile { KeyFile(path: self.jwtKeys) }
 
     /// What the claims of JSON Web Tokens must be.
     var claimRules: ClaimRules {
-        func required(_ key: String) -> String? { text(key) == "any" ? nil : text(key) }
+        func required(_ text: String) -> String? { text == "any" ? nil : text }
         return ClaimRules(
-            issuer: required("jwt_issuer"), audience: required("jwt_audience"), leeway: seconds("jwt_leeway_seconds"))
+            issuer: required(self.jwtIssuer), audience: required(self.jwtAudience),
+            leeway: .seconds(self.jwtLeewaySeconds))
     }
 
     /// The verifier of JSON Web Tokens; nil where the server takes none.
     ///
     /// - Throws: ``SettingsFault`` where it has to take them, and this build cannot.
     func signatureVerifier() throws(SettingsFault) -> SignatureVerifier? {
-        guard text("jwt_keys") != "none" else { return nil }
+        guard self.jwtKeys != "none" else { return nil }
         guard let verifier = SignatureVerifier.built else {
             throw SettingsFault(
                 description:
@@ -135,22 +135,22 @@ extension Settings {
 
     var retention: SQLiteJournal.Retention {
         SQLiteJournal.Retention(
-            commitsMax: integer("journal_commits_max"), snapshotsMax: integer("journal_snapshots_max"),
-            bytesMax: integer("journal_bytes_max"), secondsMax: integer("journal_seconds_max"))
+            commitsMax: self.journalCommitsMax, snapshotsMax: self.journalSnapshotsMax,
+            bytesMax: self.journalBytesMax, secondsMax: self.journalSecondsMax)
     }
 
     /// `connections_max`, or for 0 as many as the limit of open files allows, up to 20000.
-    var connectionsMax: Int {
-        let most = integer("connections_max")
+    var connectionsLimit: Int {
+        let most = self.connectionsMax
         return most > 0 ? most : min(20_000, ServerConfiguration.connectionsAllowed)
     }
 
     var watchLimits: WatchLimits {
         // A waiting request holds its connection, so a part of the connections stays free for actions and probes.
-        let room = connectionsMax - max(8, connectionsMax / 32)
+        let room = connectionsLimit - max(8, connectionsLimit / 32)
         return WatchLimits(
-            watchesMax: min(integer("waiters_max"), room), watchesPerClientMax: integer("waiters_per_client_max"),
-            valuesBytesMax: integer("memory_bytes_max") / 4)
+            watchesMax: min(self.waitersMax, room), watchesPerClientMax: self.waitersPerClientMax,
+            valuesBytesMax: self.memoryBytesMax / 4)
     }
 
     /// The places in `listen` and `listen_also`.
@@ -158,12 +158,11 @@ extension Settings {
     /// - Throws: ``SettingsFault`` for a place that is neither `host:port`, with brackets around an IPv6 address, nor `unix:`
     ///   and a path.
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {
-        let first = try listeningPlace("listen")
-        return text("listen_also") == "none" ? [first] : [first, try listeningPlace("listen_also")]
+        let first = try listeningPlace("listen", self.listen)
+        return self.listenAlso == "none" ? [first] : [first, try listeningPlace("listen_also", self.listenAlso)]
     }
 
-    private func listeningPlace(_ key: String) throws(SettingsFault) -> ListeningPlace {
-        let text = text(key)
+    private func listeningPlace(_ key: String, _ text: String) throws(SettingsFault) -> ListeningPlace {
         let fault = SettingsFault(
             description:
                 "\(key) must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0, or unix: and a path of at most 107 bytes"
@@ -171,7 +170,7 @@ extension Settings {
         if text.hasPrefix("unix:") {
             let path = text.dropFirst(5)
             guard (1...107).contains(path.utf8.count), !path.utf8.contains(0) else { throw fault }
-            return .socket(path: String(path), mode: try socketMode())
+            return .socket(path: String(path), mode: try socketPermissions())
         }
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
             throw fault
@@ -182,8 +181,8 @@ extension Settings {
         return .address(host: String(host), port: port)
     }
 
-    private func socketMode() throws(SettingsFault) -> UInt32 {
-        let text = text("socket_mode")
+    private func socketPermissions() throws(SettingsFault) -> UInt32 {
+        let text = self.socketMode
         // UInt32.init accepts "+600".
         guard let mode = UInt32(text, radix: 8), (3...4).contains(text.utf8.count), !text.hasPrefix("+"),
             mode & ~0o777 == 0, mode & 0o600 == 0o600
@@ -197,7 +196,7 @@ extension Settings {
     }
 
     /// A place at which a client on this machine reaches a server.
-    public enum ReachablePlace: Sendable, Equatable {
+    enum ReachablePlace: Sendable, Equatable {
         /// An address or name, and a TCP port.
         case address(host: String, port: UInt16)
         /// The path of a Unix socket.
@@ -206,8 +205,8 @@ extension Settings {
 
     /// The place at which a client on this machine reaches a server with these settings.
     ///
-    /// - Throws: ``SettingsFault`` when `listen` or `listen_also` is not a place.
-    public func reachablePlace() throws(SettingsFault) -> ReachablePlace {
+    /// - Throws: ``SettingsFault`` when `self.listen` or `listen_also` is not a place.
+    func reachablePlace() throws(SettingsFault) -> ReachablePlace {
         switch try listeningPlaces()[0] {
         case .address("0.0.0.0", let port): .address(host: "127.0.0.1", port: port)
         case .address("::", let port): .address(host: "localhost", port: port)

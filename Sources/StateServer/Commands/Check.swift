@@ -1,7 +1,6 @@
 internal import ArgumentParser
-internal import StateServer
 
-/// `storekeeper check`: prints the effective settings and where each came from.
+/// `check`: prints the effective settings and where each came from.
 struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print the effective settings and where each came from.")
@@ -11,10 +10,10 @@ struct Check: AsyncParsableCommand {
     func run() async throws {
         do {
             let reading = try await options.read()
-            _ = try Domains.domain(reading.settings)
+            _ = try Program.current.served(reading.settings)
             print("# traits: \(StateServer.traits.isEmpty ? "none" : StateServer.traits.joined(separator: ", "))")
-            for setting in Setting.all {
-                let value = "\(setting.key) = \(reading.settings[setting.key])"
+            for setting in reading.declared {
+                let value = "\(setting.key) = \(reading.settings[setting])"
                 let padding = String(repeating: " ", count: max(1, 44 - value.count))
                 print("\(value)\(padding)# \(reading.origins[setting.key] ?? "default")")
             }

@@ -2,10 +2,8 @@ internal import ArgumentParser
 internal import FoundationEssentials
 internal import Glibc
 internal import Logging
-internal import StateServer
-internal import StateStore
 
-/// `storekeeper serve`: runs until SIGTERM or SIGINT.
+/// `serve`: runs until SIGTERM or SIGINT.
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Serve a state (the default).")
 
@@ -27,9 +25,12 @@ struct Serve: AsyncParsableCommand {
             if let portFile { try Self.checkPlace(of: portFile) }
             try StateServer.checkAddress(in: settings)
             let logger = Self.logger(settings)
-            let server = try Self.server(
-                Domains.domain(settings), settings, logger, onDamage: acceptLoss ? .acceptLoss : .refuse,
-                portFile: portFile)
+            let served = try Program.current.served(settings)
+            let server = try served.server(settings, logger, acceptLoss ? .acceptLoss : .refuse) { address in
+                guard let portFile else { return }
+                // The write is atomic, because a process that waits for the file may read it at any time.
+                try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
+            }
             try await server.runUntilSignal()
             StateLogHandler.flush()
             // The process exits without freeing its objects: freeing a million of them takes seconds.
@@ -37,17 +38,6 @@ struct Serve: AsyncParsableCommand {
         } catch {
             StateLogHandler.flush()
             throw Failure.ending(with: error)
-        }
-    }
-
-    private static func server(
-        _ domain: some Domain, _ settings: Settings, _ logger: Logger, onDamage policy: StateServer.DamagePolicy,
-        portFile: String?
-    ) throws -> StateServer {
-        try StateServer(domain, settings: settings, logger: logger, onDamage: policy) { address in
-            guard let portFile else { return }
-            // The write is atomic, because a process that waits for the file may read it at any time.
-            try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
         }
     }
 
@@ -68,33 +58,9 @@ struct Serve: AsyncParsableCommand {
     }
 
     private static func logger(_ settings: Settings) -> Logger {
-        // The settings have been read, so the level is one of those that there are.
-        let level = Logger.Level(rawValue: settings.text("log_level")) ?? .info
         LoggingSystem.bootstrap(StateLogHandler.init)
-        var logger = Logger(label: "storekeeper")
-        logger.logLevel = level
+        var logger = Logger(label: Program.current.name)
+        logger.logLevel = settings.logLevel
         return logger
-    }
-}
-
-/// Ends the program with a sentence on standard error and exit code 1.
-struct Failure: Error, CustomStringConvertible {
-    let description: String
-
-    init(_ description: String) { self.description = description }
-
-    /// The error that ends the program after a failed start: with its sentence, and the exit code of sysexits.h for what an
-    /// operator has to mend before another start.
-    static func ending(with error: any Error) -> any Error {
-        let code: ExitCode
-        switch FailureCause(of: error) {
-        case .damagedJournal: code = ExitCode(EX_DATAERR)
-        case .settings: code = ExitCode(EX_CONFIG)
-        case .other: return Failure("\(error)")
-        }
-        let line = Array("Error: \(error)\n".utf8)
-        // The code says the same where nobody reads the sentence.
-        _ = write(STDERR_FILENO, line, line.count)
-        return code
     }
 }

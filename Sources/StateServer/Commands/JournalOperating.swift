@@ -1,8 +1,7 @@
 internal import ArgumentParser
 internal import FoundationEssentials
-internal import StateServer
 
-/// `storekeeper journal info`: says what a journal has.
+/// `journal info`: says what a journal has.
 struct JournalInfo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "info", abstract: "Say what the journal has, also while a server is running; verifies nothing.")
@@ -20,12 +19,12 @@ struct JournalInfo: AsyncParsableCommand {
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             print(String(decoding: try encoder.encode(facts), as: UTF8.self))
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper journal backup`: copies the journal of a server that runs, or of one that is stopped.
+/// `journal backup`: copies the journal of a server that runs, or of one that is stopped.
 struct JournalBackup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Copy the journal to another directory, also while a server is running.",
@@ -41,12 +40,12 @@ struct JournalBackup: AsyncParsableCommand {
             let span = try JournalTool(settings: await options.read().settings).backup(to: to)
             print("backed up: \(span.sentence), epoch \(span.epoch)")
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper journal restore`: makes a journal of a backup.
+/// `journal restore`: makes a journal of a backup.
 struct JournalRestore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Make the journal of a backup, under a new epoch.",
@@ -69,12 +68,12 @@ struct JournalRestore: AsyncParsableCommand {
             let span = try tool.restore(from: from, sameEpoch ? .same : .new)
             print("restored: \(span.sentence), epoch \(span.epoch)")
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }
 
-/// `storekeeper journal compact`: makes the file as small as the retention allows.
+/// `journal compact`: makes the file as small as the retention allows.
 struct JournalCompact: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "compact", abstract: "Drop what the retention allows and give the space back; no server may run.")
@@ -88,7 +87,7 @@ struct JournalCompact: AsyncParsableCommand {
                 "compacted: \(done.bytes.before) bytes before, \(done.bytes.after) after, \(done.commitsDropped) commits dropped"
             )
         } catch {
-            throw Failure("\(error)")
+            throw Failure.ending(with: error)
         }
     }
 }

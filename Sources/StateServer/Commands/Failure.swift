@@ -1,0 +1,24 @@
+internal import ArgumentParser
+internal import Glibc
+
+/// Ends the program with a sentence on standard error and exit code 1.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+
+    /// The error that ends the program: with its sentence, and the exit code of sysexits.h for what an operator has to mend
+    /// before another start.
+    static func ending(with error: any Error) -> any Error {
+        let code: ExitCode
+        switch error {
+        case let error as ServerFault where error.cause == .damagedJournal: code = ExitCode(EX_DATAERR)
+        case is SettingsFault: code = ExitCode(EX_CONFIG)
+        default: return error is Failure ? error : Failure("\(error)")
+        }
+        let line = Array("Error: \(error)\n".utf8)
+        // The code says the same where nobody reads the sentence.
+        _ = write(STDERR_FILENO, line, line.count)
+        return code
+    }
+}

@@ -1,0 +1,89 @@
+internal import ArgumentParser
+public import StateStore
+
+/// The command line of a server: `serve`, `check`, `health`, `journal`, `token`, `--help` and `--version`.
+///
+/// ```swift
+/// await ServerCommand.main(Inventory())
+/// ```
+///
+/// `serve`, which also runs without a subcommand, serves until SIGTERM or SIGINT. It logs to standard error by ``StateLogHandler``,
+/// which it installs in the logging system. A wrong setting ends the program with a sentence on standard error and the exit
+/// code 78, a damaged journal with 65, any other failure with 1, and a misspelled command line with 64.
+public enum ServerCommand {
+    /// Runs the command that the command line names on a domain, and ends the program.
+    ///
+    /// - Parameters:
+    ///   - domain: the state, actions and reducers to serve.
+    ///   - middleware: runs after the server's own validation, in array order.
+    ///   - name: the program's name in its help; by default that of its executable.
+    ///   - version: what `--version` prints; by default the version of this package.
+    public static func main<D: Domain>(
+        _ domain: D, middleware: [Middleware<D.State>] = [], name: String? = nil, version: String? = nil
+    ) async {
+        await main(middleware: middleware, name: name, version: version) { _ in domain }
+    }
+
+    /// Runs the command that the command line names on a domain that depends on settings, and ends the program.
+    ///
+    /// ```swift
+    /// extension SettingKeys {
+    ///     var warehouse: Setting<String> { Setting("warehouse", default: "main", "the warehouse to serve") }
+    /// }
+    ///
+    /// await ServerCommand.main(settings: [\.warehouse]) { settings in Inventory(of: settings.warehouse) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - settings: the program's own settings, which the file, the environment and the command line have beside those of the
+    ///     package.
+    ///   - middleware: runs after the server's own validation, in array order.
+    ///   - name: the program's name in its help; by default that of its executable.
+    ///   - version: what `--version` prints; by default the version of this package.
+    ///   - domain: makes the state, actions and reducers to serve; a ``SettingsFault`` that it throws is one of its settings.
+    public static func main<D: Domain>(
+        settings: [PartialKeyPath<SettingKeys>] = [], middleware: [Middleware<D.State>] = [], name: String? = nil,
+        version: String? = nil, domain: @escaping @Sendable (Settings) throws -> D
+    ) async {
+        await run(settings, name, version) { settings in
+            Program.Served(try domain(settings), middleware: middleware)
+        }
+    }
+
+    /// Runs the command that the command line names on one of several domains, and ends the program.
+    package static func main(
+        settings: [PartialKeyPath<SettingKeys>], name: String,
+        anyDomain: @escaping @Sendable (Settings) throws -> any Domain
+    ) async {
+        await run(settings, name, nil) { settings in
+            func served(_ domain: some Domain) -> Program.Served { Program.Served(domain, middleware: []) }
+            return served(try anyDomain(settings))
+        }
+    }
+
+    private static func run(
+        _ settings: [PartialKeyPath<SettingKeys>], _ name: String?, _ version: String?,
+        _ served: @escaping @Sendable (Settings) throws -> Program.Served
+    ) async {
+        do {
+            let program = Program(
+                name: name ?? Program.executableName, version: version ?? StateServer.version,
+                settings: try DeclaredSetting.all(with: settings), served: served)
+            try program.checkOptionNames()
+            await Program.$current.withValue(program) { await RootCommand.main() }
+        } catch {
+            RootCommand.exit(withError: Failure.ending(with: error))
+        }
+    }
+}
+
+/// The command line itself.
+struct RootCommand: AsyncParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: Program.current.name, abstract: "One authoritative state for many processes, over plain HTTP.",
+            version: Program.current.version,
+            subcommands: [Serve.self, Check.self, Health.self, JournalCommand.self, TokenCommand.self],
+            defaultSubcommand: Serve.self)
+    }
+}

@@ -1,0 +1,78 @@
+internal import ArgumentParser
+internal import FoundationEssentials
+
+/// The options of every subcommand: the configuration file, and an option for each setting.
+///
+/// ArgumentParser finds the options of a type by reflection, so the mirror of this one names those of the program.
+struct SettingsOptions: ParsableArguments, CustomReflectable {
+    @Option(help: "A JSON file of settings; check lists them all.")
+    var config: String?
+
+    @Flag(help: "Let every client do everything, on any address, without a token.")
+    var open = false
+
+    /// The values of the settings that the command line has, by key.
+    private var values: [String: String] = [:]
+
+    /// The settings of the package in the plain help; the hidden help has all of them.
+    private static let listed: Set<String> = ["listen", "data", "log_level"]
+
+    private struct Key: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        _config = try container.decode(Option<String?>.self, forKey: Key(stringValue: "config"))
+        _open = try container.decode(Flag<Bool>.self, forKey: Key(stringValue: "open"))
+        for setting in Program.current.settings {
+            let option = try container.decode(Option<String?>.self, forKey: Key(stringValue: setting.key))
+            values[setting.key] = option.wrappedValue
+        }
+    }
+
+    var customMirror: Mirror {
+        let package = Set(SettingKeys.all.map(\.key))
+        let options: [(String, Any)] = Program.current.settings.map { setting in
+            let isShown = Self.listed.contains(setting.key) || !package.contains(setting.key)
+            return (
+                "_\(setting.key)", Option<String?>(name: .customLong(setting.optionName), help: setting.help(isShown))
+            )
+        }
+        return Mirror(self, children: [("_config", _config)] + options + [("_open", _open)])
+    }
+
+    /// Reads the settings from the file, the environment and these options; a later source overrides an earlier one.
+    func read() async throws -> SettingsReading {
+        var flags = values
+        if open { flags["access"] = AccessPolicy.open.rawValue }
+        return try await SettingsReading(
+            Program.current.settings, file: config, environment: ProcessInfo.processInfo.environment, flags: flags)
+    }
+}
+
+extension DeclaredSetting {
+    /// The line of an option.
+    fileprivate func help(_ isShown: Bool) -> ArgumentHelp {
+        let choices = expectation.hasPrefix("one of ") ? ", \(expectation)" : ""
+        return ArgumentHelp(
+            "\(summary.prefix(1).uppercased())\(summary.dropFirst())\(choices); by default \(initial.plain).",
+            valueName: kind.valueName, visibility: isShown ? .default : .hidden)
+    }
+}
+
+extension SettingValue.Kind {
+    fileprivate var valueName: String {
+        switch self {
+        case .integer: "number"
+        case .text: "text"
+        case .boolean: "true|false"
+        }
+    }
+}

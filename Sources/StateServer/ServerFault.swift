@@ -1,0 +1,44 @@
+internal import MicroHTTP
+internal import StateJournal
+
+/// Why a server cannot start or go on, besides a wrong setting or declaration.
+///
+/// The description is a sentence for the operator.
+public struct ServerFault: Error, Sendable, CustomStringConvertible {
+    /// What an operator has to mend.
+    public enum Cause: Sendable {
+        /// The server cannot listen on its address or socket: another process does, or this one may not.
+        case address
+        /// The journal cannot be opened or written: another server uses it, the disk is full, or the directory is not writable.
+        case journal
+        /// The journal is damaged or shorter than it was: each further start fails until an operator has chosen what to do.
+        case damagedJournal
+    }
+
+    /// What the operator has to mend.
+    public let cause: Cause
+    /// What happened, to what, and what can be done.
+    public let description: String
+
+    /// Makes the fault of an error of the journal or of the HTTP server; nil for another error.
+    init?(_ error: any Error) {
+        switch error {
+        case let error as JournalError:
+            cause = error.kind == .damage ? .damagedJournal : .journal
+            description = error.description
+        case let error as ServerError:
+            cause = .address
+            description = error.description
+        default: return nil
+        }
+    }
+
+    /// Does something, and throws a fault in place of an error of the journal or of the HTTP server.
+    static func translating<Result>(_ work: () throws -> Result) throws -> Result {
+        do {
+            return try work()
+        } catch {
+            throw ServerFault(error) ?? error
+        }
+    }
+}

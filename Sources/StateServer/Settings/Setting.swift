@@ -1,0 +1,131 @@
+/// The declaration of a setting: its key, default, values and purpose.
+///
+/// The key is that of the configuration file: lower-case letters, digits and underscores, with the unit at its end. The
+/// environment variable is the key in capitals behind `STOREKEEPER_`, and the option of the command line has hyphens for the
+/// underscores. Each source that has another value than the setting takes ends the start with a sentence.
+public struct Setting<Value: Sendable>: Sendable {
+    let declared: DeclaredSetting
+    let initial: Value
+    /// The value in Swift; nil for one of another type.
+    let read: @Sendable (SettingValue) -> Value?
+    let write: @Sendable (Value) -> SettingValue
+
+    private init(
+        _ key: String, _ initial: Value, _ summary: String, _ expectation: String, _ kind: SettingValue.Kind,
+        read: @escaping @Sendable (SettingValue) -> Value?, write: @escaping @Sendable (Value) -> SettingValue,
+        takes: @escaping @Sendable (Value) -> Bool = { _ in true }
+    ) {
+        self.initial = initial
+        self.read = read
+        self.write = write
+        declared = DeclaredSetting(
+            key: key, initial: write(initial), summary: summary, expectation: expectation, kind: kind,
+            takes: { read($0).map(takes) ?? false })
+    }
+}
+
+extension Setting where Value == String {
+    /// Declares a setting that is a text, which is never empty.
+    ///
+    /// - Parameter summary: what the setting is for, in a phrase; the help of the command line shows it.
+    public init(_ key: String, default initial: String, _ summary: String) {
+        self.init(
+            key, initial, summary, "a text", .text, read: { $0.text }, write: { .text($0) },
+            takes: { !$0.isEmpty })
+    }
+}
+
+extension Setting where Value == Int {
+    /// Declares a setting that is a whole number in a range.
+    ///
+    /// - Parameter summary: what the setting is for, in a phrase; the help of the command line shows it.
+    public init(_ key: String, default initial: Int, in range: ClosedRange<Int>, _ summary: String) {
+        self.init(
+            key, initial, summary, "a whole number from \(range.lowerBound) to \(range.upperBound)", .integer,
+            read: { $0.integer }, write: { .integer($0) }, takes: range.contains)
+    }
+}
+
+extension Setting where Value == Bool {
+    /// Declares a setting that is true or false.
+    ///
+    /// - Parameter summary: what the setting is for, in a phrase; the help of the command line shows it.
+    public init(_ key: String, default initial: Bool, _ summary: String) {
+        self.init(
+            key, initial, summary, "true or false", .boolean, read: { $0.boolean }, write: { .boolean($0) })
+    }
+}
+
+extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
+    /// Declares a setting that is one of the cases of an enumeration, by its raw value.
+    ///
+    /// - Parameter summary: what the setting is for, in a phrase; the help of the command line shows it.
+    public init(_ key: String, default initial: Value, _ summary: String) {
+        self.init(
+            key, initial, summary, "one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))", .text,
+            read: { $0.text.flatMap(Value.init(rawValue:)) }, write: { .text($0.rawValue) })
+    }
+}
+
+/// The value of a setting in a source.
+enum SettingValue: Sendable, Equatable, CustomStringConvertible {
+    enum Kind: Sendable { case integer, text, boolean }
+
+    case integer(Int)
+    case text(String)
+    case boolean(Bool)
+
+    var integer: Int? { if case .integer(let value) = self { value } else { nil } }
+    var text: String? { if case .text(let value) = self { value } else { nil } }
+    var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
+
+    /// The value as JSON, as the configuration file has it.
+    var description: String {
+        switch self {
+        case .integer(let value): "\(value)"
+        case .text(let value): "\"\(value)\""
+        case .boolean(let value): "\(value)"
+        }
+    }
+
+    /// The value without quotation marks, as a variable or the command line has it.
+    var plain: String { text ?? description }
+}
+
+/// A declaration without the type of its value.
+struct DeclaredSetting: Sendable {
+    let key: String
+    let initial: SettingValue
+    let summary: String
+    /// What the setting takes, as the end of a sentence.
+    let expectation: String
+    let kind: SettingValue.Kind
+    let takes: @Sendable (SettingValue) -> Bool
+
+    /// The name of the environment variable.
+    var environmentName: String { "STOREKEEPER_" + key.uppercased() }
+    /// The name of the option, without its hyphens.
+    var optionName: String { key.replacing("_", with: "-") }
+
+    /// The fault of a source whose value the setting does not take.
+    func misfit(_ origin: String) -> SettingsFault {
+        SettingsFault(description: "\(key) (\(origin)) must be \(expectation)")
+    }
+}
+
+/// A ``Setting`` of any type.
+protocol SettingDeclaration: Sendable {
+    var declared: DeclaredSetting { get }
+}
+
+extension Setting: SettingDeclaration {}
+
+/// Which clients need a token.
+public enum AccessPolicy: String, CaseIterable, Sendable {
+    /// Each client does on any address but loopback, or once there is a token file or `jwt_keys`.
+    case auto
+    /// None does.
+    case open
+    /// Each one does.
+    case tokens
+}

@@ -1,0 +1,206 @@
+internal import Configuration
+internal import FoundationEssentials
+internal import Logging
+internal import StateHTTP
+internal import StateJSON
+internal import StateStore
+internal import SystemPackage
+
+/// A fault in the configuration, with a sentence for the operator.
+public struct SettingsFault: Error, Sendable, CustomStringConvertible {
+    /// What is wrong, in which source, and what was expected.
+    public var description: String
+
+    /// Makes a fault with its sentence.
+    public init(description: String) { self.description = description }
+}
+
+/// Settings with the source of each value.
+public struct SettingsReading: Sendable {
+    /// The effective values.
+    public var settings = Settings()
+    /// The source of each value, by key: `default`, the path of the file, the name of the variable, or `flag`.
+    public var origins: [String: String] = [:]
+    /// Every setting, those of the package first.
+    let declared: [DeclaredSetting]
+
+    /// Reads a file, then the environment, then flags; a later source beats an earlier one.
+    ///
+    /// - Parameters:
+    ///   - own: the program's own settings, as members of ``SettingKeys``, such as `[\.warehouse]`.
+    ///   - file: the path of a JSON file, or nil for none.
+    ///   - environment: the variables, or nil for those of the process; each name that begins with `STOREKEEPER_` must be a
+    ///     setting.
+    ///   - flags: the values of the command line, by key.
+    /// - Throws: ``SettingsFault`` for a file that cannot be read, an unknown key, or a value that its setting does not take.
+    public init(
+        own: [PartialKeyPath<SettingKeys>] = [], file: String? = nil, environment: [String: String]? = nil,
+        flags: [String: String] = [:]
+    ) async throws {
+        try await self.init(
+            DeclaredSetting.all(with: own), file: file,
+            environment: environment ?? ProcessInfo.processInfo.environment, flags: flags)
+    }
+
+    init(
+        _ declared: [DeclaredSetting], file: String?, environment: [String: String], flags: [String: String]
+    ) async throws {
+        self.declared = declared
+        try Self.checkNames(
+            environment.keys.filter { $0.hasPrefix("STOREKEEPER_") }, known: declared.map(\.environmentName),
+            place: "the environment")
+        var providers: [(String, any ConfigProvider)] = [
+            (
+                "flag",
+                InMemoryProvider(
+                    name: "flags",
+                    values: Dictionary(
+                        uniqueKeysWithValues: flags.map {
+                            (AbsoluteConfigKey([$0]), ConfigValue(.string($1), isSecret: false))
+                        }))
+            ),
+            (
+                "environment",
+                EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "storekeeper")
+            ),
+        ]
+        if let file {
+            try Self.checkKeys(of: file, declared)
+            do {
+                providers.append((file, try await FileProvider<JSONSnapshot>(filePath: FilePath(file))))
+            } catch {
+                throw SettingsFault(description: "the configuration file \(file) cannot be read: \(error)")
+            }
+        }
+        for setting in declared {
+            origins[setting.key] = "default"
+            for (origin, provider) in providers {
+                guard let value = setting.value(from: provider) else { continue }
+                guard setting.takes(value) else { throw setting.misfit(origin) }
+                settings[setting] = value
+                origins[setting.key] = origin == "environment" ? setting.environmentName : origin
+                break
+            }
+        }
+        try check()
+    }
+
+    /// Throws for values that make no sense, or not together, before anything is opened.
+    private func check() throws(SettingsFault) {
+        if settings.waitSecondsDefault > settings.waitSecondsMax {
+            throw SettingsFault(description: "wait_seconds_default must not be above wait_seconds_max")
+        }
+        _ = try settings.listeningPlaces()
+        _ = try settings.proxies()
+        _ = try settings.allowedNames()
+        _ = try settings.signatureVerifier()
+        if let fault = settings.pageOrigins.origins.lazy.compactMap(AllowedOrigins.fault).first {
+            throw SettingsFault(description: "allowed_origins: \(fault)")
+        }
+        guard settings.memoryBytesMax / 16 >= settings.bodyBytesMax else {
+            throw SettingsFault(
+                description:
+                    "memory_bytes_max must be at least 16 times body_bytes_max: a body needs so much while it is read")
+        }
+        let connections = settings.connectionsMax
+        if connections > 0, origins["waiters_max"] != "default", settings.waitersMax >= connections {
+            throw SettingsFault(
+                description:
+                    "waiters_max must be below connections_max: a waiting request holds its connection, and actions need some too"
+            )
+        }
+    }
+
+    /// Throws for a key that is no setting, and for a value of another type than its setting has.
+    private static func checkKeys(of file: String, _ declared: [DeclaredSetting]) throws {
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw SettingsFault(
+                description: "the configuration file \(file) cannot be read: is it there, and may this user read it?")
+        }
+        let value: JSONValue
+        do {
+            value = try JSONValue(parsing: [UInt8](data))
+        } catch let fault {
+            throw SettingsFault(description: "the configuration file \(file) is not JSON: \(fault.detail)")
+        }
+        guard case .object(let object) = value else {
+            throw SettingsFault(description: "the configuration file \(file) must hold one JSON object")
+        }
+        try checkNames(object.members.map(\.key), known: declared.map(\.key), place: file)
+        // The provider has nothing for a value of another type, as for a key that is missing, and converts some.
+        for (key, value) in object.members {
+            guard let setting = declared.first(where: { $0.key == key }) else { continue }
+            switch (setting.kind, value) {
+            case (.text, .string), (.integer, .integer), (.boolean, .bool): break
+            default: throw setting.misfit(file)
+            }
+        }
+    }
+
+    /// Throws for a name that is no setting, and suggests the most similar setting.
+    private static func checkNames(_ names: [String], known: [String], place: String) throws {
+        for name in names.sorted() where !known.contains(name) {
+            // The case of a name is no difference in its letters.
+            let isUpperCase = known.first.map { $0 == $0.uppercased() } ?? false
+            let spelled = isUpperCase ? name.uppercased() : name.lowercased()
+            let hint = NearestNames.of(spelled, among: known).first.map { "; did you mean \($0)?" } ?? ""
+            throw SettingsFault(description: "\(place) has \(name), which is not a setting\(hint)")
+        }
+    }
+}
+
+extension DeclaredSetting {
+    /// The settings of the package, and those of a program behind them.
+    ///
+    /// - Throws: ``SettingsFault`` for a key path that leads to no ``Setting``, and a key that is taken or misspelled.
+    static func all(with own: [PartialKeyPath<SettingKeys>]) throws(SettingsFault) -> [DeclaredSetting] {
+        var all = SettingKeys.all
+        for path in own {
+            guard let setting = (SettingKeys.shared[keyPath: path] as? any SettingDeclaration)?.declared else {
+                throw SettingsFault(description: "\(path) leads to no Setting")
+            }
+            let isSpelled = setting.key.utf8.allSatisfy {
+                $0 == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+            }
+            guard isSpelled, !setting.key.isEmpty else {
+                throw SettingsFault(
+                    description: "the key \(setting.key) of a setting has other than lower-case letters, digits and _")
+            }
+            guard !all.contains(where: { $0.key == setting.key }) else {
+                throw SettingsFault(description: "there are two settings with the key \(setting.key)")
+            }
+            guard setting.takes(setting.initial) else { throw setting.misfit("default") }
+            all.append(setting)
+        }
+        return all
+    }
+
+    /// The value in a source; nil where it has none.
+    ///
+    /// Flags and variables hold strings, a file holds numbers and truth values. A provider throws where it has another type
+    /// than is asked for, so its error only leads to the next attempt.
+    fileprivate func value(from provider: any ConfigProvider) -> SettingValue? {
+        let path = AbsoluteConfigKey([key])
+        if case .string(let text)? = (try? provider.value(forKey: path, type: .string).value)?.content {
+            switch kind {
+            case .text: return .text(text)
+            case .integer: return Int(text).map { .integer($0) } ?? .text(text)
+            case .boolean: return Bool(text).map { .boolean($0) } ?? .text(text)
+            }
+        }
+        switch kind {
+        case .text: return nil
+        case .integer:
+            guard case .int(let number)? = (try? provider.value(forKey: path, type: .int).value)?.content else {
+                return nil
+            }
+            return .integer(number)
+        case .boolean:
+            guard case .bool(let value)? = (try? provider.value(forKey: path, type: .bool).value)?.content else {
+                return nil
+            }
+            return .boolean(value)
+        }
+    }
+}

@@ -1,0 +1,12 @@
+internal import Synchronization
+
+/// Lets calls through until it is closed.
+final class Gate: Sendable {
+    private let isClosed = Atomic(false)
+
+    var isOpen: Bool { !isClosed.load(ordering: .acquiring) }
+
+    func pass(_ call: () -> Void) { if isOpen { call() } }
+
+    func close() { isClosed.store(true, ordering: .releasing) }
+}

@@ -1,0 +1,41 @@
+internal import Showcase
+internal import StateServer
+internal import StateStore
+
+/// The domains that this program can serve.
+enum ExampleDomain: String, CaseIterable {
+    case canvas, counter, films, navigation, session, showcase, tasks
+
+    /// Makes the domain.
+    ///
+    /// - Throws: `SettingsFault` when a setting that the domain needs is invalid.
+    func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
+        switch self {
+        case .canvas: Canvas()
+        case .counter: Counter()
+        case .films: Films(fetch: try FilmsClient.fetch(settings))
+        case .navigation: Navigation()
+        case .session: Session()
+        case .showcase: Showcase(fetchFilms: try FilmsClient.fetch(settings))
+        case .tasks: Tasks()
+        }
+    }
+}
+
+/// The settings of this program beside those of the package.
+extension SettingKeys {
+    var domain: Setting<ExampleDomain> { Setting("domain", default: .showcase, "the domain to serve") }
+
+    var filmsBaseURL: Setting<String> {
+        Setting("films_base_url", default: "none", "base URL of /films for the films domain; none fetches nothing")
+    }
+
+    var filmsTimeoutSeconds: Setting<Int> {
+        Setting("films_timeout_seconds", default: 5, in: 1...600, "how long one fetch of the films may take")
+    }
+
+    var filmsRetries: Setting<Int> {
+        Setting(
+            "films_retries", default: 2, in: 0...10, "how often a fetch is repeated without an answer or after a 5xx")
+    }
+}
