@@ -50,7 +50,7 @@ public final class Store<State: StateType>: Sendable {
     /// The turns that are computed and have not landed.
     let inFlight = Mutex(TurnsInFlight<State>())
     /// Runs the landing, one after the other, on another thread than the caller's.
-    let landingQueue: @Sendable (@escaping @Sendable () -> Void) -> Void
+    let onLandingThread: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// A member for each landing that has begun and not ended.
     let landings = DispatchGroup()
     private let epoch: Epoch
@@ -82,7 +82,7 @@ public final class Store<State: StateType>: Sendable {
         clock: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         mark: ReductionMark? = nil, queues: WatchHub.Queues = .dispatch(),
-        landingQueue: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = Store.dispatchLandingQueue(),
+        onLandingThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = Store.landingThread(),
         observer: StoreObserver? = nil, report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
         let origin = origin ?? Origin(state: domain.initial)
@@ -105,7 +105,7 @@ public final class Store<State: StateType>: Sendable {
         dryRunMark = Mutex(mark?.forDryRuns())
         self.journal = journal
         installedMiddleware = Mutex((middleware, isNew: false))
-        self.landingQueue = landingQueue
+        self.onLandingThread = onLandingThread
         self.report = report
         self.observer = observer
         self.now = now
@@ -114,10 +114,10 @@ public final class Store<State: StateType>: Sendable {
         journal?.follow { [weak self] in self?.adoptForeignCommitsLater() }
     }
 
-    /// A serial dispatch queue for the landing.
-    package static func dispatchLandingQueue() -> @Sendable (@escaping @Sendable () -> Void) -> Void {
-        let queue = DispatchQueue(label: "storekeeper.landing")
-        return { queue.async(execute: $0) }
+    /// A thread for the landing, which ends with the store.
+    package static func landingThread() -> @Sendable (@escaping @Sendable () -> Void) -> Void {
+        let thread = LandingThread()
+        return { thread.run($0) }
     }
 
     /// The state after the last turn that has landed.

@@ -9,7 +9,7 @@ internal import Synchronization
 /// turns; an outcome without a commit waits as well where it was judged by a state that has not landed.
 extension Store {
     /// Takes the waiting transactions, applies them to the newest computed state, and lands the turn or leaves it to the
-    /// landing queue.
+    /// landing thread.
     func turn() {
         let (pending, isBounded) = takePending()
         guard !pending.isEmpty else { return }
@@ -23,11 +23,11 @@ extension Store {
         guard let journal, !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) else { return land([turn]) }
         if inFlight.withLock({ $0.append(turn) }) {
             landings.enter()
-            landingQueue { self.landAll(in: journal) }
+            onLandingThread { self.landAll(in: journal) }
         }
     }
 
-    /// Appends the turns in flight to the journal, all that wait at a time, until none is left; on the landing queue.
+    /// Appends the turns in flight to the journal, all that wait at a time, until none is left; on the landing thread.
     private func landAll(in journal: any Journal) {
         while let turns = inFlight.withLock({ $0.beginLanding() }) {
             let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)

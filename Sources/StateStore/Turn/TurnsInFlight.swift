@@ -19,7 +19,7 @@ struct TurnsInFlight<State: StateType>: Sendable {
     private var waiting: [ComputedTurn<State>] = []
     /// How many turns are being appended.
     private var landingCount = 0
-    /// Whether the landing queue works, or is about to.
+    /// Whether the landing thread works, or is about to.
     private var isActive = false
     private var refusals = 0
     private var hasMissedForeignCommits = false

@@ -26,7 +26,7 @@ struct PipelineTests {
         Store(
             domain: try CompiledDomain(Sample()), middleware: middleware, limits: limits,
             origin: .init(state: .init(), cursor: Cursor(Core<Sample.State>.epoch, 0)),
-            now: { Timestamp(milliseconds: 0) }, journal: journal, landingQueue: { queue.add($0) })
+            now: { Timestamp(milliseconds: 0) }, journal: journal, onLandingThread: { queue.add($0) })
     }
 
     @Test("until a turn has landed nothing of it is seen, and no outcome that depends on it is answered")

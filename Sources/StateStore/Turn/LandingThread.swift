@@ -1,0 +1,62 @@
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// A thread of its own for the landing of turns.
+///
+/// A dispatch queue takes any thread of its pool, often another one each time, whose caches know nothing of the journal: a
+/// single client that writes one action after the other waits for that. The thread begins with the first landing and ends
+/// with this object.
+final class LandingThread: Sendable {
+    /// What the thread and its owner share; the thread keeps it while it runs.
+    private final class Work: Sendable {
+        let bodies = Mutex<[@Sendable () -> Void]>([])
+        /// Counts the bodies; one more than there are is the end.
+        let count = DispatchSemaphore(value: 0)
+
+        func runAll() {
+            while true {
+                count.wait()
+                guard let body = bodies.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else { return }
+                body()
+            }
+        }
+    }
+
+    private let work = Work()
+    private let isRunning = Mutex(false)
+
+    deinit { work.count.signal() }
+
+    /// Runs a function on the thread, behind those of earlier calls.
+    ///
+    /// Where the system has no more threads, a dispatch queue runs the function; the store has one landing at a time.
+    func run(_ body: @escaping @Sendable () -> Void) {
+        let isRunning = isRunning.withLock { isRunning in
+            if !isRunning { isRunning = start() }
+            return isRunning
+        }
+        guard isRunning else { return DispatchQueue.global().async(execute: body) }
+        work.bodies.withLock { $0.append(body) }
+        work.count.signal()
+    }
+
+    private func start() -> Bool {
+        var thread = pthread_t()
+        let work = Unmanaged.passRetained(work)
+        let status = pthread_create(
+            &thread, nil,
+            { pointer in
+                guard let pointer else { return nil }
+                // Released at the end of the thread, for the retain before its start.
+                Unmanaged<Work>.fromOpaque(pointer).takeRetainedValue().runAll()
+                return nil
+            }, work.toOpaque())
+        guard status == 0 else {
+            work.release()
+            return false
+        }
+        pthread_detach(thread)
+        return true
+    }
+}
