@@ -241,7 +241,9 @@ struct FenceTests {
         for version in 0..<whole { try fence.raise(to: link(version + 1)) }
 
         isFailing.withLock { $0 = true }
-        for version in Version(1)...3 { #expect(throws: JournalError.self) { try fence.raise(to: link(whole + version)) } }
+        for version in Version(1)...3 {
+            #expect(throws: JournalError.self) { try fence.raise(to: link(whole + version)) }
+        }
         #expect(try record().link.version == whole)
 
         isFailing.withLock { $0 = false }

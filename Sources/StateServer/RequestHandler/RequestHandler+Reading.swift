@@ -163,14 +163,17 @@ extension RequestHandler {
             return .now(respond(.tooManyReads(refusal), requestID))
         }
         schedule.slow(kind, exchange.client) { [self] in
-            defer { slowReads.end(exchange) }
             // The client may have gone.
-            guard !exchange.isOver else { return }
+            guard !exchange.isOver else { return slowReads.end(exchange) }
+            let response: Response
             do {
-                answer(exchange, try read())
+                response = try read()
             } catch {
-                answer(exchange, failedReading(requestID, error))
+                response = failedReading(requestID, error)
             }
+            // The place is free before the client can ask again.
+            slowReads.end(exchange)
+            answer(exchange, response)
         }
         // The loop watches the client of a request that waits, but not that of one that is being worked on.
         return kind == .past ? .waiting() : .working()

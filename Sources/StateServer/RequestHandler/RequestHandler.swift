@@ -141,13 +141,15 @@ final class RequestHandler: Sendable {
             return .now(respond(.tooManyReads(refusal), circumstances.name.id))
         }
         schedule.slow(.parse, exchange.client) { [self] in
-            defer { slowReads.end(exchange) }
             let bytes = Self.parsingFactor * request.body.count
             guard gauges.memory.reserve(bytes) else {
+                slowReads.end(exchange)
                 return answer(exchange, respond(.memoryExhausted, circumstances.name.id))
             }
             defer { gauges.memory.release(bytes) }
             let plan = contract.plan(for: request, in: circumstances)
+            // The place is free before the client can ask again.
+            slowReads.end(exchange)
             switch carryOut(plan, of: request, exchange, circumstances.name) {
             case .now(let response), .reusable(let response): answer(exchange, response)
             case .working(let time?):

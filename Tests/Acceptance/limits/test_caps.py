@@ -1,7 +1,6 @@
 """Caps on waiters, on the mailbox and on connections."""
 
 import json
-import time
 
 from harness.actions import action, add, batch
 from harness.expectations import expect, expect_equal, wait_until
@@ -115,11 +114,6 @@ def test_limits_of_work_are_settings_and_the_root_document_states_them(workspace
         version = client.get("/v1").version - 1
     answers = ask_at_once(server, 20, f"/v1/state?version={version}")
     refused = [answer for answer in answers if answer.status != 200]
-    if len(refused) == 20:
-        # On a busy machine the place of the last slow request is free a moment after its answer.
-        time.sleep(1)
-        answers = ask_at_once(server, 20, f"/v1/state?version={version}")
-        refused = [answer for answer in answers if answer.status != 200]
     expect(len(refused) < 20, "all slow requests were refused")
     expect_equal(
         {(answer.status, answer.json["code"]) for answer in refused}, {(429, "too-many-reads")}, "slow requests at once"
