@@ -36,9 +36,9 @@ def test_the_package_has_the_program_its_service_and_settings_that_an_operator_m
     expect(PACKAGES <= depends, "the package depends on", depends)
     with open(f"{root}/DEBIAN/conffiles") as file:
         expect_equal(file.read(), "/etc/storekeeper/storekeeper.json\n", "the files of the operator")
-    unit = (CONFIG / "systemd/storekeeper.service").read_text()
-    with open(f"{root}/lib/systemd/system/storekeeper.service") as file:
-        expect_equal(file.read(), unit, "the unit")
+    for name in ("storekeeper.service", "storekeeper.socket"):
+        with open(f"{root}/lib/systemd/system/{name}") as file:
+            expect_equal(file.read(), (CONFIG / "systemd" / name).read_text(), name)
     for script in ("postinst", "prerm", "postrm"):
         expect_equal(run("sh", "-n", f"{root}/DEBIAN/{script}"), (0, ""), f"what sh says of {script}")
         expect(os.access(f"{root}/DEBIAN/{script}", os.X_OK), f"{script} is no program")
