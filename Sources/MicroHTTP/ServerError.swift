@@ -23,6 +23,14 @@ package enum ServerError: Error, Equatable, CustomStringConvertible {
     /// ``HTTPServer/start()`` was called before; a server starts once.
     case alreadyStarted
 
+    /// Whether it is the place to listen on that cannot be had.
+    package var isOfAddress: Bool {
+        switch self {
+        case .hostUnknown, .addressInUse, .permissionDenied, .cannotListen, .socketInUse, .socketUnusable: true
+        case .descriptorLimit, .unavailable, .alreadyStarted: false
+        }
+    }
+
     /// A sentence with what happened, to what, and what was expected.
     package var description: String {
         switch self {

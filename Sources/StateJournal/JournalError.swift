@@ -23,7 +23,7 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
 
     /// What an operator can do about damage.
     static let advice =
-        "restore the whole data directory from a backup, or go on from the last good version under a new epoch with: storekeeper serve --accept-loss"
+        "restore the whole data directory from a backup, or go on from the last good version under a new epoch with the option --accept-loss of serve"
 
     init(_ description: String, kind: Kind = .other) {
         self.description = description

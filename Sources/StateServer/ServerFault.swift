@@ -13,6 +13,8 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
         case journal
         /// The journal is damaged or shorter than it was: each further start fails until an operator has chosen what to do.
         case damagedJournal
+        /// The system does not give the server what it needs, such as open files for its connections.
+        case system
     }
 
     /// What the operator has to mend.
@@ -27,7 +29,7 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
             cause = error.kind == .damage ? .damagedJournal : .journal
             description = error.description
         case let error as ServerError:
-            cause = .address
+            cause = error.isOfAddress ? .address : .system
             description = error.description
         default: return nil
         }

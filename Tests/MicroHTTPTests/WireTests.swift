@@ -261,6 +261,7 @@ struct WireTests {
             "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
             "GET /last HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n",
             "GET /last HTTP/1.0\r\nHost: a\r\n\r\n",
+            "GET /last HTTP/1.0\r\nHost: a\r\nConnection: keep-alive, close\r\n\r\n",
             "GET /last HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
             "POST /last HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
             "GET /last HTTP/3.0\r\nHost: a\r\n\r\n",
@@ -282,6 +283,24 @@ struct WireTests {
                 }
             }
             #expect(try await eventually { server.statistics.connections == 0 })
+        }
+    }
+
+    @Test("a long head is answered behind a request with a body, and behind one of HTTP/1.0 that keeps the connection")
+    func longHeadLater() async throws {
+        let long = "GET /long HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 12_000))\r\n\r\n"
+        try await withServer { _, port in
+            let client = try RawClient(port: port)
+            client.send("GET /s HTTP/1.1\r\nHost: a\r\n\r\nPOST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
+            #expect(client.response()?.body == "GET /s ")
+            #expect(client.response()?.body == "POST /b abc")
+            client.send(long)
+            #expect(client.response()?.body == "GET /long ")
+
+            let old = try RawClient(port: port)
+            old.send("GET /old HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n" + long)
+            #expect(old.response()?.body == "GET /old ")
+            #expect(old.response()?.body == "GET /long ")
         }
     }
 

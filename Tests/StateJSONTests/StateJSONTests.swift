@@ -290,6 +290,26 @@ struct PatchTests {
         #expect(patch(#"{"a":[1,2,3]}"#, #"{"a":[1,9,3]}"#).changedPointers == ["/a/1"])
     }
 
+    @Test("the pointers of a patch are its own, byte by byte, whatever the patch before has changed")
+    func pointersOfLaterPatches() {
+        let (composed, decomposed) = ("\u{E9}", "e\u{301}")
+        var patch = JSONPatch()
+        func change(_ members: String...) -> [[UInt8]] {
+            patch.begin(knowing: KnownTexts())
+            for member in members { patch.remove(member: member) }
+            return patch.changedPointers.map { Array($0.description.utf8) }
+        }
+        func bytes(_ pointers: String...) -> [[UInt8]] { pointers.map { Array($0.utf8) } }
+
+        #expect(change("a", composed) == bytes("/a", "/" + composed))
+        #expect(change("a", decomposed) == bytes("/a", "/" + decomposed))
+        #expect(change("a") == bytes("/a"))
+        #expect(change("a", "b", "c") == bytes("/a", "/b", "/c"))
+        #expect(change("b") == bytes("/b"))
+        #expect(change() == [])
+        #expect(change("b", "a") == bytes("/b", "/a"))
+    }
+
     static func random(_ depth: Int, _ generator: inout some RandomNumberGenerator) -> JSONValue {
         switch Int.random(in: 0..<(depth > 3 ? 4 : 6), using: &generator) {
         case 0: return .integer(.random(in: 0...3, using: &generator))

@@ -131,7 +131,7 @@ struct FenceTests {
 
         #expect(said.contains(directory.journal))
         #expect(said.contains("although version 5 was acknowledged"))
-        #expect(said.hasSuffix("storekeeper serve --accept-loss"))
+        #expect(said.hasSuffix("with the option --accept-loss of serve"))
         guard kind != "missing" else { return }
         let reader = try JournalReader(directory: scratch.path)
         let short = #expect(throws: JournalError.self) { try reader.beginning() }
@@ -247,7 +247,7 @@ struct FenceTests {
         #expect(try record().link.version == whole)
 
         isFailing.withLock { $0 = false }
-        try fence.repair()
+        if whole.isMultiple(of: 2) { try fence.repair() } else { try fence.close() }
         #expect(try record().link.version == whole + 3)
     }
 

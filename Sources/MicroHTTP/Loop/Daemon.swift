@@ -142,5 +142,5 @@ private func requestCompleted(
     _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_RequestTerminationCode
 ) {
     guard let pointer = request?.pointee else { return }
-    with(context, pointer) { $0.requestCompleted($1) }
+    with(context, pointer) { $0.requestCompleted($1, isAnswered: code == .REQUEST_TERMINATED_COMPLETED_OK) }
 }

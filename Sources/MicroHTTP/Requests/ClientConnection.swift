@@ -1,7 +1,6 @@
 import CMicroHTTPD
 import Glibc
 import HTTPMessages
-import HTTPTypes
 
 /// A client's connection while libmicrohttpd has it, and the state of its current request.
 ///
@@ -164,12 +163,6 @@ extension ClientConnection {
         return nil
     }
 
-    /// Notes whether the request is the last one, where more has come behind its head.
-    func noteLastRequest(_ fields: HTTPFields) {
-        guard unansweredCount > 0 else { return }
-        isLastRequest = isVersion10 || fields.askToClose
-    }
-
     /// Counts the bytes of the body of a request that is complete.
     func countBody() {
         consumedCount += chunks?.count ?? bodyCountDeclared
@@ -181,12 +174,12 @@ extension ClientConnection {
     ///
     /// It is called at the end of the request, before libmicrohttpd moves or changes them.
     func keepNextHead() {
-        guard !isLastRequest else {
+        // libmicrohttpd has moved what is behind a body.
+        guard !isLastRequest, !hasBody else {
             partialHead = []
             return
         }
-        // libmicrohttpd has moved what is behind a body.
-        guard !hasBody, !hasLongHeads, overCapacity == nil, unansweredCount > 0, let receivedEnd else { return }
+        guard !hasLongHeads, overCapacity == nil, unansweredCount > 0, let receivedEnd else { return }
         guard partialHead.count < unansweredCount else {
             // They were kept behind an earlier request, and libmicrohttpd has moved its copy since.
             partialHead = partialHead.suffix(unansweredCount)

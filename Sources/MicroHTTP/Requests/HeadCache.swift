@@ -16,17 +16,20 @@ final class HeadCache {
         fileprivate let key: [UInt8]
         let head: Request.Head
         let framing: BodyFraming
+        /// Whether no request follows on the connection.
+        let isLast: Bool
         /// The reusable answer, with the generation for which it counts.
         fileprivate var answer: (prepared: PreparedResponse, generation: UInt64)?
         /// The client that the head names to a server that trusts its peer, once it has been looked for.
         private var named: String??
 
-        fileprivate init(key: [UInt8], request: Request, framing: BodyFraming) {
+        fileprivate init(key: [UInt8], request: Request, framing: BodyFraming, isLast: Bool) {
             self.key = key
             head = Request.Head(
                 method: request.method, target: request.target, fields: request.fields, isLocal: request.head.isLocal,
                 memo: HeadMemo())
             self.framing = framing
+            self.isLast = isLast
         }
 
         /// Returns the client that the head names, for a connection of a trusted proxy.
@@ -81,13 +84,13 @@ final class HeadCache {
     }
 
     /// Stores the parsed form of the head that `entry` was last called with, if that head was received before.
-    func store(_ request: Request, _ framing: BodyFraming) -> Entry? {
+    func store(_ request: Request, _ framing: BodyFraming, isLast: Bool) -> Entry? {
         guard !key.isEmpty else { return nil }
         guard seen[slot] == hash else {
             seen[slot] = hash
             return nil
         }
-        let entry = Entry(key: key, request: request, framing: framing)
+        let entry = Entry(key: key, request: request, framing: framing, isLast: isLast)
         count(key.count + 1024)
         entries[slot] = entry
         return entry

@@ -28,9 +28,8 @@ final class RequestHeads {
         {
             connection.head = head
             if connection.isProxy { connection.namedClient = head.namedClient(by: configuration.trustedProxies) }
-            let fault = connection.accept(head.framing, headCount: headCount, end: end)
-            connection.noteLastRequest(head.head.fields)
-            return fault
+            connection.isLastRequest = head.isLast
+            return connection.accept(head.framing, headCount: headCount, end: end)
         }
         do throws(TransportFault) {
             let head = try reader.head(of: connection, method: method, version: version)
@@ -45,10 +44,10 @@ final class RequestHeads {
             }
             let framing = try RequestScreening.framing(
                 of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)
-            connection.head = cache.store(request, framing)
-            let fault = connection.accept(framing, headCount: headCount, end: end)
-            connection.noteLastRequest(request.fields)
-            return fault
+            let isLast = request.fields.endConnection(isVersion10: isVersion10)
+            connection.head = cache.store(request, framing, isLast: isLast)
+            connection.isLastRequest = isLast
+            return connection.accept(framing, headCount: headCount, end: end)
         } catch {
             return error
         }

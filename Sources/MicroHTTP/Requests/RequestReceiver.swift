@@ -155,7 +155,10 @@ final class RequestReceiver {
         }
     }
 
-    func requestCompleted(_ connection: ClientConnection) {
+    /// Handles the end of a request, however it ended.
+    ///
+    /// - Parameter isAnswered: whether libmicrohttpd has sent the whole answer.
+    func requestCompleted(_ connection: ClientConnection, isAnswered: Bool) {
         context.noteProgress()
         inFlightCount -= 1
         connection.request = nil
@@ -165,6 +168,8 @@ final class RequestReceiver {
         connection.body = []
         connection.isAnswering = false
         connection.countBody()
+        // A request that was parked or cut off is the last one that libmicrohttpd has of its connection.
+        if !isAnswered { connection.isLastRequest = true }
         connection.keepNextHead()
         releaseBody(of: connection)
         switch connection.phase {

@@ -14,17 +14,19 @@ struct ResponseOptions {
 
     init(_ request: Request, isVersion10: Bool) {
         isHead = request.method == .head
-        endsConnection = isVersion10 || request.fields.askToClose
+        endsConnection = isVersion10 || request.fields.endConnection(isVersion10: false)
         isChunked = !isVersion10
     }
 }
 
 extension HTTPFields {
-    /// Whether the client sends no further request on the connection (RFC 9112, section 9.6).
-    var askToClose: Bool {
-        self[values: .connection].contains { value in
-            value.split(separator: ",").contains { $0.trimmed.lowercased() == "close" }
+    /// Whether no further request follows on the connection (RFC 9112, section 9.3): the client asks for that, or has sent
+    /// the request by HTTP/1.0 and does not ask to keep the connection.
+    func endConnection(isVersion10: Bool) -> Bool {
+        let options = self[values: .connection].flatMap { value in
+            value.split(separator: ",").map { $0.trimmed.lowercased() }
         }
+        return options.contains("close") || isVersion10 && !options.contains("keep-alive")
     }
 }
 

@@ -78,8 +78,10 @@ extension Contract {
         if read.start != "now" { fields[.eTag] = "\"\(tag)\"" }
         if read.start != "now", read.known?.contains(tag) ?? false {
             // What the client has says which answer this one stands for, and spares the making of the messages.
-            if let coding, read.knownCompressed.contains(tag) {
-                fields[.eTag] = "\"\(tag)\(coding.tagSuffix)\""
+            let forms = read.knownCompressed.filter { ContentCoding.plainTag($0) == tag }
+            let wanted = coding.map { tag + $0.tagSuffix }
+            if let form = forms.first(where: { $0 == wanted }) ?? forms.min() {
+                fields[.eTag] = "\"\(form)\""
                 fields[.vary] = "Accept-Encoding"
             }
             return Response(status: .notModified, fields: fields)

@@ -20,7 +20,7 @@ package struct DurableRead: Hashable, Sendable {
     var cursor: UInt64?
     /// `If-None-Match`: the tags of the content that the client has.
     var known: TagSet?
-    /// Those of the tags that a compressed answer had, without what the coding has added.
+    /// Those of the tags that a compressed answer had.
     var knownCompressed: Set<String>
     /// A name of what the client may see; nil for everything.
     var sight: String?

@@ -75,13 +75,12 @@ extension Contract {
         }
     }
 
-    /// The tags of compressed answers in `If-None-Match`, without what the coding has added.
+    /// The tags of compressed answers in `If-None-Match`, with what the coding has added.
     func knownCompressedTags(_ request: Request) -> Set<String> {
         guard let value = request.fields[.ifNoneMatch], case .tags(let tags)? = EntityTagCondition(value) else {
             return []
         }
-        let plain = tags.map { (tag: $0.opaque, plain: ContentCoding.plainTag($0.opaque)) }
-        return Set(plain.filter { $0.tag != $0.plain }.map(\.plain))
+        return Set(tags.map(\.opaque).filter { $0 != ContentCoding.plainTag($0) })
     }
 
     /// Whether the client asks for keyed differences.

@@ -67,9 +67,14 @@ package struct JSONPatch: Sendable {
         try compare(&self)
     }
 
+    /// Whether a pointer is the current one, byte by byte: the spellings of one name in Unicode are several keys.
+    private func isCurrent(_ pointer: JSONPointer) -> Bool {
+        pointer.tokens.count == path.count && zip(pointer.tokens, path).allSatisfy(JSONPointer.sameBytes)
+    }
+
     /// Adds the current pointer to the changed ones.
     private mutating func noteChange() {
-        if ownPointers == nil, sharedCount < lastPointers.count, lastPointers[sharedCount].tokens == path {
+        if ownPointers == nil, sharedCount < lastPointers.count, isCurrent(lastPointers[sharedCount]) {
             sharedCount += 1
             return
         }
@@ -162,7 +167,7 @@ package struct JSONPatch: Sendable {
 
     private mutating func noteArray() {
         let last = ownPointers?.last ?? (sharedCount > 0 ? lastPointers[sharedCount - 1] : nil)
-        if last?.tokens != path { noteChange() }
+        if last.map(isCurrent) != true { noteChange() }
     }
 }
 

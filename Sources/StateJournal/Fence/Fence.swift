@@ -141,7 +141,8 @@ final class Fence: Sendable {
         let result = state.withLock { state -> Result<Void, JournalError> in
             guard !state.isGivenUp else { return .success(()) }
             do throws(JournalError) {
-                try write(state.record.link, .closed, &state)
+                try write(state.unwritten ?? state.record.link, .closed, &state)
+                state.unwritten = nil
             } catch {
                 return .failure(error)
             }

@@ -85,7 +85,7 @@ struct TokenTool: Sendable {
         let left = entries.filter { $0.id != id }
         guard left.count < entries.count else {
             throw SettingsFault(
-                description: "there is no token \(id) in \(file.path); `storekeeper token list` shows them")
+                description: "there is no token \(id) in \(file.path); `token list` shows them")
         }
         try file.write(left)
     }

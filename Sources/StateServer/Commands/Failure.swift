@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
+internal import StateStore
 
 /// Ends the program with a sentence on standard error and exit code 1.
 struct Failure: Error, CustomStringConvertible {
@@ -13,7 +14,7 @@ struct Failure: Error, CustomStringConvertible {
         let code: ExitCode
         switch error {
         case let error as ServerFault where error.cause == .damagedJournal: code = ExitCode(EX_DATAERR)
-        case is SettingsFault: code = ExitCode(EX_CONFIG)
+        case is SettingsFault, is DeclarationFault: code = ExitCode(EX_CONFIG)
         default: return error is Failure ? error : Failure("\(error)")
         }
         let line = Array("Error: \(error)\n".utf8)

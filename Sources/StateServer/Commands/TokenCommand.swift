@@ -9,9 +9,12 @@ struct TokenCommand: AsyncParsableCommand {
 
 /// `token create`: adds a token to the file and prints it, once.
 struct TokenCreate: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "create", abstract: "Make a token and print it; only its hash is kept.",
-        discussion: "For example: token create --subject ci --read /tasks --dispatch 'tasks/*'")
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "create", abstract: "Make a token and print it; only its hash is kept.",
+            discussion:
+                "For example: \(Program.current.name) token create --subject ci --read /tasks --dispatch 'tasks/*'")
+    }
 
     @OptionGroup var options: SettingsOptions
 

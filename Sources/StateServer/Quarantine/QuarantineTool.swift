@@ -66,7 +66,7 @@ struct QuarantineTool: Sendable {
         guard let index = entries.firstIndex(where: { $0.id == id }) else {
             throw SettingsFault(
                 description:
-                    "there is no action \(id) in \(file.path); `storekeeper journal quarantine list` shows them")
+                    "there is no action \(id) in \(file.path); `journal quarantine list` shows them")
         }
         body(&entries, index)
         try file.write(entries)

@@ -161,10 +161,15 @@ extension RequestHandler {
         }
         guard request.snapshot == nil, since < hub.oldestState, !checkedStreams.withLock({ $0.contains(exchange.id) })
         else { return nil }
+        if let refusal = slowReads.begin(exchange, isAbandonable: false) {
+            return .now(respond(.tooManyReads(refusal), request.requestID))
+        }
         schedule.slow(.read, exchange.client) { [self] in
-            guard !exchange.isOver else { return }
+            guard !exchange.isOver else { return slowReads.end(exchange) }
+            let result = Result { try readStart(of: follow, since: since) }
+            slowReads.end(exchange)
             do {
-                try readStart(of: follow, since: since)
+                try result.get()
                 checkedStreams.withLock { _ = $0.insert(exchange.id) }
                 exchange.resume()
                 // By then the stream has begun, or its client has gone.

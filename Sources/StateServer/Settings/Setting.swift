@@ -30,7 +30,7 @@ extension Setting where Value == String {
     /// - Parameter summary: what the setting is for, in a phrase; the help of the command line shows it.
     public init(_ key: String, default initial: String, _ summary: String) {
         self.init(
-            key, initial, summary, "a text", .text, read: { $0.text }, write: { .text($0) },
+            key, initial, summary, "a text that is not empty", .text, read: { $0.text }, write: { .text($0) },
             takes: { !$0.isEmpty })
     }
 }

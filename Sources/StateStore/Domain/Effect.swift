@@ -103,15 +103,19 @@ final class Effects: Sendable {
 
     var count: Int { running.withLock { $0.tasks.count } }
 
-    /// Starts an effect, and cancels the running one with the same ID.
+    /// Starts an effect, and cancels the running one with the same ID, whose place it takes.
     ///
     /// - Returns: false when too many effects run, or when the store is stopping.
     func start(id: String?, _ work: @escaping @Sendable () async -> Void) -> Bool {
         let (isStarted, replaced) = running.withLock { running -> (Bool, Task<Void, Never>?) in
-            guard !running.isStopped, running.tasks.count < countMax else { return (false, nil) }
+            guard !running.isStopped else { return (false, nil) }
+            // The replaced effect gives its place to the new one, and is cancelled also where there is none.
+            let replacedNumber = id.flatMap { running.named.removeValue(forKey: $0) }
+            let replaced = replacedNumber.flatMap { running.tasks[$0] }
+            guard running.tasks.count - (replaced == nil ? 0 : 1) < countMax else { return (false, replaced) }
             let number = running.next
             running.next += 1
-            let replaced = id.flatMap { running.named.updateValue(number, forKey: $0) }.flatMap { running.tasks[$0] }
+            if let id { running.named[id] = number }
             // The task removes its own entry. It cannot do so before the entry exists, because it needs this lock.
             running.tasks[number] = Task {
                 await work()

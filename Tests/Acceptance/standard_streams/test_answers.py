@@ -26,6 +26,12 @@ def test_a_304_has_the_tag_and_the_vary_of_the_200(workspace, name):
             expect_equal((again.status, again.body), (304, b""), "the status and the body of what the client has")
             for field in ("etag", "vary", "cache-control", "stream-next-offset", "stream-up-to-date"):
                 expect_equal(again.fields.get(field), answer.fields.get(field), f"{field} of a 304 to {coding}")
+        # What the client has is of another coding than the one that it would get now.
+        coded = client.get(path, Accept_Encoding="gzip").fields["etag"]
+        for now in ("zstd", "identity"):
+            again = client.get(path, Accept_Encoding=now, If_None_Match=coded)
+            found = (again.status, again.fields["etag"], again.fields.get("vary"))
+            expect_equal(found, (304, coded, "Accept-Encoding"), f"304 to {now} of what was gzip")
         # What the client has was not compressed, so the answer that it stands for was not either.
         again = client.get(path, Accept_Encoding="gzip", If_None_Match=answer.fields["etag"])
         expect_equal((again.status, again.fields["etag"], again.fields.get("vary")), (304, answer.fields["etag"], None), "304")

@@ -161,6 +161,25 @@ struct EffectTests {
         #expect(events.values.count == 1)
     }
 
+    @Test("an effect that replaces another one takes its place, and the other is cancelled also where there is none")
+    func replacing() async throws {
+        let isCancelled = AsyncStream.makeStream(of: Int.self)
+        let effects = Effects(countMax: 1)
+        let wait = { @Sendable (number: Int) in
+            try? await Task.sleep(for: .seconds(60))
+            if Task.isCancelled { isCancelled.continuation.yield(number) }
+        }
+        var cancelled = isCancelled.stream.makeAsyncIterator()
+
+        #expect(effects.start(id: "a") { await wait(1) })
+        #expect(effects.start(id: "a") { await wait(2) })
+        #expect(await cancelled.next() == 1)
+        #expect(!effects.start(id: "b") { await wait(3) })
+
+        effects.cancel("a")
+        #expect(await cancelled.next() == 2)
+    }
+
     @Test("a store that stops cancels its effects and completes the cascades that wait for them")
     func stopping() async throws {
         let gate = AsyncStream.makeStream(of: Void.self)
