@@ -67,8 +67,8 @@ public final class MiddlewareContext<State: StateType> {
     /// The actions that have reached the reducers; `entries` has the entry of each.
     private(set) var applied: [any Action] = []
     private(set) var entries: [ActionEntry] = []
-    /// The actions that middleware has dispatched, which the store queues after the commit.
-    private(set) var followUps: [any Action] = []
+    /// What middleware and creators have dispatched, which the store queues after the commit.
+    private(set) var followUps: [FollowUp] = []
     /// How many commands, one from the other, have made the action that is on its way.
     var creationDepth = 0
 
@@ -98,7 +98,22 @@ public final class MiddlewareContext<State: StateType> {
     /// Dispatches another action after this one, in a later turn.
     ///
     /// The store drops the follow-up in a dry run, and when it refuses this action or its batch.
-    public func dispatch(_ action: any Action) { followUps.append(action) }
+    public func dispatch(_ action: any Action) { collect(FollowUp(items: [.init(action)], form: .single)) }
+}
+
+extension MiddlewareContext: FollowUpCollector {
+    func collect(_ followUp: FollowUp) { followUps.append(followUp) }
+}
+
+/// What the code of a turn has dispatched for a later turn.
+struct FollowUp: Sendable {
+    let items: [Transaction.Item]
+    let form: Transaction.Form
+}
+
+/// Takes what the code that runs for a transaction dispatches.
+protocol FollowUpCollector: AnyObject {
+    func collect(_ followUp: FollowUp)
 }
 
 extension Middleware {

@@ -10,7 +10,7 @@ struct Consequence: Sendable {
     /// The ``Snapshot`` of the commit, without the type of its state: Swift looks up the metadata of a generic element
     /// type at each access to a list.
     let snapshot: any AnySnapshot
-    /// The actions that middleware has dispatched in the transaction.
-    let followUps: [any Action]
+    /// What middleware and creators have dispatched in the transaction.
+    let followUps: [FollowUp]
     let effects: [Effect]
 }

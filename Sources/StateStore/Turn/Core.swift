@@ -74,8 +74,8 @@ struct Core<State: StateType>: Sendable {
         fileprivate var encodings: KnownTexts
         /// Whether the commits have effects or follow-ups of middleware.
         fileprivate(set) var hasConsequences = false
-        /// The actions that middleware has dispatched in transactions without a commit, by the transaction's index.
-        var uncommittedFollowUps: [(transaction: Int, actions: [any Action])] = []
+        /// What middleware and creators have dispatched in transactions without a commit, by the transaction's index.
+        var uncommittedFollowUps: [(transaction: Int, followUps: [FollowUp])] = []
         /// The idempotency keys of this turn's commits, which the ledger does not have yet.
         fileprivate var keys: [String: KeyRecord] = [:]
 
@@ -178,6 +178,9 @@ struct Core<State: StateType>: Sendable {
             let before = turn.latest
             let context = MiddlewareContext(
                 before, isDryRun: transaction.purpose == .dryRun, subject: transaction.subject)
+            let turnMark = TurnMark.current
+            turnMark?.collector = context
+            defer { turnMark?.collector = nil }
             let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
             for index in transaction.items.indices {
                 if let end, index.isMultiple(of: 16), clock() > end {

@@ -100,13 +100,15 @@ extension Store {
     /// An action creator: a function from the state that its action will find to an action, or to nil.
     ///
     /// The creator runs inside the turn, so it must be quick: slow work belongs in a task that dispatches when it is done.
-    /// An action that the creator dispatches through its store argument gets a later turn.
+    /// An action that the creator dispatches through its store argument gets a later turn, as a follow-up of what the creator
+    /// makes; the store drops it in a dry run, and where it refuses what the creator makes.
     public typealias ActionCreator = @Sendable (State, Store<State>) throws(Rejection) -> (any Action)?
 
     /// Dispatches an action and returns after its turn, when the subscribers have been notified.
     ///
     /// Inside a turn of any store (in a notification, a middleware or a creator, also in a `sync` on another queue) the
-    /// call only queues the action for a later turn. A reducer must not dispatch: the store refuses the action and calls
+    /// call only queues the action for a later turn: in a middleware or a creator of this store as a follow-up, as
+    /// ``MiddlewareContext/dispatch(_:)`` does. A reducer must not dispatch: the store refuses the action and calls
     /// its `report`. In an asynchronous function Swift chooses the asynchronous form, which does not block the thread.
     ///
     /// The store does not see that a block on another thread belongs to the turn: a notification that waits until another
@@ -253,6 +255,10 @@ extension Store {
         guard mark.phase != .reducing else {
             refuse(transaction, .inReducer, nil)
             throw .inReducer
+        }
+        if isInOwnTurn, let collector = mark.collector {
+            collector.collect(FollowUp(items: transaction.items, form: transaction.form))
+            return .queued
         }
         // Inside another store's turn, this store may be notifying of a commit that has nothing to do with the action.
         dispatchLater(transaction, isInOwnTurn ? currentCausation : nil)

@@ -115,7 +115,7 @@ extension Store {
             let causation = Causation(
                 cause: commit.id, root: origin?.root ?? commit.id, rootVersion: origin?.rootVersion ?? commit.version,
                 depth: (origin?.depth ?? 0) + 1, subject: commit.by)
-            for action in consequence.followUps { dispatchFollowUp([.init(action)], .single, causation) }
+            for followUp in consequence.followUps { dispatchFollowUp(followUp.items, followUp.form, causation) }
             let snapshot = unsafeDowncast(consequence.snapshot, to: Snapshot<State>.self)
             notify(commit, from: before, to: snapshot, causation)
             for effect in consequence.effects {
@@ -126,12 +126,12 @@ extension Store {
             before = snapshot
         }
         var roots: [ObjectIdentifier: Version] = [:]
-        for (index, actions) in result.uncommittedFollowUps {
+        for (index, followUps) in result.uncommittedFollowUps {
             let cause = pending[index].transaction
             let causation =
                 cause.causation ?? cascades.withLock { $0.causationWithoutCommit(subject: cause.subject) }
             if cause.causation == nil { roots[ObjectIdentifier(pending[index])] = causation.rootVersion }
-            for action in actions { dispatchFollowUp([.init(action)], .single, causation) }
+            for followUp in followUps { dispatchFollowUp(followUp.items, followUp.form, causation) }
         }
         return roots
     }

@@ -19,6 +19,8 @@ final class TurnMark {
 
     let store: ObjectIdentifier
     private(set) var phase = Phase.open
+    /// Takes what a creator or a middleware dispatches while a transaction is computed; nil in a notification.
+    var collector: (any FollowUpCollector)?
 
     private init(_ store: ObjectIdentifier) { self.store = store }
 
