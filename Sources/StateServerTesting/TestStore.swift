@@ -33,7 +33,7 @@ public final class TestStore<State: StateType>: Sendable {
             domain, state: state, middleware: middleware, limits: limits, now: { Timestamp(milliseconds: 0) },
             report: { log.note($0) })
         self.log = log
-        token = store.subscribe({ $0.select { Unequal(state: $0) } }, changes: { log.note($0) })
+        token = store.subscribe(changesOf: { $0.select { Unequal(state: $0) } }, notify: { log.note($0) })
     }
 
     /// Dispatches an action and checks that it changes exactly what `change` does to the state before.

@@ -27,7 +27,7 @@ struct CanvasTests {
         let store = try store()
         let commits = Collection<Commit>()
         let token = store.subscribe(
-            { $0.select(\.objects) }, changes: { if let commit = $0.commit { commits.add(commit) } })
+            changesOf: { $0.select(\.objects) }, notify: { if let commit = $0.commit { commits.add(commit) } })
 
         try store.dispatch(Canvas.MoveObject(id: 11, x: 5, y: 0))
         try store.dispatch(Canvas.MoveObject(id: 11, x: 6, y: 7))

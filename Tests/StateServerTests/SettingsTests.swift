@@ -106,7 +106,8 @@ struct SettingsTests {
     @Test("a text of another kind, an address that is none and an unknown level are refused")
     func texts() async {
         for value in ["null", "1", "true", "[]", "\"\""] {
-            #expect(await fault("{\"data\":\(value)}")?.hasSuffix("must be a text that is not empty") == true, "\(value)")
+            #expect(
+                await fault("{\"data\":\(value)}")?.hasSuffix("must be a text that is not empty") == true, "\(value)")
         }
         #expect(await fault(#"{"listen":"foo"}"#)?.contains("listen must be an address and a port") == true)
         #expect(await fault(#"{"trusted_proxies":"10.0.0.1/8"}"#)?.contains("trusted_proxies must be none, or") == true)
@@ -167,7 +168,8 @@ struct SettingsTests {
             (#"{"pickers_max":"5"}"#, "must be a whole number from 1 to 9"),
             (#"{"is_strict":"true"}"#, "must be true or false"), (#"{"is_strict":1}"#, "must be true or false"),
             (#"{"pace":"medium"}"#, "must be one of slow, fast"), (#"{"pace":1}"#, "must be one of slow, fast"),
-            (#"{"warehouse":1}"#, "must be a text that is not empty"), (#"{"warehouses":"north"}"#, "did you mean warehouse?"),
+            (#"{"warehouse":1}"#, "must be a text that is not empty"),
+            (#"{"warehouses":"north"}"#, "did you mean warehouse?"),
             (#"{"films_retries":1}"#, "has films_retries, which is not a setting"),
         ])
     func ownMisfits(json: String, sentence: String) async {

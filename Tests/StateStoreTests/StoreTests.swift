@@ -65,7 +65,7 @@ struct StoreTests {
         let versions = Collection<Version>()
         let published = Collection<Version>()
         let store = try Store.sample()
-        let token = store.subscribe({ $0 }, changes: { if $0.old != nil { published.add($0.version) } })
+        let token = store.subscribe(changesOf: { $0 }, notify: { if $0.old != nil { published.add($0.version) } })
         defer { token.cancel() }
         let group = DispatchGroup()
 
@@ -98,7 +98,7 @@ struct StoreTests {
         let published = Collection<Version>()
         let store = try Store.sample(
             journal: HookedJournal { _ in if isFull.withLock({ $0 }) { throw DiskFull() } })
-        let token = store.subscribe({ $0 }, changes: { if $0.old != nil { published.add($0.version) } })
+        let token = store.subscribe(changesOf: { $0 }, notify: { if $0.old != nil { published.add($0.version) } })
         defer { token.cancel() }
 
         let refused = store.submitNow(.of(Sample.Add(amount: 2), key: "k"))
@@ -120,7 +120,7 @@ struct StoreTests {
         let published = Collection<Version>()
         let store = try Store.sample(
             journal: HookedJournal { _ in if isFailing.withLock({ $0 }) { throw UnknownOutcome() } })
-        let token = store.subscribe({ $0 }, changes: { if $0.old != nil { published.add($0.version) } })
+        let token = store.subscribe(changesOf: { $0 }, notify: { if $0.old != nil { published.add($0.version) } })
         defer { token.cancel() }
         var transaction = Transaction.of(Sample.Add(amount: 2), key: "k")
         transaction.items[0].id = "mine"
@@ -169,8 +169,8 @@ struct StoreTests {
         let store = try Store.sample(
             journal: HookedJournal { events.add("recorded \($0.map(\.version))") })
         let token = store.subscribe(
-            { $0 },
-            changes: { [hub = store.hub] in if $0.old != nil { events.add("published \(hub.latest.cursor.version)") } })
+            changesOf: { $0 },
+            notify: { [hub = store.hub] in if $0.old != nil { events.add("published \(hub.latest.cursor.version)") } })
         defer { token.cancel() }
         store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { _ in events.add("answered") })
 

@@ -29,7 +29,7 @@ public protocol Reducer<State>: Sendable {
 /// Handles one type of action.
 ///
 /// ```swift
-/// On(Add.self) { state, action in
+/// On(Add.self) { state, action throws(Rejection) in
 ///     guard state.tasks[action.id] == nil else { throw Rejection("tasks.duplicate", "task \(action.id) exists") }
 ///     state.tasks[action.id] = Task(title: action.title)
 /// }

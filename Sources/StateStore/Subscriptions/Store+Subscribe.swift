@@ -13,12 +13,12 @@ extension Store {
         Subscription(value: { $0.state }, passes: { _, _ in true })
     }
 
-    /// Subscribes to what `transform` selects.
+    /// Subscribes to the changes of what `transform` selects: each with the value before, the version and the commit.
     ///
     /// - Returns: the token that keeps the subscription alive.
     public func subscribe<Value: Sendable>(
-        _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
-        changes notify: @escaping @Sendable (Change<Value>) -> Void
+        changesOf transform: (Subscription<State, State>) -> Subscription<State, Value>,
+        notify: @escaping @Sendable (Change<Value>) -> Void
     ) -> SubscriptionToken {
         subscribe(transform(wholeSubscription), notify)
     }
@@ -43,12 +43,12 @@ extension Store {
         subscribe(withoutRepeats(transform(wholeSubscription))) { notify($0.new) }
     }
 
-    /// Subscribes to what `transform` selects, without repeats where ``automaticallySkipsRepeats`` is true.
+    /// Subscribes to the changes of what `transform` selects, without repeats where ``automaticallySkipsRepeats`` is true.
     ///
     /// - Returns: the token that keeps the subscription alive.
     public func subscribe<Value: Equatable & Sendable>(
-        _ transform: (Subscription<State, State>) -> Subscription<State, Value>,
-        changes notify: @escaping @Sendable (Change<Value>) -> Void
+        changesOf transform: (Subscription<State, State>) -> Subscription<State, Value>,
+        notify: @escaping @Sendable (Change<Value>) -> Void
     ) -> SubscriptionToken {
         subscribe(withoutRepeats(transform(wholeSubscription)), notify)
     }
@@ -180,8 +180,8 @@ extension Store {
     ) -> AsyncStream<Commit> {
         let (stream, continuation) = AsyncStream.makeStream(of: Commit.self, bufferingPolicy: buffering)
         let token = subscribe(
-            { $0 },
-            changes: { (change: Change<State>) in
+            changesOf: { $0 },
+            notify: { (change: Change<State>) in
                 if let commit = change.commit { continuation.yield(commit) }
             })
         continuation.onTermination = { _ in token.cancel() }

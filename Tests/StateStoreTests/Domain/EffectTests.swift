@@ -50,8 +50,8 @@ struct EffectTests {
         let commits = Collection<Commit>()
         let store = try Store(Loading { "fetched \($0)" })
         let token = store.subscribe(
-            { $0.select(\.phase) },
-            changes: {
+            changesOf: { $0.select(\.phase) },
+            notify: {
                 phases.add($0.new)
                 if let commit = $0.commit { commits.add(commit) }
             })

@@ -122,8 +122,8 @@ struct RunningMiddlewareTests {
                 }
             ])
         let token = store.subscribe(
-            { $0.select { $0 } },
-            changes: { change in
+            changesOf: { $0.select { $0 } },
+            notify: { change in
                 if let commit = change.commit { commits.add(commit) }
             })
 

@@ -20,7 +20,7 @@ struct SharedJournalTests {
         let journal = try journal()
         let (one, two) = (try Store.sample(journal: journal), try Store.sample(journal: journal))
         let seen = Collection<Version>()
-        let token = two.subscribe({ $0 }, changes: { seen.add($0.version) })
+        let token = two.subscribe(changesOf: { $0 }, notify: { seen.add($0.version) })
         defer { token.cancel() }
 
         for amount in 1...5 { try one.dispatch(Sample.Add(amount: amount)) }

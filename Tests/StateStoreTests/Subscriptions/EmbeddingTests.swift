@@ -76,6 +76,23 @@ struct EmbeddingTests {
         token.cancel()
     }
 
+    @Test("a subscription to a selection is written with one closure behind it, which may ignore the value")
+    func trailingClosures() throws {
+        let store = try Store(Plain())
+        let seen = Collection<String>()
+        let tokens = [
+            store.subscribe({ $0.select(\.other) }) { seen.add("\($0)") },
+            store.subscribe({ $0.select(\.other) }) { _ in seen.add("some") },
+            store.subscribe({ $0.select { ($0.other, $0.text) } }) { seen.add("\($0.0)\($0.1)") },
+            store.subscribe(changesOf: { $0.select(\.other) }) { seen.add("\($0.version)") },
+        ]
+
+        try store.dispatch(Plain.SetOther(other: 7))
+
+        #expect(seen.values == ["0", "some", "0initial", "0", "7", "some", "7initial", "1"])
+        withExtendedLifetime(tokens) {}
+    }
+
     @Test("a subscriber on a queue of its own gets each value in order, and none after the end")
     func onQueue() throws {
         let store = try Store(Plain())

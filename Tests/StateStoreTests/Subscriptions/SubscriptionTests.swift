@@ -145,7 +145,7 @@ struct SubscriptionTests {
     func contiguous() throws {
         let store = try Store(Plain())
         let changes = Collection<Change<Int>>()
-        let token = store.subscribe({ $0.select(\.other) }, changes: { changes.add($0) })
+        let token = store.subscribe(changesOf: { $0.select(\.other) }, notify: { changes.add($0) })
 
         for other in 1...5 { try store.dispatch(Plain.SetOther(other: other)) }
 
@@ -299,8 +299,8 @@ struct SubscriptionTests {
                 } else {
                     let last = Mutex<Int?>(nil)
                     let token = store.subscribe(
-                        { $0.select(\.other) },
-                        changes: { change in
+                        changesOf: { $0.select(\.other) },
+                        notify: { change in
                             let before = last.withLock { last in
                                 defer { last = change.new }
                                 return last

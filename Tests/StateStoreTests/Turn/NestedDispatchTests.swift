@@ -15,8 +15,8 @@ struct NestedDispatchTests {
         let seen = (0..<5).map { _ in Collection<(Int?, Int)>() }
         let tokens = (0..<5).map { index in
             store.subscribe(
-                { $0.select(\.other) },
-                changes: { [weak store] change in
+                changesOf: { $0.select(\.other) },
+                notify: { [weak store] change in
                     seen[index].add((change.old, change.new))
                     guard index == position, change.new == 1 else { return }
                     _ = try? store?.dispatch(Plain.SetOther(other: 2))
@@ -38,8 +38,8 @@ struct NestedDispatchTests {
         let store = try Store(Plain())
         let (results, commits) = (Collection<Dispatched>(), Collection<Commit>())
         let token = store.subscribe(
-            { $0.select(\.other) },
-            changes: { [weak store] change in
+            changesOf: { $0.select(\.other) },
+            notify: { [weak store] change in
                 if let commit = change.commit { commits.add(commit) }
                 guard (1..<4).contains(change.new), let store else { return }
                 if let result = try? store.dispatch(Plain.SetOther(other: change.new + 1)) { results.add(result) }
@@ -62,8 +62,8 @@ struct NestedDispatchTests {
         let length = 100_000
         let store = try Store(Plain())
         let token = store.subscribe(
-            { $0.select(\.other) },
-            changes: { [weak store] change in
+            changesOf: { $0.select(\.other) },
+            notify: { [weak store] change in
                 guard (1..<length).contains(change.new) else { return }
                 _ = try? store?.dispatch(Plain.SetOther(other: change.new + 1))
             })
@@ -127,8 +127,8 @@ struct NestedDispatchTests {
         limits.cascadeActionsMax = 100
         let store = try Store(Plain(), limits: limits)
         let token = store.subscribe(
-            { $0.select(\.other) },
-            changes: { [weak store] change in
+            changesOf: { $0.select(\.other) },
+            notify: { [weak store] change in
                 guard change.old != nil else { return }
                 for _ in 0..<2 { _ = try? store?.dispatch { state, _ in Plain.SetOther(other: state.other + 1) } }
             })
@@ -196,7 +196,8 @@ struct NestedDispatchTests {
         let store = try Store(Sample())
         try store.batchFollowUp(Sample.Add(amount: 1))
         let commits = Collection<[String]>()
-        let token = store.subscribe({ $0.select(\.count.value) }, changes: { commits.add($0.commit?.types ?? []) })
+        let token = store.subscribe(
+            changesOf: { $0.select(\.count.value) }, notify: { commits.add($0.commit?.types ?? []) })
 
         try store.dispatch(batch: [Sample.Add(amount: 1), Sample.Put(id: 1, name: "a"), Sample.Add(amount: 1)])
         #expect(throws: DispatchError.self) {

@@ -34,7 +34,7 @@ struct PipelineTests {
         let queue = ManualQueue()
         let store = try store(HookedJournal { _ in }, on: queue)
         let (outcomes, seen) = (Collection<String>(), Collection<Version>())
-        let token = store.subscribe({ $0 }, changes: { if $0.old != nil { seen.add($0.version) } })
+        let token = store.subscribe(changesOf: { $0 }, notify: { if $0.old != nil { seen.add($0.version) } })
         defer { token.cancel() }
         var dryRun = Transaction.of(Sample.Add(amount: 1))
         dryRun.purpose = .dryRun
@@ -82,7 +82,8 @@ struct PipelineTests {
         let queue = ManualQueue()
         let (appends, seen) = (Collection<[Version]>(), Collection<[Int]>())
         let store = try store(HookedJournal { appends.add($0.map(\.version)) }, on: queue)
-        let token = store.subscribe({ $0.select(\.count.value) }, changes: { seen.add([$0.old ?? -1, $0.new]) })
+        let token = store.subscribe(
+            changesOf: { $0.select(\.count.value) }, notify: { seen.add([$0.old ?? -1, $0.new]) })
         defer { token.cancel() }
 
         for amount in 1...4 {
@@ -138,7 +139,7 @@ struct PipelineTests {
             HookedJournal { _ in if isFull.withLock({ $0 }) { throw DiskFull() } }, on: queue, middleware: [answering],
             limits: StoreLimits(mailboxMax: 2))
         let (notified, completed) = (Collection<Version>(), Collection<CascadeReport>())
-        let token = store.subscribe({ $0 }, changes: { if $0.old != nil { notified.add($0.version) } })
+        let token = store.subscribe(changesOf: { $0 }, notify: { if $0.old != nil { notified.add($0.version) } })
         defer { token.cancel() }
         func post() -> Collection<Outcome> {
             let outcomes = Collection<Outcome>()
@@ -225,7 +226,7 @@ struct PipelineTests {
             }, on: queue)
         stored.withLock { $0 = store }
         let notified = Collection<Version>()
-        let token = store.subscribe({ $0 }, changes: { if $0.old != nil { notified.add($0.version) } })
+        let token = store.subscribe(changesOf: { $0 }, notify: { if $0.old != nil { notified.add($0.version) } })
         for _ in 0..<8 {
             feed(2)
             queue.run()

@@ -60,8 +60,8 @@ struct ReentrancyTests {
         let ownQueue = DispatchQueue(label: "own")
         let (results, commits) = (Collection<Dispatched>(), Collection<Commit>())
         let token = store.subscribe(
-            { $0.select(\.other) },
-            changes: { [weak store] change in
+            changesOf: { $0.select(\.other) },
+            notify: { [weak store] change in
                 if let commit = change.commit { commits.add(commit) }
                 guard change.new == 1, let store else { return }
                 ownQueue.sync { if let result = try? store.dispatch(Plain.SetOther(other: 2)) { results.add(result) } }
@@ -126,8 +126,8 @@ struct ReentrancyTests {
         let (isTelling, hasDispatched) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let tokens = [
             right.subscribe(
-                { $0.select(\.other) },
-                changes: { change in
+                changesOf: { $0.select(\.other) },
+                notify: { change in
                     if let commit = change.commit { commits.add(commit) }
                     guard change.new == 1 else { return }
                     isTelling.signal()
