@@ -77,10 +77,13 @@ package struct JournalError: Error, Sendable, CustomStringConvertible {
             case .SQLITE_READONLY?: "the file or its directory is read-only"
             case .SQLITE_CORRUPT?, .SQLITE_NOTADB?: "the file is damaged or is not a journal"
             case .SQLITE_IOERR?: "the disk reports an error"
+            // Every statement is written for these tables: another name in one of them is a damaged byte.
+            case .SQLITE_ERROR?:
+                "its tables are not those of a journal, \((error as? DatabaseError)?.message ?? "")"
             default: (error as? DatabaseError)?.message ?? "\(error)"
             }
         switch (error as? DatabaseError)?.resultCode {
-        case .SQLITE_CORRUPT?, .SQLITE_NOTADB?:
+        case .SQLITE_CORRUPT?, .SQLITE_NOTADB?, .SQLITE_ERROR?:
             self.init("cannot \(doing) the journal \(path): \(reason): \(Self.advice)", kind: .damage)
         case _:
             // A value that SQLite returns in another type than the one that was written.

@@ -181,6 +181,25 @@ struct FenceTests {
         #expect(try refusal().contains("is of another history"))
     }
 
+    @Test(
+        "a journal with a damaged name in its tables is refused as damaged, and the loss can be accepted",
+        arguments: [
+            "ALTER TABLE segments RENAME COLUMN first TO forst", "ALTER TABLE meta RENAME TO meto",
+            "ALTER TABLE snapshots RENAME COLUMN chain TO chbin",
+        ])
+    func damagedNames(statement: String) throws {
+        _ = try make()
+        let journal = try DatabaseQueue(path: directory.journal)
+        try journal.write { try $0.execute(sql: statement) }
+        try journal.close()
+
+        #expect(try refusal().contains("its tables are not those of a journal"))
+        #expect(throws: JournalError.self) { try JournalReader(directory: scratch.path).verify() }
+        var events: [JournalEvent] = []
+        _ = try accept(events: &events)
+        #expect(loss(in: events) != nil)
+    }
+
     @Test("a journal that is ahead of its fence is whole")
     func ahead() throws {
         let epoch = try make()

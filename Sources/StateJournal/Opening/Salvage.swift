@@ -64,7 +64,9 @@ struct Salvage {
         let database: DatabaseQueue
         do {
             database = try Inspection.open(directory.journal)
-        } catch let error as DatabaseError where [.SQLITE_NOTADB, .SQLITE_CORRUPT].contains(error.resultCode) {
+        } catch let error as DatabaseError
+            where [.SQLITE_NOTADB, .SQLITE_CORRUPT, .SQLITE_ERROR].contains(error.resultCode)
+        {
             return nil
         }
         // The file is set aside with its WAL, which an open connection would keep busy.
