@@ -63,13 +63,7 @@ def test_a_tag_names_what_the_client_may_see(workspace, name):
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_events_that_a_damaged_journal_cannot_tell_are_refused_by_the_status(workspace, name):
-    server = workspace.server()
-    with server.client() as client:
-        for number in range(1, 31):
-            client.commit(add(number))
-        epoch = client.get("/v1").json["epoch"]
-    server.stop()
-    server.start()  # the memory of the history begins here
+    server, epoch = restarted_behind_30_commits(workspace)
     damage_segment(server, 20)
     with server.client() as client:
         for version, status in ((19, 500), (30, 200)):
@@ -92,13 +86,7 @@ def test_events_that_a_damaged_journal_cannot_tell_are_refused_by_the_status(wor
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_events_begin_behind_what_the_journal_has(workspace, name):
-    server = workspace.server()
-    with server.client() as client:
-        for number in range(1, 31):
-            client.commit(add(number))
-        epoch = client.get("/v1").json["epoch"]
-    server.stop()
-    server.start()
+    server, epoch = restarted_behind_30_commits(workspace)
     path = f"/v1/streams/{name}?offset={epoch}_{5:016x}{'_z' if name == 'state' else ''}&live=sse"
     with StreamClient(server.port, path) as stream:
         stream.begin()
@@ -117,3 +105,15 @@ def test_the_head_of_events_has_no_offset_to_which_a_client_would_go_back(worksp
         with StreamClient(server.port, f"/v1/streams/{name}?offset={offset}&live=sse") as stream:
             stream.begin()
         expect("stream-next-offset" not in stream.answer.fields, f"the head of events from {offset} has an offset")
+
+
+def restarted_behind_30_commits(workspace):
+    """A server that has the commits 1 to 30 in its journal and not in memory, and their epoch."""
+    server = workspace.server()
+    with server.client() as client:
+        for number in range(1, 31):
+            client.commit(add(number))
+        epoch = client.get("/v1").json["epoch"]
+    server.stop()
+    server.start()
+    return server, epoch
