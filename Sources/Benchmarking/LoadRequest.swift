@@ -93,6 +93,27 @@ package struct LoadRequest: Equatable, Sendable {
             """
     }
 
+    /// A Lua script that makes wrk send GETs with numbers below `count` in the place of `%d`, up to 100,000 different ones.
+    ///
+    /// Numbers behind one another are far apart, so that the data behind them is, too.
+    package static func wrkScript(spreading path: String, over count: Int) -> String {
+        // The step is a prime, which shares no divisor with the usual counts.
+        """
+        local requests, turn = {}, 0
+        function init(args)
+            for index = 0, \(min(count, 100_000) - 1) do
+                local path = string.gsub(\(quoted(path)), "%%d", string.format("%d", index * 7919 % \(count)))
+                requests[index + 1] = wrk.format("GET", path)
+            end
+        end
+        function request()
+            turn = turn % #requests + 1
+            return requests[turn]
+        end
+
+        """
+    }
+
     /// A Lua string in double quotes.
     private static func quoted(_ text: String) -> String {
         var result = "\""

@@ -13,10 +13,8 @@ enum MoveObject {
         try Objects.fill(few, 100)
         try Objects.fill(many, manyCount)
         try compare(
-            [
-                ("one of 100", few, Objects.moves(among: 0..<100)),
-                ("one of \(manyCount)", many, Objects.moves(among: 0..<manyCount)),
-            ],
+            ("one of 100", { try bench.load(few, Objects.moves(among: 0..<100), $0) }),
+            ("one of \(manyCount)", { try bench.load(many, Objects.moves(among: 0..<manyCount), $0) }),
             wanted: 1.5, bench, &finding)
     }
 }
@@ -31,29 +29,35 @@ enum GetObject {
         let count = bench.effort.isQuick ? 1000 : 100_000
         try Objects.fill(server, count)
         try compare(
-            [
-                ("small state", server, [.get("/v1/state/counter")]),
-                ("one of \(count)", server, Objects.gets(among: 0..<count)),
-            ],
+            ("small state", { try bench.load(server, [.get("/v1/state/counter")], $0) }),
+            (
+                "one of \(count)",
+                { try Objects.read(server, count, connections: 64, seconds: $0, in: bench.workplace) }
+            ),
             wanted: 1.3, bench, &finding)
     }
 }
 
-/// Measures two loads in turn and judges the quotient of their CPU times.
+extension Bench {
+    /// Runs one load of 64 connections.
+    fileprivate func load(_ server: Server, _ requests: [LoadRequest], _ seconds: Int) throws -> Reading {
+        try Wrk.load(server, requests, connections: 64, seconds: seconds, in: workplace)
+    }
+}
+
+/// Measures two loads of so many seconds in turn, and judges the CPU time of the second by that of the first.
 private func compare(
-    _ loads: [(who: String, server: Server, requests: [LoadRequest])], wanted: Double, _ bench: Bench,
-    _ finding: inout Finding
+    _ one: (who: String, load: (Int) throws -> Reading), _ other: (who: String, load: (Int) throws -> Reading),
+    wanted: Double, _ bench: Bench, _ finding: inout Finding
 ) throws {
-    finding.series = loads.map { Series(who: $0.who) }
+    finding.series = [one, other].map { Series(who: $0.who) }
     for run in 0..<bench.effort.runs + 1 {
-        for (index, load) in loads.enumerated() {
-            let reading = try Wrk.load(
-                load.server, load.requests, connections: 64, seconds: run == 0 ? 1 : bench.effort.seconds,
-                in: bench.workplace)
+        for (index, load) in [one, other].enumerated() {
+            let reading = try load.load(run == 0 ? 1 : bench.effort.seconds)
             if run > 0 { finding.series[index].runs.append(reading) }
         }
     }
     if let ratio = finding.series[1].ratio(of: \.cpuMicroseconds, to: finding.series[0]) {
-        finding.judgements.append(Judgement("CPU of \(loads[1].who) / of \(loads[0].who)", ratio, .atMost, wanted))
+        finding.judgements.append(Judgement("CPU of \(other.who) / of \(one.who)", ratio, .atMost, wanted))
     }
 }

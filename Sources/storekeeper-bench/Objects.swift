@@ -30,9 +30,13 @@ enum Objects {
         }
     }
 
-    /// A thousand GETs of one object each.
-    static func gets(among ids: Range<Int>) -> [LoadRequest] {
-        (0..<1000).map { .get("/v1/state/canvas/objects/\(ids.lowerBound + $0 * 7919 % ids.count)") }
+    /// Runs a load of GETs of one object each, spread over so many objects.
+    static func read(
+        _ server: Server, _ count: Int, connections: Int, seconds: Int, in workplace: Workplace
+    ) throws -> Reading {
+        try Wrk.load(
+            server, spreading: "/v1/state/canvas/objects/%d", over: count, connections: connections, seconds: seconds,
+            in: workplace)
     }
 }
 

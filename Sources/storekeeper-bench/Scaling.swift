@@ -23,12 +23,11 @@ enum Scaling {
             let server = try ServerKind.startStorekeeper(bench.workplace, data: "none")
             defer { stop(server, &finding) }
             try Objects.fill(server, count)
-            if let cost = try cost(server, Objects.moves(among: 0..<count), bench) {
-                commit.points.append(.init(Double(count), cost))
+            if let cost = try costOfMoves(server, count, bench) { commit.points.append(.init(Double(count), cost)) }
+            let read = try cost(bench) {
+                try Objects.read(server, count, connections: 16, seconds: 1, in: bench.workplace)
             }
-            if let cost = try cost(server, Objects.gets(among: 0..<count), bench) {
-                get.points.append(.init(Double(count), cost))
-            }
+            if let read { get.points.append(.init(Double(count), read)) }
         }
         return Chart(
             name: "scaling-objects", title: "Cost by the size of the state", sizes: "objects",
@@ -70,7 +69,7 @@ enum Scaling {
         // The first round warms up.
         let times = try (0..<bench.effort.runs + 1).map { _ in try waiterLoad.round().lastMilliseconds }.dropFirst()
         let fleet = try waiterLoad.assemble()
-        let commit = try withExtendedLifetime(fleet) { try cost(server, Objects.moves(among: 0..<100), bench) }
+        let commit = try withExtendedLifetime(fleet) { try costOfMoves(server, 100, bench) }
         return (times.compactMap { $0 }.median, commit)
     }
 
@@ -90,11 +89,16 @@ enum Scaling {
             figures: "ms", curves: [start])
     }
 
-    private static func cost(_ server: Server, _ requests: [LoadRequest], _ bench: Bench) throws -> Double? {
-        let costs = try (0..<min(3, bench.effort.runs) + 1).map { _ in
-            try Wrk.load(server, requests, connections: 16, seconds: 1, in: bench.workplace).cpuMicroseconds
+    private static func costOfMoves(_ server: Server, _ count: Int, _ bench: Bench) throws -> Double? {
+        try cost(bench) {
+            try Wrk.load(
+                server, Objects.moves(among: 0..<count), connections: 16, seconds: 1, in: bench.workplace)
         }
-        // The first start warms up.
+    }
+
+    private static func cost(_ bench: Bench, _ load: () throws -> Reading) throws -> Double? {
+        let costs = try (0..<min(3, bench.effort.runs) + 1).map { _ in try load().cpuMicroseconds }
+        // The first load warms up.
         return costs.dropFirst().compactMap { $0 }.median
     }
 }

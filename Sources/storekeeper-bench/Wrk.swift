@@ -28,6 +28,17 @@ enum Wrk {
         return try load(server, ["-s", script.path], "/", connections, seconds, workplace)
     }
 
+    /// Runs one load of GETs, each with another number below `count` in the place of `%d`.
+    ///
+    /// - Throws: `Failure` when wrk is not installed, or when an answer was an error.
+    static func load(
+        _ server: Server, spreading path: String, over count: Int, connections: Int, seconds: Int,
+        in workplace: Workplace
+    ) throws -> Reading {
+        let script = try workplace.file("spread.lua", LoadRequest.wrkScript(spreading: path, over: count))
+        return try load(server, ["-s", script.path], "/", connections, seconds, workplace)
+    }
+
     private static func load(
         _ server: Server, _ script: [String], _ path: String, _ connections: Int, _ seconds: Int,
         _ workplace: Workplace

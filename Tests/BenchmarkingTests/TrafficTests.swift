@@ -26,6 +26,15 @@ struct TrafficTests {
         #expect(script.contains("for index = 1, 2 do"))
     }
 
+    @Test("requests that are spread name each number once in a round")
+    func spread() {
+        let script = LoadRequest.wrkScript(spreading: "/v1/state/%d", over: 100)
+
+        #expect(script.contains("for index = 0, 99 do"))
+        #expect(script.contains(#"string.gsub("/v1/state/%d", "%%d", string.format("%d", index * 7919 % 100))"#))
+        #expect(script.contains(#"wrk.format("GET", path)"#))
+    }
+
     @Test("quotes in a body are quoted in wrk's script")
     func script() {
         let script = LoadRequest.wrkScript([.post("/v1/actions", json: #"{"a":1}"#), .get("/v1/state")])
