@@ -40,6 +40,8 @@ package struct Request: Sendable {
     package var target: String { head.target }
     /// The header fields, in the order of the head.
     package var fields: HTTPFields { head.fields }
+    /// The value of `Host`; nil without one.
+    package var host: String? { fields.first { $0.name == .hostName }?.value }
     /// The trace that the request belongs to; nil where it names none.
     package var trace: TraceContext? { head.trace }
     /// The memo of the request's head; nil for a head that the transport does not cache.
@@ -59,4 +61,12 @@ package struct Request: Sendable {
         self.body = body
         self.client = client
     }
+}
+
+extension HTTPField.Name {
+    /// The name by which the client reaches the server; HTTPTypes has no name for it.
+    package static let hostName: HTTPField.Name = {
+        guard let name = HTTPField.Name("Host") else { preconditionFailure("Host is a field name") }
+        return name
+    }()
 }

@@ -27,20 +27,22 @@ package struct RequestTarget: Sendable, Equatable {
     ///
     /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
     package init(_ target: String) throws(Fault) {
-        let parts = Self.originForm(target).split(
-            separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
-        guard let path = parts.first, path.first == UInt8(ascii: "/") else {
+        let bytes = Self.originForm(target)
+        let path = bytes.prefix { $0 != UInt8(ascii: "?") }
+        guard path.first == UInt8(ascii: "/") else {
             throw Fault(detail: "the request target must be a path that begins with /")
         }
         segments = []
-        if path.count > 1 {
-            for segment in path.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
-                segments.append(try Self.decoded(segment, plusIsSpace: false))
-            }
+        // The path `/` has no segments.
+        var rest = path.dropFirst().isEmpty ? path[path.endIndex...] : path
+        while !rest.isEmpty {
+            let segment = rest.dropFirst().prefix { $0 != UInt8(ascii: "/") }
+            segments.append(try Self.decoded(segment, plusIsSpace: false))
+            rest = rest[segment.endIndex...]
         }
         parameters = []
-        guard parts.count == 2 else { return }
-        for pair in parts[1].split(separator: UInt8(ascii: "&")) {
+        guard path.endIndex < bytes.endIndex else { return }
+        for pair in bytes[path.endIndex...].dropFirst().split(separator: UInt8(ascii: "&")) {
             let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             parameters.append(
                 Parameter(

@@ -68,16 +68,19 @@ package struct AllowedHosts: Sendable {
     /// Whether a client may reach the server by the value of its `Host`.
     package func allows(_ value: String) -> Bool {
         guard let names else { return true }
-        let value = value.lowercased()
+        let isLower = !value.utf8.contains { (0x41...0x5A).contains($0) || $0 >= 0x80 }
+        let value = isLower ? value : value.lowercased()
         return names.contains(value) || Self.withoutPort(value).map(names.contains) == true
     }
 
     /// The value without its port; nil where it has none, or is not of the form of RFC 9110, section 7.2.
     private static func withoutPort(_ value: String) -> String? {
-        guard let colon = value.lastIndex(of: ":") else { return nil }
-        let port = value[value.index(after: colon)...]
-        guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        let name = value[..<colon]
-        return name.contains(":") && !(name.hasPrefix("[") && name.hasSuffix("]")) ? nil : String(name)
+        let bytes = value.utf8
+        guard let colon = bytes.lastIndex(of: UInt8(ascii: ":")) else { return nil }
+        let port = bytes[bytes.index(after: colon)...]
+        guard port.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        let name = bytes[..<colon]
+        let isBracketed = name.first == UInt8(ascii: "[") && name.last == UInt8(ascii: "]")
+        return name.contains(UInt8(ascii: ":")) && !isBracketed ? nil : String(Substring(name))
     }
 }

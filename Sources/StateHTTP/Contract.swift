@@ -146,7 +146,7 @@ package struct Contract: Sendable {
 
     private func checkHost(_ request: Request) throws(Problem) {
         guard !request.head.isLocal,
-            let host = RequestTarget.authority(of: request.target).map(String.init) ?? request.fields[.hostName],
+            let host = RequestTarget.authority(of: request.target).map(String.init) ?? request.host,
             !hosts.allows(host)
         else { return }
         throw Problem(

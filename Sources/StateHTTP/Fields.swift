@@ -22,8 +22,6 @@ extension HTTPField.Name {
     package static let prefer = known("Prefer")
     /// The ID of the last event that an EventSource received (the HTML standard, section 9.2).
     package static let lastEventID = known("Last-Event-ID")
-    /// The name by which the client reaches the server; HTTPTypes has no name for it.
-    static let hostName = known("Host")
     /// `no` on streams: nginx then does not buffer the answer.
     package static let accelBuffering = known("X-Accel-Buffering")
     /// For how many seconds nginx keeps the answer in its cache, whatever `Cache-Control` says.
