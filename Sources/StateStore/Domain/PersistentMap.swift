@@ -112,7 +112,28 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         try Self.visit(root, body)
     }
 
-    private static func visit<Failure: Error>(
+    /// Visits every element in the order of the keys, as subtrees of at most `countMax` elements and single elements
+    /// between them.
+    ///
+    /// - Parameter body: gets a node, and whether it stands for its subtree or only for its own element.
+    func visitParts<Failure: Error>(
+        of countMax: Int, _ body: (Node, _ isWhole: Bool) throws(Failure) -> Void
+    ) throws(Failure) {
+        try Self.visitParts(root, of: countMax, body)
+    }
+
+    private static func visitParts<Failure: Error>(
+        _ node: Node?, of countMax: Int, _ body: (Node, _ isWhole: Bool) throws(Failure) -> Void
+    ) throws(Failure) {
+        guard let node else { return }
+        guard node.count > countMax else { return try body(node, true) }
+        try visitParts(node.left, of: countMax, body)
+        try body(node, false)
+        try visitParts(node.right, of: countMax, body)
+    }
+
+    /// Visits every element of a subtree in the order of the keys.
+    static func visit<Failure: Error>(
         _ node: Node?, _ body: (Key, Value) throws(Failure) -> Void
     ) throws(Failure) {
         guard let node else { return }

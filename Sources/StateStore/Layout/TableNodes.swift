@@ -3,12 +3,11 @@ internal import StateJSON
 /// The node for the entities of a table: a JSON object with sorted keys.
 struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     typealias Table = EntityTable<ID, Entity>
+    private let parts = PartEncodings<EntityKey, any AnyObject & Sendable>()
 
     func write(_ table: Table, to writer: inout JSONWriter) throws {
         writer.byte(UInt8(ascii: "{"))
-        var isFirst = true
-        try table.entries.visit { (key, entry) throws in
-            writer.separator(&isFirst)
+        try parts.write(table.entries, to: &writer) { key, entry, writer in
             writer.string(key.token)
             writer.byte(UInt8(ascii: ":"))
             writer.raw(try Table.entry(entry).bytes())
@@ -54,14 +53,11 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
 /// The node for the order of a table: a JSON array of IDs, which is read after the entities.
 struct OrderNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     typealias Table = EntityTable<ID, Entity>
+    private let parts = PartEncodings<Table.Rank, EntityKey>()
 
     func write(_ table: Table, to writer: inout JSONWriter) throws {
         writer.byte(UInt8(ascii: "["))
-        var isFirst = true
-        try table.order.visit { (_, key) throws in
-            writer.separator(&isFirst)
-            try JSON.write(Table.id(key), to: &writer)
-        }
+        try parts.write(table.order, to: &writer) { _, key, writer in try JSON.write(Table.id(key), to: &writer) }
         writer.byte(UInt8(ascii: "]"))
     }
 
