@@ -187,10 +187,12 @@ struct OperatingTests {
     func compact() throws {
         do {
             let journal = try scratch.open()
-            for version in Version(1)...3000 {
-                try journal.record([
-                    .setting(version, type: String(repeating: "t", count: 200 + Int(version) % 97), ids: ["\(version)"])
-                ])
+            for turn in Version(0)..<300 {
+                try journal.record(
+                    (turn * 10 + 1...turn * 10 + 10).map { version in
+                        .setting(
+                            version, type: String(repeating: "t", count: 200 + Int(version) % 97), ids: ["\(version)"])
+                    })
             }
             _ = try journal.saveSnapshot(state(2000), version: 2000)
             _ = try journal.saveSnapshot(state(2990), version: 2990)
