@@ -28,7 +28,8 @@ struct PartEncodingsTests {
         return elements.joined(separator: ",")
     }
 
-    @Test("the bytes are those of each element in order, whatever changed since, in maps of every size", arguments: 0..<8)
+    @Test(
+        "the bytes are those of each element in order, whatever changed since, in maps of every size", arguments: 0..<8)
     func model(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         var map = Map()
