@@ -33,7 +33,7 @@ package struct JSONNode {
     package var pointer: JSONPointer { document.pointer(to: index) }
 
     /// This value as a tree.
-    package var value: JSONValue { JSONValue(document, index) }
+    package var value: JSONValue { JSONValue.value(of: document, at: index) }
 
     /// The content of a string; nil for another value.
     package var string: String? {

@@ -113,34 +113,35 @@ extension JSONValue {
     /// - Throws: ``JSONFault`` of kind `malformed`, `duplicateKey` or `tooDeep`.
     package init(parsing bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
         let document = try JSONDocument(bytes, depthMax: depthMax)
-        self.init(document, document.root)
+        self = Self.value(of: document, at: document.root)
     }
 
-    init(_ document: JSONDocument, _ index: Int) {
+    /// The value at an index of a document; an initializer would retain and release the document for each value.
+    static func value(of document: JSONDocument, at index: Int) -> JSONValue {
         switch document.kind(index) {
         case UInt8(ascii: "{"):
             var object = JSONObject()
             var key = document.firstChild(index)
             while !document.isEnd(key) {
-                object.append(document.string(key), JSONValue(document, key + 1))
+                object.append(document.string(key), value(of: document, at: key + 1))
                 key = document.after(key + 1)
             }
-            self = .object(object)
+            return .object(object)
         case UInt8(ascii: "["):
             var elements: [JSONValue] = []
             var element = document.firstChild(index)
             while !document.isEnd(element) {
-                elements.append(JSONValue(document, element))
+                elements.append(value(of: document, at: element))
                 element = document.after(element)
             }
-            self = .array(elements)
-        case UInt8(ascii: "\""): self = .string(document.string(index))
-        case UInt8(ascii: "l"): self = .integer(Int64(bitPattern: document.bits(index)))
-        case UInt8(ascii: "u"): self = .unsigned(document.bits(index))
-        case UInt8(ascii: "d"): self = .double(Double(bitPattern: document.bits(index)))
-        case UInt8(ascii: "t"): self = .bool(true)
-        case UInt8(ascii: "f"): self = .bool(false)
-        default: self = .null
+            return .array(elements)
+        case UInt8(ascii: "\""): return .string(document.string(index))
+        case UInt8(ascii: "l"): return .integer(Int64(bitPattern: document.bits(index)))
+        case UInt8(ascii: "u"): return .unsigned(document.bits(index))
+        case UInt8(ascii: "d"): return .double(Double(bitPattern: document.bits(index)))
+        case UInt8(ascii: "t"): return .bool(true)
+        case UInt8(ascii: "f"): return .bool(false)
+        default: return .null
         }
     }
 
