@@ -27,28 +27,52 @@ package struct RequestTarget: Sendable, Equatable {
     ///
     /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
     package init(_ target: String) throws(Fault) {
-        let bytes = Self.originForm(target)
-        let path = bytes.prefix { $0 != UInt8(ascii: "?") }
-        guard path.first == UInt8(ascii: "/") else {
+        segments = []
+        parameters = []
+        var origin = Self.originForm(target)
+        let fault: Fault? = origin.withUTF8 { bytes in
+            do throws(Fault) {
+                try parse(bytes)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let fault { throw fault }
+    }
+
+    private mutating func parse(_ bytes: UnsafeBufferPointer<UInt8>) throws(Fault) {
+        guard bytes.first == UInt8(ascii: "/") else {
             throw Fault(detail: "the request target must be a path that begins with /")
         }
-        segments = []
+        let pathEnd = Self.index(of: UInt8(ascii: "?"), in: bytes[...])
+        var rest = bytes[1..<pathEnd]
         // The path `/` has no segments.
-        var rest = path.dropFirst().isEmpty ? path[path.endIndex...] : path
+        while pathEnd > 1 {
+            let end = Self.index(of: UInt8(ascii: "/"), in: rest)
+            segments.append(try Self.decoded(rest[..<end], plusIsSpace: false))
+            guard end < pathEnd else { break }
+            rest = rest[(end + 1)...]
+        }
+        rest = bytes[pathEnd...].dropFirst()
         while !rest.isEmpty {
-            let segment = rest.dropFirst().prefix { $0 != UInt8(ascii: "/") }
-            segments.append(try Self.decoded(segment, plusIsSpace: false))
-            rest = rest[segment.endIndex...]
+            let end = Self.index(of: UInt8(ascii: "&"), in: rest)
+            let pair = rest[..<end]
+            rest = rest[end...].dropFirst()
+            guard !pair.isEmpty else { continue }
+            let nameEnd = Self.index(of: UInt8(ascii: "="), in: pair)
+            let name = try Self.decoded(pair[..<nameEnd], plusIsSpace: true)
+            let value = nameEnd < end ? try Self.decoded(pair[(nameEnd + 1)...], plusIsSpace: true) : nil
+            parameters.append(Parameter(name: name, value: value))
         }
-        parameters = []
-        guard path.endIndex < bytes.endIndex else { return }
-        for pair in bytes[path.endIndex...].dropFirst().split(separator: UInt8(ascii: "&")) {
-            let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            parameters.append(
-                Parameter(
-                    name: try Self.decoded(sides[0], plusIsSpace: true),
-                    value: sides.count == 2 ? try Self.decoded(sides[1], plusIsSpace: true) : nil))
-        }
+    }
+
+    /// The index of the first such byte; the end of the bytes where there is none.
+    private static func index(of byte: UInt8, in bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Int {
+        let base = bytes.base
+        var index = bytes.startIndex
+        while index < bytes.endIndex, base[index] != byte { index += 1 }
+        return index
     }
 
     /// The authority in a target of absolute form, which counts in place of `Host` (RFC 9112, section 3.2.2).
@@ -70,18 +94,20 @@ package struct RequestTarget: Sendable, Equatable {
         return nil
     }
 
-    /// Returns the bytes of a target without the scheme and authority that a client sends to a proxy (RFC 9112, section
-    /// 3.2.2); an empty path is `/`.
-    private static func originForm(_ target: String) -> [UInt8] {
-        guard target.utf8.first != UInt8(ascii: "/"), let (_, rest) = absoluteForm(target) else {
-            return Array(target.utf8)
-        }
-        return rest.first == UInt8(ascii: "/") ? Array(rest) : [UInt8(ascii: "/")] + rest
+    /// Returns a target without the scheme and authority that a client sends to a proxy (RFC 9112, section 3.2.2); an
+    /// empty path is `/`.
+    private static func originForm(_ target: String) -> String {
+        guard target.utf8.first != UInt8(ascii: "/"), let (_, rest) = absoluteForm(target) else { return target }
+        return rest.first == UInt8(ascii: "/") ? String(Substring(rest)) : "/\(Substring(rest))"
     }
 
-    private static func decoded(_ encoded: ArraySlice<UInt8>, plusIsSpace: Bool) throws(Fault) -> String {
+    private static func decoded(
+        _ encoded: Slice<UnsafeBufferPointer<UInt8>>, plusIsSpace: Bool
+    ) throws(Fault) -> String {
         // Most parts have no escapes. A part of a string that was split at ASCII is UTF-8.
-        if !encoded.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }) {
+        if index(of: UInt8(ascii: "%"), in: encoded) == encoded.endIndex,
+            index(of: UInt8(ascii: "+"), in: encoded) == encoded.endIndex
+        {
             return String(decoding: encoded, as: UTF8.self)
         }
         var bytes: [UInt8] = []
