@@ -81,6 +81,7 @@ let package = Package(
             name: "MicroHTTP",
             dependencies: [
                 "CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ]),

@@ -86,15 +86,12 @@ static inline size_t microhttpd_head_size(struct MHD_Connection *connection) {
     return info == NULL ? 0 : info->header_size;
 }
 
-// Accepts a client and hands its socket to the daemon. Returns 1, 0 when the daemon refuses the socket, or -1 with
-// errno when no client could be accepted. It is in C because a macro hides accept4 from Swift.
+// Accepts a client. Returns its socket, and its address, or -1 with errno when no client could be accepted. It is in C
+// because a macro hides accept4 from Swift.
 int accept4(int, struct sockaddr *, socklen_t *, int);
-static inline int microhttpd_accept(struct MHD_Daemon *daemon, int listener) {
-    struct sockaddr_storage address;
-    socklen_t size = sizeof address;
-    int socket = accept4(listener, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket < 0) return -1;
-    return MHD_add_connection(daemon, socket, (struct sockaddr *)&address, size) == MHD_YES;
+static inline int microhttpd_accept(int listener, struct sockaddr_storage *address) {
+    socklen_t size = sizeof *address;
+    return accept4(listener, (struct sockaddr *)address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
 // Hands a connected socket to the daemon, which owns it from then on and closes it where it refuses it.

@@ -1,5 +1,7 @@
-import Glibc
+import Dispatch
+import HTTPMessages
 import MicroHTTP
+import Synchronization
 import Testing
 
 @Suite("Many connections", .timeLimit(.minutes(2)))
@@ -17,6 +19,33 @@ struct LoadTests {
 
             #expect(server.statistics.requests == count * 10)
             #expect(ContinuousClock.now - start < .seconds(30))
+        }
+    }
+
+    @Test("a new client of another address does not wait for all of hundreds that have connected before it")
+    func crowd() async throws {
+        let order = Mutex<[String]>([])
+        let haveConnected = DispatchSemaphore(value: 0)
+        let handlers = Handlers(
+            receive: { request, _ in
+                // The loop stands still until all clients have connected.
+                if request.target == "/first" { haveConnected.wait() }
+                order.withLock { $0.append(request.client) }
+                return .now(.text("answer"))
+            },
+            refuse: { _, _ in .text("refused") })
+        try await withServer(handlers) { _, port in
+            let first = try RawClient(port: port)
+            first.request("/first")
+            let crowd = try (0..<400).map { _ in try RawClient(port: port, from: "127.0.0.66") }
+            for client in crowd { client.request("/") }
+            let last = try RawClient(port: port, from: "127.0.0.67")
+            last.request("/")
+            haveConnected.signal()
+
+            for client in [first, last] + crowd { #expect(client.response()?.body == "answer") }
+            let place = order.withLock { $0.firstIndex(of: "127.0.0.67") }
+            #expect((1..<100).contains(try #require(place)))
         }
     }
 

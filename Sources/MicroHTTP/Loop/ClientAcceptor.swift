@@ -1,13 +1,23 @@
 import CMicroHTTPD
 import Glibc
 
-/// The listening sockets of a loop, and the connections over capacity.
+/// The listening sockets of a loop, the accepted clients that libmicrohttpd does not have yet, and the connections over
+/// capacity.
 ///
 /// The loop accepts clients by itself, because libmicrohttpd does not know the parked connections, which count too.
-/// Only the loop thread uses it.
+/// libmicrohttpd gets a bounded number of new clients in each iteration, one address after the other: thousands that
+/// connect together delay neither the established connections nor a new client of another address. Only the loop thread
+/// uses it.
 final class ClientAcceptor {
     private let context: LoopContext
     private var listeners: [ListeningSocket]
+    /// The accepted sockets that wait for an iteration, by the addresses of their clients.
+    private var waiting = ClientTurns<Int32>()
+    /// How many clients libmicrohttpd has got since the last iteration.
+    private var addedCount = 0
+    /// How many clients libmicrohttpd gets in an iteration: their first requests take two milliseconds where they are
+    /// expensive, and a client that asks two hundred times in a second has an iteration for each request.
+    private static let addedCountMax = 16
     /// Whether the poller watches the listening sockets.
     private var isListening = false
     /// Answers a connection over capacity and ends it.
@@ -60,8 +70,13 @@ final class ClientAcceptor {
 
     /// Accepts the clients in one backlog; returns false where the system refuses one.
     private func acceptClients(of listener: ListeningSocket) -> Bool {
+        var address = sockaddr_storage()
         while hasRoom {
-            guard context.daemons.small.accept(from: listener.descriptor) < 0 else { continue }
+            let socket = microhttpd_accept(listener.descriptor, &address)
+            guard socket < 0 else {
+                take(socket, &address)
+                continue
+            }
             switch errno {
             case EAGAIN: return true
             case EINTR, ECONNABORTED, EPROTO: continue
@@ -72,6 +87,29 @@ final class ClientAcceptor {
             }
         }
         return true
+    }
+
+    /// Gives an accepted client to libmicrohttpd, now or in a later iteration.
+    private func take(_ socket: Int32, _ address: inout sockaddr_storage) {
+        guard waiting.count > 0 || addedCount >= Self.addedCountMax else { return add(socket) }
+        let host = withUnsafePointer(to: &address) { storage in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { numericAddress($0)?.host }
+        }
+        waiting.append(socket, of: host ?? "")
+    }
+
+    private func add(_ socket: Int32) {
+        addedCount += 1
+        context.daemons.small.add(socket)
+    }
+
+    /// Whether accepted clients wait for the next iteration.
+    var hasWaiting: Bool { waiting.count > 0 }
+
+    /// Gives waiting clients to libmicrohttpd, as many as one iteration takes; called once in each.
+    func addWaiting() {
+        while addedCount < Self.addedCountMax, let socket = waiting.next() { add(socket) }
+        addedCount = 0
     }
 
     /// Refuses the connection over capacity that has waited longest; returns false where there is none.
@@ -109,10 +147,13 @@ final class ClientAcceptor {
         pause()
         for listener in listeners { listener.close() }
         listeners = []
+        // They are connected, so they are served as the others are.
+        while let socket = waiting.next() { add(socket) }
     }
 
     private var hasRoom: Bool {
-        context.statistics.connections < context.configuration.connectionsMax + context.configuration.overCapacityMax
+        context.statistics.connections + waiting.count < context.configuration.connectionsMax
+            + context.configuration.overCapacityMax
     }
 
     private func pause() {

@@ -65,10 +65,8 @@ struct Daemon {
         return MHD_get_timeout(handle, &milliseconds) == .YES ? milliseconds : nil
     }
 
-    /// Accepts a client from a listening socket; the result is that of `microhttpd_accept`.
-    func accept(from listener: Int32) -> Int32 { microhttpd_accept(handle, listener) }
-
     /// Takes over a connected socket; returns false, and closes the socket, if libmicrohttpd refuses it.
+    @discardableResult
     func add(_ socket: Int32) -> Bool { microhttpd_add(handle, socket) }
 
     /// Closes all connections.

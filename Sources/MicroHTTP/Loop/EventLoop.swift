@@ -95,6 +95,7 @@ final class EventLoop {
 
     private func runIteration() {
         context.beginRun()
+        acceptor.addWaiting()
         context.daemons.run()
         wire.moveConnections()
         if context.hasReceived { context.handlers.iterationEnded() }
@@ -123,6 +124,8 @@ final class EventLoop {
         iterationCount &+= 1
         if parked.hasPaused {
             // The loop looks for events of all clients between two shares of a long answer.
+            milliseconds = 0
+        } else if acceptor.hasWaiting {
             milliseconds = 0
         } else if milliseconds == 0 {
             // libmicrohttpd has more to do at once. It polls its own events; the loop's may wait some iterations.

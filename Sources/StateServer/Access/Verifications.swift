@@ -1,3 +1,4 @@
+internal import MicroHTTP
 internal import Synchronization
 
 /// The verifications that wait, and the one that runs.

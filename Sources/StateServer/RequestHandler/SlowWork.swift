@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import MicroHTTP
 internal import Synchronization
 
 /// The slow work of requests, on a bounded number of threads, one client after the other.
