@@ -197,7 +197,11 @@ where [.regular, .executable, .test].contains(target.type)
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
-        .enableUpcomingFeature("MemberImportVisibility"),
         .treatAllWarnings(as: .error),
     ]
+    // With the trait JWT, StateServer imports CoreFoundation through JWTKit. In a debug build Swift 6.3 then takes the members
+    // of `stat` and `timespec` for members of CoreFoundation, and refuses them in some of the files that import Glibc.
+    if target.name != "StateServer" {
+        target.swiftSettings?.append(.enableUpcomingFeature("MemberImportVisibility"))
+    }
 }

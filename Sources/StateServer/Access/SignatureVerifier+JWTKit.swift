@@ -11,7 +11,8 @@
                     return nil
                 } catch {
                     // The words of the error could hold parts of the key.
-                    return "it is no key for \(key.algorithm.rawValue); an RSA key has at least 2048 bits"
+                    let sizes = key.algorithm == .rs256 ? "; an RSA key has at least 2048 bits, and at most 8192" : ""
+                    return "it is no key for \(key.algorithm.rawValue)\(sizes)"
                 }
             },
             claims: { token, key in

@@ -106,7 +106,12 @@ struct TokenFile: Sendable {
     /// What is wrong with the name of a subject; nil for a good one.
     static func fault(inSubject subject: String) -> String? {
         (1...255).contains(subject.utf8.count)
-            && subject.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value != 0x7F }
+            && subject.unicodeScalars.allSatisfy { scalar in
+                switch scalar.properties.generalCategory {
+                case .control, .spaceSeparator, .lineSeparator, .paragraphSeparator: false
+                default: true
+                }
+            }
             ? nil : "a subject has 1 to 255 bytes, without spaces and control characters"
     }
 }

@@ -12,6 +12,7 @@ import pytest
 from harness.client import Client
 from harness.expectations import expect
 from harness.messages import encode_request
+from harness.server import log_when_ready
 from harness.tokens import bearer, make_token, token_names
 
 ADD = b'{"type":"counter/add","payload":{"amount":1}}'
@@ -208,7 +209,7 @@ def test_a_server_on_loopback_asks_from_the_first_token_on(workspace):
 def test_a_start_on_another_address_prints_a_token_once_and_open_prints_none(workspace):
     data = workspace.path("data")
     server = workspace.server(data=data, address="0.0.0.0")
-    text = server.log_text()
+    text = log_when_ready(server)
     expect(text.count("Authorization: Bearer ") == 1, f"the log has no token: {text}")
     token = text.split("Authorization: Bearer ")[1].split("'")[0]
     expect(ask(server.port, []).status == 401 and ask(server.port, [f"Bearer {token}x"]).status == 401, "it is open")
@@ -216,13 +217,13 @@ def test_a_start_on_another_address_prints_a_token_once_and_open_prints_none(wor
         client.commit(ADD, **bearer(token))
     server.stop()
     server = workspace.server(data=data, address="0.0.0.0")
-    expect("Bearer" not in server.log_text(), "the token is printed again")
+    expect("Bearer" not in log_when_ready(server), "the token is printed again")
     expect(ask(server.port, [f"Bearer {token}"]).json == {"value": 1}, "the token is forgotten")
     server.stop()
     server = workspace.server(data=data, address="0.0.0.0", access="open")
     expect(ask(server.port, []).status == 200, "an open server asks for a token")
     server = workspace.server(data="none", address="0.0.0.0")
-    expect("Authorization: Bearer " in server.log_text(), "a server without a directory has no token")
+    expect("Authorization: Bearer " in log_when_ready(server), "a server without a directory has no token")
 
 
 def test_a_commit_names_its_subject_also_after_a_restart(workspace, protected):

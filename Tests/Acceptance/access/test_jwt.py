@@ -13,7 +13,7 @@ from harness.expectations import expect
 from harness.issuer import ALGORITHMS, Key, claims, encode, has_jwt, jwt, number, sign_with_secret, write_keys
 from harness.messages import encode_request
 from harness.metrics import Figures
-from harness.server import start_refusal
+from harness.server import log_when_ready, start_refusal
 from harness.tokens import bearer, make_token
 
 ADD = b'{"type":"counter/add","payload":{"amount":1}}'
@@ -366,7 +366,7 @@ def test_keys_make_a_server_ask_and_tokens_of_the_file_work_beside_them(workspac
             expect(time.monotonic() < end, "a token of the file is not taken")
             time.sleep(0.1)
     server = workspace.server(data="none", jwt_keys=path, address="0.0.0.0")
-    expect("Bearer" not in server.log_text(), "a server with keys prints a token")
+    expect("Bearer" not in log_when_ready(server), "a server with keys prints a token")
     expect(ask(server, keys["EdDSA"].sign(claims())).status == 200, "the token is refused on another address")
 
 

@@ -5,7 +5,7 @@ import pathlib
 import socket
 
 import pytest
-from harness.expectations import expect, expect_equal
+from harness.expectations import expect, expect_equal, wait_until
 from harness.server import Server
 from harness.tools import CONFIG, need, run
 
@@ -77,7 +77,7 @@ def test_a_service_manager_that_is_not_there_does_not_keep_the_server_from_servi
     server = Server(workspace, "none", {})
     server.environment = {"NOTIFY_SOCKET": workspace.path("nothing")}
     server.start()
-    expect("service manager not notified" in server.log_text(), server.log_text())
+    wait_until(lambda: "service manager not notified" in server.log_text(), "a word in the log")
     server.stop()
 
 

@@ -182,7 +182,7 @@ def test_there_is_one_backup_at_a_time_and_a_client_that_leaves_makes_way(worksp
     wait_until(lambda: fetch(server)[0].status == 200, "a backup after the client has left")
     # SQLite keeps one descriptor of a file that another connection of the process has locked, and uses it again.
     wait_until(lambda: server.descriptors() <= descriptors + 1, "the files of the backups are closed")
-    expect("backup cut off" in server.log_text(), "the log does not say that a backup was cut off")
+    wait_until(lambda: "backup cut off" in server.log_text(), "the log says that a backup was cut off")
 
 
 @pytest.mark.prompt

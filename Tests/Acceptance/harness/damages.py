@@ -237,8 +237,15 @@ def judge_new_epoch(client, truth, server):
     if oldest["changes"]:
         start = oldest["changes"][0]["version"] - 1
         expect_equal(judge_history(client, truth, start, version, here["epoch"]), [], "problems in the new history")
-    with open(server.log) as log:
-        said = [json.loads(line) for line in log if '"loss accepted"' in line]
+    # A thread of its own writes the log.
+    wait_until(lambda: losses(server), "the log says what is lost", 10)
+    said = losses(server)
     expect(len(said) == 1 and "reason" in said[0], "the log does not say what is lost:", server.log_text())
     expect_equal(client.commit(add(1))["version"], version + 1, "the next version")
     return version + 1
+
+
+def losses(server):
+    """The lines in the log about a loss that the operator has accepted; a line whose end is not there yet is none."""
+    with open(server.log) as log:
+        return [json.loads(line) for line in log if '"loss accepted"' in line and line.endswith("\n")]

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from harness.client import Client
-from harness.expectations import Failure, expect, shorten
+from harness.expectations import Failure, expect, shorten, wait_until
 from harness.messages import HOST
 from harness.metrics import series_of
 
@@ -126,6 +126,12 @@ class Server:
         if not found:
             raise Failure(f"/metrics has no {name} with {labels}")
         return sum(found)
+
+
+def log_when_ready(server):
+    """The log with everything that the server has said at its start: a thread of its own writes it."""
+    wait_until(lambda: '"ready"' in server.log_text(), "the server is ready")
+    return server.log_text()
 
 
 def start_refusal(workspace, data, says, prepare=None, **settings):

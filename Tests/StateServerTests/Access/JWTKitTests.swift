@@ -102,10 +102,12 @@
         static let modulus =
             "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ"
 
-        @Test("an RSA key of less than 2048 bits and a point off the curve are faults that do not quote the key")
+        @Test("an RSA key below 2048 or above 8192 bits and a point off the curve are faults that do not quote the key")
         func faults() throws {
             let bad = [
                 VerificationKey(id: nil, material: .rsa(modulus: String(Self.modulus.prefix(170)), exponent: "AQAB")),
+                VerificationKey(
+                    id: nil, material: .rsa(modulus: String(repeating: Self.modulus, count: 8), exponent: "AQAB")),
                 VerificationKey(id: nil, material: .rsa(modulus: "***", exponent: "AQAB")),
                 VerificationKey(id: nil, material: .p256(x: "AAAA", y: "AAAA")),
                 VerificationKey(id: nil, material: .ed25519(x: "AAAA")),
@@ -114,6 +116,7 @@
                 let fault = try verifier.fault(key)
                 #expect(fault?.contains("it is no key for \(key.algorithm.rawValue)") == true)
                 #expect(fault?.contains("AAAA") == false)
+                #expect(fault?.contains("8192") == (key.algorithm == .rs256))
             }
             let good = VerificationKey(id: nil, material: .rsa(modulus: Self.modulus, exponent: "AQAB"))
             #expect(try verifier.fault(good) == nil)

@@ -121,6 +121,10 @@ struct ClaimsTests {
     func spelling() throws {
         #expect(try end(claims(#""sub":"a b","exp":2000000"#)) == nil)
         #expect(try end(claims(#""sub":"","exp":2000000"#)) == nil)
+        for escape in [#"\t"#, #"\u007f"#, #"\u0085"#, #"\u009b"#, #"\u00a0"#, #"\u2028"#, #"\u2029"#, #"\u3000"#] {
+            #expect(try end(claims(#""sub":"a\#(escape)b","exp":2000000"#)) == nil, "\(escape)")
+        }
+        #expect(try end(claims(#""sub":"Jürgen-山田@例.jp","exp":2000000"#)) != nil)
         #expect(try end(#"{"sub":"a","exp":2000000,"storekeeper":{"read":["tasks"]}}"#) == nil)
         #expect(try end(#"{"sub":"a","exp":2000000,"storekeeper":{}}"#) != nil)
     }

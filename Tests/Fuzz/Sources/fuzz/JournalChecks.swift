@@ -49,7 +49,7 @@ private func contents(_ commits: [Commit]?) -> [[[UInt8]]]? {
         let strings: [String?] =
             [
                 "\(commit.version) \(commit.time.milliseconds)", commit.id, commit.cause, commit.root, commit.by,
-                key?.key, key?.fingerprint, key?.id, key?.scope,
+                key?.key, key?.fingerprint, key?.id, key?.client,
                 key.map { "\($0.version) \($0.isChange) \($0.expiry.milliseconds)" },
                 "types",
             ] + commit.types + ["pointers"] + commit.changedPointers.map(\.description) + ["ids"] + commit.clientIDs
