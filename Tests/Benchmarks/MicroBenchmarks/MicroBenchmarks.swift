@@ -21,6 +21,15 @@ private func turns() {
     } setup: {
         try Store(Counter(), middleware: [.validation, .logging { blackHole($0) }])
     }
+    for count in [10, 1000] {
+        Benchmark("dispatch: toggle one of \(count) tasks in an array") { benchmark, store in
+            for turn in benchmark.scaledIterations {
+                blackHole(try store.dispatch(Tasks.Toggle(index: turn * 7919 % count)))
+            }
+        } setup: {
+            try Store(Tasks(), state: Tasks.State(count: count))
+        }
+    }
     for count in [100, 100_000] {
         Benchmark("turn: move one of \(count)") { benchmark, store in
             for turn in benchmark.scaledIterations {
