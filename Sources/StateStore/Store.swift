@@ -48,7 +48,7 @@ public final class Store<State: StateType>: Sendable {
     /// The commit that subscribers are being notified of; only code on the queue uses it.
     let notification = Mutex<Notification<State>?>(nil)
     /// The turns that are computed and have not landed.
-    let inFlight = Mutex(TurnsInFlight<State>())
+    let inFlight = Mutex(TurnsInFlight())
     /// Runs the landing, one after the other, on another thread than the caller's.
     let onLandingThread: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// A member for each landing that has begun and not ended.
@@ -60,7 +60,9 @@ public final class Store<State: StateType>: Sendable {
     private let core: Mutex<Core<State>>
     /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
     /// holds the core.
-    private let installedMiddleware: Mutex<(list: [Middleware<State>], isNew: Bool)>
+    private let installedMiddleware: Mutex<[Middleware<State>]>
+    /// Whether the core does not have the newest middleware yet, so that a turn need not look at the list.
+    private let isMiddlewareNew = Atomic(false)
     let now: @Sendable () -> Timestamp
     let monotonicNow: @Sendable () -> Instant
     /// Notes what a dry run reduces; the mutex lets one thread at a time compute dry runs.
@@ -104,7 +106,7 @@ public final class Store<State: StateType>: Sendable {
         self.core = Mutex(core)
         dryRunMark = Mutex(mark?.forDryRuns())
         self.journal = journal
-        installedMiddleware = Mutex((middleware, isNew: false))
+        installedMiddleware = Mutex(middleware)
         self.onLandingThread = onLandingThread
         self.report = report
         self.observer = observer
@@ -128,10 +130,11 @@ public final class Store<State: StateType>: Sendable {
 
     /// The middleware that every action passes, in order; a new value applies from the next turn on.
     public var middleware: [Middleware<State>] {
-        get { installedMiddleware.withLock { $0.list } }
+        get { installedMiddleware.withLock { $0 } }
         set {
             // The old middleware is released outside the lock: its closures may own objects that use this store.
-            _ = installedMiddleware.withLock { exchange(&$0, with: (newValue, isNew: true)) }
+            _ = installedMiddleware.withLock { exchange(&$0, with: newValue) }
+            isMiddlewareNew.store(true, ordering: .releasing)
         }
     }
 
@@ -211,20 +214,15 @@ public final class Store<State: StateType>: Sendable {
     /// stop.
     package func submitNow(_ transaction: Transaction) -> Outcome {
         dispatchPrecondition(condition: .notOnQueue(queue))
-        let outcome = Mutex<Outcome>(.draining)
-        let isComplete = DispatchSemaphore(value: 0)
-        let pending = PendingTransaction(transaction) { result in
-            outcome.withLock { $0 = result }
-            isComplete.signal()
-        }
+        let outcome = AwaitedOutcome()
+        let pending = PendingTransaction(transaction) { outcome.take($0) }
         // Where a turn is already scheduled, this one still gives the outcome soonest; the later turn has nothing to do.
         if let refusal = mailbox.withLock({ $0.enqueue(pending) }) {
             note(transaction, refusal)
             return refusal
         }
         onQueue { turn() }
-        isComplete.wait()
-        return outcome.withLock { $0 }
+        return outcome.wait()
     }
 
     /// Cancels the effects, refuses every later transaction, runs a turn for the waiting ones, and returns when every turn
@@ -252,21 +250,18 @@ public final class Store<State: StateType>: Sendable {
     }
 
     /// Gives the room of turns that have landed or failed back to the mailbox.
-    func release(_ turns: [ComputedTurn<State>]) {
+    func release(_ turns: [ComputedTurn]) {
         let count = turns.reduce(0) { $0 + $1.pending.count }
         mailbox.withLock { $0.release(count) }
     }
 
     /// Computes a turn on the newest computed state, which is that of the turn afterwards.
-    func compute(_ pending: [PendingTransaction]) -> ComputedTurn<State> {
+    func compute(_ pending: [PendingTransaction]) -> ComputedTurn {
         let time = now()
-        let newMiddleware = installedMiddleware.withLock { installed in
-            defer { installed.isNew = false }
-            return installed.isNew ? installed.list : nil
-        }
+        let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
         let begun = pending.contains { $0.meter != nil } ? processorTime() : nil
         let turn = core.withLock { core in
-            if let newMiddleware { core.install(newMiddleware) }
+            if isMiddlewareNew { core.install(middleware) }
             let before = core.latest
             let result = core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime)
             ledgerCount.store(core.ledger.count, ordering: .relaxed)

@@ -37,6 +37,8 @@ final class JSONEncodingSession {
     @exclusivity(unchecked)
     private var isValueDue = true
     private var misuse: String?
+    /// Takes the large arrays, and has those of an earlier value; nil where nobody asks for them.
+    var arrays: ArrayCollector?
 
     private struct OpenContainer {
         let id: Int
@@ -66,11 +68,10 @@ final class JSONEncodingSession {
 
     func encode<Value: Encodable>(_ value: Value) throws {
         if Value.self == [Int].self, let integers = value as? [Int] { return write { $0.integers(integers) } }
-        // A set or a dictionary has the size of a pointer and counts references: that spares other types the slower cast.
+        // A collection has the size of a pointer and counts references: that spares other types the slower cast.
         if MemoryLayout<Value>.size == MemoryLayout<Int>.size, !_isPOD(Value.self),
-            let unordered = value as? any UnorderedEncodable
+            let collection = value as? any CollectionEncodable, try collection.encodeElements(in: self)
         {
-            guard try unordered.encodeSorted(in: self) else { return try value.encode(to: JSONValueEncoder(self)) }
             return
         }
         try value.encode(to: JSONValueEncoder(self))
@@ -151,15 +152,69 @@ final class JSONEncodingSession {
     }
 }
 
-/// A collection whose order differs from process to process.
-private protocol UnorderedEncodable {
-    /// Encodes the elements as an array, sorted by their bytes.
+/// A collection that the session encodes in another way than the collection itself would: one whose order differs from process
+/// to process, or a large array.
+private protocol CollectionEncodable {
+    /// Encodes the elements as an array, those of a set or a dictionary sorted by their bytes.
     ///
-    /// - Returns: false when the collection becomes an object; the session sorts its members when it closes the object.
-    func encodeSorted(in session: JSONEncodingSession) throws -> Bool
+    /// - Returns: false where the collection has to encode itself; the session sorts the members of a dictionary when it closes
+    ///   the object.
+    func encodeElements(in session: JSONEncodingSession) throws -> Bool
 }
 
 extension JSONEncodingSession {
+    /// Encodes a large array: runs of elements that are the same as in the earlier value keep their bytes.
+    ///
+    /// - Returns: false, without having encoded anything, where the array is none of those that the encoding collects.
+    fileprivate func array<Element: Encodable>(_ elements: [Element]) throws -> Bool {
+        guard let arrays, elements.count >= EncodedArray.countMin, !arrays.isInArray,
+            // The members of a dictionary move when they are sorted.
+            open.allSatisfy({ $0.memberStarts == nil })
+        else { return false }
+        arrays.isInArray = true
+        defer { arrays.isInArray = false }
+        let former = arrays.former
+        let formerElements = former?.elements as? [Element]
+        // Each encoding looks at another element, because one with empty parts does not tell the shape.
+        let sampled = former.map { $0.sampled + 1 } ?? 0
+        let knownShape = formerElements == nil ? nil : former?.shape
+        let shape = knownShape ?? ValueShape(of: elements[sampled % elements.count])
+        let runs = formerElements.flatMap { shape?.equalRuns($0, elements) } ?? []
+
+        let (depth, start) = (depth, writer.bytes.count)
+        let id = container(atDepth: depth, isObject: false, isSorted: false)
+        var starts: [Int] = []
+        starts.reserveCapacity(elements.count)
+        func encode(_ range: Range<Int>) throws {
+            for index in range {
+                beginElement(id, depth: depth)
+                starts.append(writer.bytes.count)
+                try self.encode(elements[index])
+                close(to: depth + 1)
+                fillDueValue()
+            }
+        }
+        var next = 0
+        for run in runs {
+            try encode(next..<run.range.lowerBound)
+            if let former {
+                let (first, last) = (run.range.lowerBound + run.shift, run.range.upperBound - 1 + run.shift)
+                beginElement(id, depth: depth)
+                isValueDue = false
+                let distance = writer.bytes.count - former.starts[first]
+                starts.append(contentsOf: former.starts[first...last].lazy.map { $0 + distance })
+                writer.raw(arrays.formerBytes[former.starts[first]..<former.span(of: last).upperBound])
+            }
+            next = run.range.upperBound
+        }
+        try encode(next..<elements.count)
+        close(to: depth)
+        arrays.add(
+            EncodedArray(
+                elements: elements, shape: shape, sampled: sampled, span: start..<writer.bytes.count, starts: starts))
+        return true
+    }
+
     fileprivate func array(of elements: [[UInt8]]) {
         write { writer in
             writer.byte(UInt8(ascii: "["))
@@ -173,15 +228,19 @@ extension JSONEncodingSession {
     }
 }
 
-extension Set: UnorderedEncodable where Element: Encodable {
-    fileprivate func encodeSorted(in session: JSONEncodingSession) throws -> Bool {
+extension Array: CollectionEncodable where Element: Encodable {
+    fileprivate func encodeElements(in session: JSONEncodingSession) throws -> Bool { try session.array(self) }
+}
+
+extension Set: CollectionEncodable where Element: Encodable {
+    fileprivate func encodeElements(in session: JSONEncodingSession) throws -> Bool {
         session.array(of: try map { try JSON.encode($0) })
         return true
     }
 }
 
-extension Dictionary: UnorderedEncodable where Key: Encodable, Value: Encodable {
-    fileprivate func encodeSorted(in session: JSONEncodingSession) throws -> Bool {
+extension Dictionary: CollectionEncodable where Key: Encodable, Value: Encodable {
+    fileprivate func encodeElements(in session: JSONEncodingSession) throws -> Bool {
         if Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type {
             return false
         }

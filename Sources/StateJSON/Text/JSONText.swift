@@ -10,11 +10,20 @@
 /// ``JSONDocument`` first.
 package struct JSONText {
     let bytes: UnsafeBufferPointer<UInt8>
+    /// Arrays whose elements need not be searched for.
+    private let arrays: [EncodedArray]
 
     /// Makes a reader of bytes, which must outlive it.
-    package init(_ bytes: UnsafeBufferPointer<UInt8>) {
+    package init(_ bytes: UnsafeBufferPointer<UInt8>) { self.init(bytes, arrays: []) }
+
+    init(_ bytes: UnsafeBufferPointer<UInt8>, arrays: [EncodedArray]) {
         self.bytes = bytes
+        self.arrays = arrays
     }
+
+    /// The places of the elements of the array that begins at `start`; nil where they are not known.
+    @inline(__always)
+    private func array(at start: Int) -> EncodedArray? { arrays.first { $0.span.lowerBound == start } }
 
     /// The range of a value in the bytes.
     package typealias Span = Range<Int>
@@ -79,6 +88,12 @@ package struct JSONText {
                 case UInt8(ascii: "\""):
                     index = endOfString(index)
                     continue
+                case UInt8(ascii: "[") where !arrays.isEmpty:
+                    if let known = array(at: index) {
+                        index = known.span.upperBound
+                        continue
+                    }
+                    depth += 1
                 case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
                 case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
                 default: break
@@ -120,10 +135,13 @@ package struct JSONText {
     func members(_ object: Span) -> [Member] { Array(IteratorSequence(memberIterator(object))) }
 
     /// The elements of an array.
-    func elements(_ array: Span) -> [Span] { elements(between: array.lowerBound + 1, array.upperBound - 1) }
+    func elements(_ array: Span) -> [Span] { elements(of: array, between: array.lowerBound + 1, array.upperBound - 1) }
 
     /// The elements of an array that begin at `start` or behind it and end at `end` or before it.
-    func elements(between start: Int, _ end: Int) -> [Span] {
+    func elements(of array: Span, between start: Int, _ end: Int) -> [Span] {
+        if let known = self.array(at: array.lowerBound) {
+            return (known.firstIndex(from: start)..<known.firstIndex(from: end)).map(known.span)
+        }
         var found: [Span] = []
         var index = start
         while index < end {
@@ -139,6 +157,11 @@ package struct JSONText {
     /// The last element of an array is never among them, because no comma follows it.
     func commonElements(_ array: Span, _ other: JSONText, _ otherArray: Span) -> (count: Int, length: Int) {
         let common = commonPrefix(array, other, otherArray)
+        if let known = self.array(at: array.lowerBound) {
+            // An element is among them where the comma behind it, one byte before the next element, is.
+            let count = known.firstIndex(from: array.lowerBound + common + 1) - 1
+            return (count, known.starts[count] - array.lowerBound)
+        }
         var (count, index) = (0, array.lowerBound + 1)
         while index < array.upperBound - 1 {
             let end = endOfValue(index)

@@ -175,24 +175,30 @@ extension JSONPatch {
     /// Adds the operations that turn one encoded value at the current pointer into another.
     ///
     /// O(n) in both encodings, which come from ``JSON/encode(_:)``, so that equal values have equal bytes.
-    package mutating func compare(_ old: [UInt8], _ new: [UInt8]) {
-        guard old != new else { return }
-        old.withUnsafeBufferPointer { oldBytes in
-            new.withUnsafeBufferPointer { newBytes in
-                let (old, new) = (JSONText(oldBytes), JSONText(newBytes))
-                compare(old, old.whole, new, new.whole)
-            }
-        }
-    }
+    package mutating func compare(_ old: [UInt8], _ new: [UInt8]) { compare(old, [], new, []) }
 
     /// Adds the operations that turn an old value at the current pointer into a new one.
     ///
-    /// - Parameters:
-    ///   - new: the encoding of the new value.
-    ///   - old: encodes the old value; not called where the encoding is known.
-    package mutating func compare(to new: [UInt8], old: () throws -> [UInt8]) rethrows {
-        compare(try texts[path] ?? old(), new)
-        texts[path] = new
+    /// The old value is encoded only where its encoding is not known.
+    ///
+    /// - Throws: what ``JSON/encode(_:)`` throws.
+    package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws {
+        let known = try texts[path] ?? KnownText(old)
+        let text = try KnownText(new, after: known)
+        compare(known.bytes, known.arrays, text.bytes, text.arrays)
+        texts[path] = text
+    }
+
+    private mutating func compare(
+        _ old: [UInt8], _ oldArrays: [EncodedArray], _ new: [UInt8], _ newArrays: [EncodedArray]
+    ) {
+        guard old != new else { return }
+        old.withUnsafeBufferPointer { oldBytes in
+            new.withUnsafeBufferPointer { newBytes in
+                let (old, new) = (JSONText(oldBytes, arrays: oldArrays), JSONText(newBytes, arrays: newArrays))
+                compare(old, old.whole, new, new.whole)
+            }
+        }
     }
 
     private mutating func compare(_ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span)
@@ -255,8 +261,8 @@ extension JSONPatch {
         let newRest = newSpan.lowerBound + length..<newSpan.upperBound - 1
         let tail = old.commonTail(oldRest, new, newRest)
         compareElements(
-            from: count, old, old.elements(between: oldRest.lowerBound, oldRest.upperBound - tail),
-            new, new.elements(between: newRest.lowerBound, newRest.upperBound - tail))
+            from: count, old, old.elements(of: oldSpan, between: oldRest.lowerBound, oldRest.upperBound - tail),
+            new, new.elements(of: newSpan, between: newRest.lowerBound, newRest.upperBound - tail))
     }
 
     /// Compares elements of two arrays that are equal before `first`, and behind them.

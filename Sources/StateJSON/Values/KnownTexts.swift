@@ -2,12 +2,12 @@
 ///
 /// A lookup is O(n) in the number of parts; a state has few parts that are encoded as one value.
 package struct KnownTexts: Sendable {
-    private var parts: [(path: [String], text: [UInt8])] = []
+    private var parts: [(path: [String], text: KnownText)] = []
 
     /// Makes an empty collection.
     package init() {}
 
-    subscript(path: [String]) -> [UInt8]? {
+    subscript(path: [String]) -> KnownText? {
         get { parts.first { $0.path == path }?.text }
         set {
             let index = parts.firstIndex { $0.path == path }

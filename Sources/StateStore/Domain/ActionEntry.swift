@@ -64,13 +64,22 @@ struct ActionEntryDraft<State: Sendable> {
 
 /// The functions that a domain declares for one action type.
 final class ActionHandlers<State: Sendable>: Sendable {
-    let reducers: [@Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void]
+    /// Runs the reducers, in the order of their declaration.
+    let reduce: @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
     /// The command's creators; the result is that of the first creator that makes an action.
     let creators: [@Sendable (State, any Action) throws(Rejection) -> (any Action)?]
     let effects: [Declaration<State>.EffectHandler]
 
     init(_ draft: ActionEntryDraft<State>) {
-        reducers = draft.handlers.map(\.apply)
+        let handlers = draft.handlers
+        // Nearly every action has one reducer; a function that comes from a list is wrapped once more.
+        if handlers.count == 1 {
+            reduce = handlers[0].apply
+        } else {
+            reduce = { (state, action, context) throws(Rejection) in
+                for handler in handlers { try handler.apply(&state, action, context) }
+            }
+        }
         creators = draft.commands.map(\.create)
         effects = draft.effects
     }

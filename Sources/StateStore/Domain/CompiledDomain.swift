@@ -144,7 +144,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     func reduce(
         _ state: inout State, _ action: any Action, by entry: ActionEntry, _ context: ReducerContext
     ) throws(Rejection) {
-        for reduce in handlers[entry.number].reducers { try reduce(&state, action, context) }
+        try handlers[entry.number].reduce(&state, action, context)
     }
 
     /// The action that a command makes of the state; nil where it makes none.

@@ -9,6 +9,9 @@ public protocol StateType: Sendable {
 /// What an adopter declares: a type of state and the reducers of its actions.
 public protocol Domain: Sendable {
     /// A struct whose parts ``reducer-swift.property`` declares, or a type that is `Codable` as a whole.
+    ///
+    /// A type that is `Codable` as a whole is encoded at each commit, except the elements of its large arrays whose memory has
+    /// not changed. The store takes the encoding of a value to depend on the value alone.
     associatedtype State: StateType
     /// The type of ``reducer-swift.property``, which Swift infers.
     associatedtype Body: Reducer<State>

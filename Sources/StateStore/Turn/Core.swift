@@ -1,5 +1,29 @@
 internal import StateJSON
 
+/// The result of a turn.
+///
+/// It does not mention the type of the state: see <doc:OneType>.
+struct Turn: Sendable {
+    /// The ``Snapshot`` after the turn.
+    fileprivate(set) var latest: any AnySnapshot
+    /// The time of the history at which the turn began.
+    let historyTime: Timestamp
+    fileprivate(set) var consequences: [Consequence] = []
+    /// One for each transaction, in order.
+    fileprivate(set) var outcomes: [Outcome] = []
+    /// The commits in order.
+    fileprivate(set) var commits: [Commit] = []
+    /// Whether the commits have effects or follow-ups of middleware.
+    fileprivate(set) var hasConsequences = false
+    /// What middleware and creators have dispatched in transactions without a commit, by the transaction's index.
+    fileprivate(set) var uncommittedFollowUps: [(transaction: Int, followUps: [FollowUp])] = []
+    /// The idempotency keys of this turn's commits, which the ledger does not have yet.
+    fileprivate var keys: [String: KeyRecord] = [:]
+
+    /// The version after the turn.
+    var version: Version { latest.cursor.version }
+}
+
 /// The state, its version and the idempotency keys: everything that a turn depends on.
 ///
 /// The core is a value, and what it computes depends on nothing else. The store makes it go back to an earlier snapshot
@@ -58,31 +82,11 @@ struct Core<State: StateType>: Sendable {
     /// What a turn works with and leaves behind: its result may wait long for the disk.
     private struct Scratch {
         var patch: JSONPatch
-        var preconditions: Preconditions<State>
-    }
-
-    /// The result of a turn.
-    struct Turn: Sendable {
+        var encodings: KnownTexts
+        /// Made at the first precondition of a turn.
+        var preconditions: Preconditions<State>?
+        /// The state of the turn so far.
         var latest: Snapshot<State>
-        /// The time of the history at which the turn began.
-        let historyTime: Timestamp
-        var consequences: [Consequence] = []
-        /// One for each transaction, in order.
-        var outcomes: [Outcome] = []
-        /// The commits in order.
-        fileprivate(set) var commits: [Commit] = []
-        fileprivate var encodings: KnownTexts
-        /// Whether the commits have effects or follow-ups of middleware.
-        fileprivate(set) var hasConsequences = false
-        /// What middleware and creators have dispatched in transactions without a commit, by the transaction's index.
-        var uncommittedFollowUps: [(transaction: Int, followUps: [FollowUp])] = []
-        /// The idempotency keys of this turn's commits, which the ledger does not have yet.
-        fileprivate var keys: [String: KeyRecord] = [:]
-
-        /// The state after the turn.
-        var state: State { latest.state }
-        /// The version after the turn.
-        var version: Version { latest.version }
     }
 
     var state: State { latest.state }
@@ -111,20 +115,20 @@ struct Core<State: StateType>: Sendable {
         let historyTime = readHistoryTime(wall: time, monotonic: monotonic)
         ledger.forget(before: historyTime)
         // The turn takes the known encodings, so that it changes them in place; without them a comparison only costs more.
-        var turn = Turn(
-            latest: latest, historyTime: historyTime, encodings: exchange(&encodings, with: KnownTexts()))
+        var turn = Turn(latest: latest, historyTime: historyTime)
         var scratch = Scratch(
-            patch: exchange(&patch, with: JSONPatch()),
-            preconditions: preconditions.take() ?? Preconditions(domain.layout))
+            patch: exchange(&patch, with: JSONPatch()), encodings: exchange(&encodings, with: KnownTexts()),
+            preconditions: preconditions.take(), latest: latest)
         turn.outcomes.reserveCapacity(pending.count)
         for pending in pending {
             turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, clock, &scratch))
         }
         mark?.end()
         patch = scratch.patch
-        if scratch.preconditions.isWorthKeeping(at: turn.version) { preconditions = scratch.preconditions }
-        latest = turn.latest
-        encodings = exchange(&turn.encodings, with: KnownTexts())
+        if let made = scratch.preconditions, made.isWorthKeeping(at: scratch.latest.version) { preconditions = made }
+        latest = scratch.latest
+        turn.latest = latest
+        encodings = scratch.encodings
         for commit in turn.commits {
             if let record = commit.idempotency { ledger.insert(record) }
         }
@@ -169,13 +173,16 @@ struct Core<State: StateType>: Sendable {
             return outcome
         }
         do {
-            if transaction.isConditional,
-                let failure = try scratch.preconditions.failure(of: transaction, in: turn.state, at: turn.version)
-            {
-                return .preconditionFailed(failure)
+            if transaction.isConditional {
+                var preconditions = scratch.preconditions.take() ?? Preconditions(domain.layout)
+                defer { scratch.preconditions = preconditions }
+                let latest = scratch.latest
+                if let failure = try preconditions.failure(of: transaction, in: latest.state, at: latest.version) {
+                    return .preconditionFailed(failure)
+                }
             }
             if let mark, let rejection = mark.begin(transaction) { return .rejected(rejection, index: 0) }
-            let before = turn.latest
+            let before = scratch.latest
             let context = MiddlewareContext(
                 before, isDryRun: transaction.purpose == .dryRun, subject: transaction.subject)
             let turnMark = TurnMark.current
@@ -204,15 +211,15 @@ struct Core<State: StateType>: Sendable {
                 return .nothingCommitted
             }
             try domain.compare(
-                before.state, with: state, by: context.entries, into: &scratch.patch, knowing: &turn.encodings)
+                before.state, with: state, by: context.entries, into: &scratch.patch, knowing: &scratch.encodings)
             if transaction.purpose == .dryRun {
                 // The known encodings are those of a state that is dropped.
-                turn.encodings = KnownTexts()
+                scratch.encodings = KnownTexts()
                 return .wouldCommit(isChange: !scratch.patch.isEmpty, patch: scratch.patch.text)
             }
-            return .committed(try commit(transaction, context, consume state, scratch.patch, in: &turn, at: time))
+            return .committed(try commit(transaction, context, consume state, &scratch, in: &turn, at: time))
         } catch {
-            turn.encodings = KnownTexts()
+            scratch.encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
     }
@@ -277,15 +284,16 @@ struct Core<State: StateType>: Sendable {
     }
 
     private func commit(
-        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ state: consuming State, _ patch: JSONPatch,
-        in turn: inout Turn, at time: Timestamp
+        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ state: consuming State,
+        _ scratch: inout Scratch, in turn: inout Turn, at time: Timestamp
     ) throws -> Receipt {
-        let version = turn.version + 1
+        let version = scratch.latest.version + 1
+        let (isChange, changedPointers) = (!scratch.patch.isEmpty, scratch.patch.changedPointers)
         let cursor = Cursor(epoch, version).description
         let id = transaction.form == .single ? transaction.items.first?.id ?? cursor : cursor
         let record = transaction.idempotency.map {
             KeyRecord(
-                key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: !patch.isEmpty,
+                key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: isChange,
                 expiry: turn.historyTime.advanced(by: limits.idempotencyLifetime), client: transaction.client)
         }
         // Nearly every commit has one action: its entry has the array ready.
@@ -293,29 +301,29 @@ struct Core<State: StateType>: Sendable {
         let commit = Commit(
             version: version, time: time, id: id, cause: transaction.causation?.cause,
             root: transaction.causation?.root, by: transaction.subject, trace: transaction.trace,
-            types: types, action: try recordedBytes(of: context.applied, transaction), patch: patch.text,
-            changedPointers: patch.changedPointers,
+            types: types, action: try recordedBytes(of: context.applied, transaction), patch: scratch.patch.text,
+            changedPointers: changedPointers,
             clientIDs: transaction.items.compactMap(\.id), idempotency: record)
-        var viewVersions = turn.latest.viewVersions
-        domain.noteViewVersions(&viewVersions, changedPointers: patch.changedPointers, by: context.entries, at: version)
+        var viewVersions = scratch.latest.viewVersions
+        domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, by: context.entries, at: version)
         let next = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: viewVersions)
         let representation =
             try transaction.wantsRepresentation
-            ? Self.representedPointers(patch.changedPointers).map {
+            ? Self.representedPointers(changedPointers).map {
                 ($0, try domain.layout.select(next.state, $0.tokens[...]))
             } : nil
-        turn.latest = next
+        scratch.latest = next
         var effects: [Consequence.Effect] = []
         for (index, entry) in context.entries.enumerated() where entry.hasEffects {
             effects.append(Consequence.Effect(entry: entry, action: context.applied[index]))
         }
         turn.commits.append(commit)
         turn.consequences.append(
-            Consequence(commit: commit, snapshot: turn.latest, followUps: context.followUps, effects: effects))
+            Consequence(commit: commit, snapshot: next, followUps: context.followUps, effects: effects))
         if !effects.isEmpty || !context.followUps.isEmpty { turn.hasConsequences = true }
         if let record { turn.keys[record.key] = record }
         return Receipt(
-            version: version, id: id, cursor: cursor, isChange: !patch.isEmpty, isReplay: false, types: types,
+            version: version, id: id, cursor: cursor, isChange: isChange, isReplay: false, types: types,
             representation: representation)
     }
 

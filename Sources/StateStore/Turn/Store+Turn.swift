@@ -31,7 +31,7 @@ extension Store {
     private func landAll(in journal: any Journal) {
         while let turns = inFlight.withLock({ $0.beginLanding() }) {
             let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
-            let result = commits.isEmpty ? .landed : append(commits, after: turns[0].before.version, to: journal)
+            let result = commits.isEmpty ? .landed : append(commits, after: turns[0].before.cursor.version, to: journal)
             onQueue { endLanding(of: turns, result) }
         }
         landings.leave()
@@ -45,7 +45,7 @@ extension Store {
         return result
     }
 
-    private func endLanding(of turns: [ComputedTurn<State>], _ result: AppendResult) {
+    private func endLanding(of turns: [ComputedTurn], _ result: AppendResult) {
         switch result {
         case .landed:
             land(turns)
@@ -58,7 +58,7 @@ extension Store {
     }
 
     /// Publishes turns whose commits are durable, notifies the subscribers, queues the follow-ups, and answers.
-    private func land(_ turns: [ComputedTurn<State>]) {
+    private func land(_ turns: [ComputedTurn]) {
         let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
         if !commits.isEmpty {
             let snapshot = turns[turns.count - 1].result.latest
@@ -84,7 +84,7 @@ extension Store {
     /// Makes the published state the newest computed one again, where an append has failed.
     ///
     /// - Returns: the turns of the append and all turns that were computed behind them, in order.
-    private func takeBack(_ turns: [ComputedTurn<State>]) -> [ComputedTurn<State>] {
+    private func takeBack(_ turns: [ComputedTurn]) -> [ComputedTurn] {
         let all = turns + inFlight.withLock { $0.takeBack() }
         goBack(to: latest, without: all.flatMap(\.commits))
         return all
@@ -92,7 +92,7 @@ extension Store {
 
     /// Adopts the commits that another writer appended first, and computes the transactions of the refused turns behind
     /// them, as one turn.
-    private func computeAgain(_ turns: [ComputedTurn<State>]) {
+    private func computeAgain(_ turns: [ComputedTurn]) {
         guard inFlight.withLock({ $0.mayComputeAgain() }), adoptForeignCommits() else { return refuse(turns) }
         _ = inFlight.withLock { [turn = compute(turns.flatMap(\.pending))] in $0.append(turn) }
     }
@@ -100,7 +100,7 @@ extension Store {
     /// Notifies the subscribers of each commit, queues its follow-ups for a later turn, and starts its effects.
     ///
     /// - Returns: the roots of the cascades that swallowed actions have begun.
-    private func followUp(_ turn: ComputedTurn<State>) -> [ObjectIdentifier: Version] {
+    private func followUp(_ turn: ComputedTurn) -> [ObjectIdentifier: Version] {
         let (pending, result) = (turn.pending, turn.result)
         var causations: [Version: Causation] = [:]
         for (pending, outcome) in zip(pending, result.outcomes) {
@@ -108,7 +108,7 @@ extension Store {
                 causations[receipt.version] = causation
             }
         }
-        var before = turn.before
+        var before = unsafeDowncast(turn.before, to: Snapshot<State>.self)
         for consequence in result.consequences {
             let commit = consequence.commit
             let origin = causations[commit.version]
@@ -164,7 +164,7 @@ extension Store {
     /// other one was computed on a state that does not exist, so its outcome does not count.
     ///
     /// - Parameter open: the version up to which the commits may be in the journal; nil where none of them is.
-    private func refuse(_ turns: [ComputedTurn<State>], openThrough open: Version? = nil) {
+    private func refuse(_ turns: [ComputedTurn], openThrough open: Version? = nil) {
         release(turns)
         let version = version
         var isOfNoState = false

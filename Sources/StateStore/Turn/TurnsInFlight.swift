@@ -1,9 +1,18 @@
 /// A turn that is computed and whose commits may not be durable yet.
-struct ComputedTurn<State: StateType>: Sendable {
+///
+/// It is an object that does not mention the type of the state: the store hands it on without a copy, and Swift looks up the
+/// metadata of a generic element type at each access to a list.
+final class ComputedTurn: Sendable {
     let pending: [PendingTransaction]
-    /// The state that the turn was computed on.
-    let before: Snapshot<State>
-    let result: Core<State>.Turn
+    /// The ``Snapshot`` that the turn was computed on.
+    let before: any AnySnapshot
+    let result: Turn
+
+    init(pending: [PendingTransaction], before: any AnySnapshot, result: Turn) {
+        self.pending = pending
+        self.before = before
+        self.result = result
+    }
 
     /// The commits in order.
     var commits: [Commit] { result.commits }
@@ -12,11 +21,11 @@ struct ComputedTurn<State: StateType>: Sendable {
 /// The turns that are computed and have not landed, in order.
 ///
 /// Their transactions count as waiting, so the capacity of the mailbox bounds them.
-struct TurnsInFlight<State: StateType>: Sendable {
+struct TurnsInFlight: Sendable {
     /// How often the store computes turns again because another writer appends first, before it refuses them.
-    private static var refusalsMax: Int { 100 }
+    private static let refusalsMax = 100
 
-    private var waiting: [ComputedTurn<State>] = []
+    private var waiting: [ComputedTurn] = []
     /// How many turns are being appended.
     private var landingCount = 0
     /// Whether the landing thread works, or is about to.
@@ -33,14 +42,14 @@ struct TurnsInFlight<State: StateType>: Sendable {
     /// Appends a turn.
     ///
     /// - Returns: whether the caller has to start the landing.
-    mutating func append(_ turn: ComputedTurn<State>) -> Bool {
+    mutating func append(_ turn: ComputedTurn) -> Bool {
         waiting.append(turn)
         defer { isActive = true }
         return !isActive
     }
 
     /// The turns that land next; nil where none waits, which ends the landing.
-    mutating func beginLanding() -> [ComputedTurn<State>]? {
+    mutating func beginLanding() -> [ComputedTurn]? {
         guard !waiting.isEmpty else {
             isActive = false
             return nil
@@ -60,7 +69,7 @@ struct TurnsInFlight<State: StateType>: Sendable {
     /// Removes every turn, because those that were landing have not landed.
     ///
     /// - Returns: the turns that were waiting, in order.
-    mutating func takeBack() -> [ComputedTurn<State>] {
+    mutating func takeBack() -> [ComputedTurn] {
         landingCount = 0
         let turns = waiting
         waiting = []

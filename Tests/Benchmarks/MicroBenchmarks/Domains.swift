@@ -40,3 +40,31 @@ struct Places: Domain {
         On(Move.self) { state, action in state.places.update(action.id) { $0.x = action.x } }
     }
 }
+
+/// Tasks in an array of a state that is `Codable` as a whole, as one would write them first.
+struct Tasks: Domain {
+    struct State: StateType, Codable {
+        var tasks: [Task] = []
+        var filter = "all"
+
+        init() {}
+
+        init(count: Int) {
+            tasks = (0..<count).map { Task(id: $0, title: "task number \($0)", isDone: false, note: nil) }
+        }
+    }
+    struct Task: Codable {
+        var id: Int
+        var title: String
+        var isDone: Bool
+        var note: String?
+    }
+    struct Toggle: Action {
+        static let type = "tasks/toggle"
+        var index: Int
+    }
+
+    var reducer: some Reducer<State> {
+        On(Toggle.self) { state, action in state.tasks[action.index].isDone.toggle() }
+    }
+}

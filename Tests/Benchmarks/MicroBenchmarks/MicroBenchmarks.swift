@@ -21,6 +21,28 @@ private func turns() {
     } setup: {
         try Store(Counter(), middleware: [.validation, .logging { blackHole($0) }])
     }
+    Benchmark("dispatch: counter, told to nobody") { benchmark, store in
+        for _ in benchmark.scaledIterations { blackHole(try store.dispatch(Counter.Add(amount: 1))) }
+    } setup: {
+        try Store(Counter())
+    }
+    Benchmark("dispatch: counter, of the baseline") { benchmark, store in
+        for _ in benchmark.scaledIterations { blackHole(store.dispatch(Plus(amount: 1))) }
+    } setup: {
+        DirectStore(Counter.State()) { action, state in
+            guard let action = action as? Plus else { return state }
+            return Counter.State(value: state.value &+ action.amount)
+        }
+    }
+    for count in [10, 1000] {
+        Benchmark("dispatch: toggle one of \(count) tasks in an array") { benchmark, store in
+            for turn in benchmark.scaledIterations {
+                blackHole(try store.dispatch(Tasks.Toggle(index: turn * 7919 % count)))
+            }
+        } setup: {
+            try Store(Tasks(), state: Tasks.State(count: count))
+        }
+    }
     for count in [100, 100_000] {
         Benchmark("turn: move one of \(count)") { benchmark, store in
             for turn in benchmark.scaledIterations {
@@ -34,6 +56,8 @@ private func turns() {
         }
     }
 }
+
+private struct Plus: DirectAction { var amount: Int }
 
 /// JSON text to typed values and back.
 private func texts() {

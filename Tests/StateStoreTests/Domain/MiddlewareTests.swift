@@ -81,8 +81,8 @@ struct MiddlewareTests {
 
         let turn = core.turn([.of(Halves.Both(isWhole: false))], at: Timestamp(milliseconds: 0))
 
-        #expect(turn.state.first == 1)
-        #expect(turn.state.second == 1)
+        #expect(core.state.first == 1)
+        #expect(core.state.second == 1)
         #expect(text(turn.commits.first?.action) == #"{"type":"both","payload":{"isWhole":true}}"#)
     }
 

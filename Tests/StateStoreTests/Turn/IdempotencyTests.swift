@@ -82,13 +82,14 @@ struct IdempotencyTests {
         }
 
         let first = core.run(["a", "b", "c", "d"].map { transaction($0, "one") } + [transaction("e", "two")], at: 0)
+        let landed = core.latest
         let second = core.run([transaction("d", "one"), transaction("f", "two"), transaction("a", "one")], at: 500)
         guard case .full(.idempotencyKeysOfClient) = first.outcomes[3] else { Issue.record("\(first)"); return }
         guard case .full(.idempotencyKeysOfClient) = second.outcomes[0] else { Issue.record("\(second)"); return }
         #expect(first.outcomes[4].receipt?.version == 4)
         #expect(second.outcomes[2].receipt?.isReplay == true)
 
-        core.goBack(to: first.latest, without: second.commits)
+        core.goBack(to: landed, without: second.commits)
         #expect(core.ledger.count == 4)
         let third = core.run([transaction("d", "one"), transaction("g", "one")], at: 1000)
         #expect(third.outcomes.allSatisfy { $0.receipt != nil })

@@ -1,0 +1,218 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import StateJSON
+
+/// A value that is encoded after an earlier one has the bytes and the patch that it would have without it.
+@Suite("Encoding what differs")
+struct KnownTextTests {
+    /// Fields with gaps between them, strings short and long, parts that are empty at times.
+    struct Task: Codable {
+        struct Place: Codable {
+            var isNear: Bool
+            var x: Double
+            var name: String?
+        }
+        enum Level: String, Codable { case low, high }
+        var isDone = false
+        var id: Int
+        var title: String
+        var level = Level.low
+        var weight: Float = 0
+        var due: Double?
+        var tags: [String] = []
+        var counts: [String: Int] = [:]
+        var place: Place?
+    }
+
+    /// An element that has no shape, because of its payload.
+    enum Step: Codable, Equatable { case idle, failed(String) }
+
+    struct State: Codable {
+        var filter = "all"
+        var tasks: [Task] = []
+        var steps: [Step] = []
+        var names: [String?] = []
+        var numbers: [Int] = []
+        var byKey: [String: [Task]] = [:]
+        var groups: [[Task]] = []
+    }
+
+    static func task(_ id: Int, _ generator: inout SplitMix) -> Task {
+        let words = ["é", "e\u{301}", "", "a title that is too long to lie in the string itself", "\"\\\u{1}", "x"]
+        func word() -> String { words[Int.random(in: 0..<words.count, using: &generator)] }
+        return Task(
+            isDone: .random(using: &generator), id: id, title: word(), level: .random(using: &generator) ? .low : .high,
+            weight: [0, -0.0, 0.5].randomElement(using: &generator) ?? 1, due: .random(using: &generator) ? 2.5 : nil,
+            tags: .random(using: &generator) ? [word()] : [], counts: .random(using: &generator) ? [word(): id] : [:],
+            place: .random(using: &generator) ? .init(isNear: true, x: 1, name: word()) : nil)
+    }
+
+    /// Changes a list of any kind: one element, some, the order, the length.
+    static func change<Element>(
+        _ list: inout [Element], _ generator: inout SplitMix, _ new: (Int, inout SplitMix) -> Element
+    ) {
+        let index = list.isEmpty ? 0 : Int.random(in: 0..<list.count, using: &generator)
+        switch Int.random(in: 0..<8, using: &generator) {
+        case 0: list = (0..<Int.random(in: 28..<80, using: &generator)).map { new($0, &generator) }
+        case 1 where !list.isEmpty: list.remove(at: index)
+        case 2: list.insert(new(index, &generator), at: index)
+        case 3 where !list.isEmpty: list.swapAt(index, list.count - 1)
+        case 4 where !list.isEmpty: list.removeSubrange(index..<min(list.count, index + 5))
+        case 5: list += [new(list.count, &generator)]
+        case 6 where !list.isEmpty: list.append(list[index])
+        case _ where !list.isEmpty: list[index] = new(index, &generator)
+        default: break
+        }
+    }
+
+    @Test("the bytes and the patch are those of encoding the whole value", arguments: 0..<60)
+    func likeWhole(seed: UInt64) throws {
+        var generator = SplitMix(seed: seed)
+        var old = State()
+        var texts = KnownTexts()
+        var known = try KnownText(old)
+        for _ in 0..<40 {
+            var new = old
+            switch Int.random(in: 0..<8, using: &generator) {
+            case 0: new.filter = new.filter == "all" ? "[{\"open\",é" : "all"
+            case 1, 2: Self.change(&new.tasks, &generator, Self.task)
+            case 3:
+                Self.change(&new.steps, &generator) { $0.isMultiple(of: 2) ? Step.idle : .failed("\($0)\($1.next())") }
+            case 4: Self.change(&new.names, &generator) { $0.isMultiple(of: 3) ? nil : "\($0)\($1.next())" }
+            case 5: Self.change(&new.numbers, &generator) { index, _ in index }
+            case 6:
+                for key in ["b", "a"] { Self.change(&new.byKey[key, default: []], &generator, Self.task) }
+            default:
+                Self.change(&new.groups, &generator) { count, generator in
+                    (0..<count % 40).map { Self.task($0, &generator) }
+                }
+                if !new.groups.isEmpty { Self.change(&new.groups[0], &generator, Self.task) }
+            }
+            if Bool.random(using: &generator) { Self.change(&new.tasks, &generator, Self.task) }
+
+            let whole = try JSON.encode(new)
+            var wholePatch = JSONPatch()
+            wholePatch.compare(try JSON.encode(old), whole)
+            var patch = JSONPatch(knowing: texts)
+            try patch.compare(old, to: new)
+            texts = patch.takeTexts()
+            known = try KnownText(new, after: known)
+
+            try #require(known.bytes == whole, "seed \(seed)")
+            try #require(patch.text == wholePatch.text, "seed \(seed)")
+            try #require(patch.changedPointers == wholePatch.changedPointers, "seed \(seed)")
+            old = new
+        }
+    }
+
+    /// Counts how often it is encoded.
+    struct Counted: Codable {
+        static let count = Atomic(0)
+        var isOdd: Bool
+        var id: Int
+        func encode(to encoder: any Encoder) throws {
+            Self.count.add(1, ordering: .relaxed)
+            var value = encoder.singleValueContainer()
+            try value.encode(id)
+        }
+        init(_ id: Int) { (isOdd, self.id) = (!id.isMultiple(of: 2), id) }
+    }
+
+    @Test("only the elements that differ are encoded")
+    func counted() throws {
+        let old = (0..<1000).map(Counted.init)
+        let known = try KnownText(old)
+        var changed = old
+        changed[500] = Counted(-1)
+        changed.insert(Counted(-2), at: 10)
+        changed.removeLast(3)
+        let before = Counted.count.load(ordering: .relaxed)
+
+        let text = try KnownText(changed, after: known)
+
+        // The last three are gone, so behind the inserted one each element has another distance from the end.
+        #expect(Counted.count.load(ordering: .relaxed) - before == 998 - 10)
+        let again = Counted.count.load(ordering: .relaxed)
+        var last = changed
+        last[3] = Counted(-3)
+        last.insert(Counted(-4), at: 700)
+        #expect(try KnownText(last, after: text).bytes == JSON.encode(last.map(\.id)))
+        #expect(Counted.count.load(ordering: .relaxed) - again == 700 - 3 + 1)
+    }
+
+    @Test("elements whose first one has an empty part get their shape from another")
+    func shapes() throws {
+        #expect(ValueShape(of: Task(id: 1, title: "")) == nil)
+        #expect(ValueShape(of: Task(id: 1, title: "", place: .init(isNear: true, x: 0))) != nil)
+        #expect(ValueShape(of: Step.idle) == nil)
+        let tasks = (0..<40).map { Task(id: $0, title: "", place: $0 == 0 ? nil : .init(isNear: true, x: 0)) }
+
+        let first = try KnownText(tasks)
+        let second = try KnownText(tasks, after: first)
+
+        #expect(first.arrays.map { $0.shape == nil } == [true])
+        #expect(second.arrays.map { $0.shape == nil } == [false])
+    }
+
+    /// Equal where the IDs are, whatever the titles.
+    struct Named: Codable, Equatable {
+        var id: Int
+        var title: String
+        static func == (left: Named, right: Named) -> Bool { left.id == right.id }
+    }
+
+    @Test("equal elements with other bytes are encoded: of an ID only, and of one letter spelled in two ways")
+    func equality() throws {
+        let old = (0..<40).map { Named(id: $0, title: "é") }
+        var new = old
+        new[7].title = "e\u{301}"
+        new[9].title = "other"
+
+        #expect(old == new)
+        #expect(try KnownText(new, after: KnownText(old)).bytes == JSON.encode(new))
+    }
+
+    /// An object that changes in its place.
+    final class Shared: Codable, Sendable {
+        private let value = Mutex(0)
+        func set(_ new: Int) { value.withLock { $0 = new } }
+        init() {}
+        init(from decoder: any Decoder) throws {}
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(value.withLock { $0 })
+        }
+    }
+    struct Holder: Codable { var id = 1, shared = Shared() }
+    struct Sometimes: Codable { var shared: Shared? }
+    struct Many: Codable { var lists: [[String: Shared?]] = [[:]] }
+
+    @Test("an object in an element that changes in its place is encoded")
+    func objects() throws {
+        func check<Element: Encodable>(_ old: [Element], _ shared: Shared) throws {
+            shared.set(1)
+            let known = try KnownText(old)
+            shared.set(2)
+            #expect(try KnownText(old, after: known).bytes == JSON.encode(old))
+        }
+        let shared = Shared()
+        try check((0..<40).map { _ in shared }, shared)
+        try check((0..<40).map { Holder(id: $0, shared: shared) }, shared)
+        try check((0..<40).map { Sometimes(shared: $0 == 0 ? nil : shared) }, shared)
+        try check((0..<40).map { Many(lists: $0 == 0 ? [] : [["a": shared]]) }, shared)
+    }
+
+    @Test("an element that cannot be encoded is an error, and what is known stays")
+    func faults() throws {
+        let old = (0..<40).map(Double.init)
+        let known = try KnownText(old)
+        var new = old
+        new[3] = .nan
+
+        #expect(throws: EncodingError.self) { try KnownText(new, after: known) }
+        new[3] = 0.5
+        #expect(try KnownText(new, after: known).bytes == JSON.encode(new))
+    }
+}
