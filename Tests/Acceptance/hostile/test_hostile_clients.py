@@ -138,7 +138,8 @@ FEW_PLACES = {"connections_max": 64, "waiters_max": 32}
 SHORT_HISTORY = {"history_bytes_max": 4 * MEBIBYTE}
 # What the bodies of NDJSON may fill of a small ledger; the quiet client commits with keys of its own.
 FEW_KEYS = {"idempotency_keys_max": 2000}
-KEYED = Line("POST with a key", lambda number: post(add(1), {"Idempotency-Key": f"quiet-{number}"}))
+# Fewer in the ten seconds of the long form than the share of a client, which is half of the keys.
+KEYED = Line("POST with a key", lambda number: post(add(1), {"Idempotency-Key": f"quiet-{number}"}), period=0.02)
 UNKNOWN = get("GET of an unknown action", "/v1/actions/nobody", wanted=(404,), period=0.05)
 DEBOUNCED = get("GET with debounce", "/v1/changes?since=oldest&limit=1&wait=0.05&debounce=1", period=0.05)
 
