@@ -15,9 +15,9 @@ final class ClientAcceptor {
     private var waiting = ClientTurns<Int32>()
     /// How many clients libmicrohttpd has got since the last iteration.
     private var addedCount = 0
-    /// How many clients libmicrohttpd gets in an iteration: their first requests take two milliseconds where they are
-    /// expensive, and a client that asks two hundred times in a second has an iteration for each request.
-    private static let addedCountMax = 16
+    /// How many clients libmicrohttpd gets in an iteration: their first requests take a millisecond where they are
+    /// expensive, and a POST that is synced to the disk needs two or three iterations.
+    private static let addedCountMax = 8
     /// Whether the poller watches the listening sockets.
     private var isListening = false
     /// Answers a connection over capacity and ends it.
