@@ -86,6 +86,38 @@ struct LoadTests {
         }
     }
 
+    @Test("where clients take all places at once, a later client has its answer at once")
+    func silentOverCapacityAtOnce() async throws {
+        let haveConnected = DispatchSemaphore(value: 0)
+        let handlers = Handlers(
+            receive: { request, _ in
+                if request.target == "/first" { haveConnected.wait() }
+                return .now(.text("answer"))
+            },
+            refuse: { fault, _ in
+                var response = Response.text("refused")
+                response.status = fault.status
+                return response
+            })
+        try await withServer(handlers, configuration: .small(connectionsMax: 20)) { _, port in
+            let inside = try RawClient(port: port)
+            inside.request("/first")
+            let silent = try (0..<35).map { _ in try RawClient(port: port) }
+            haveConnected.signal()
+            #expect(inside.response()?.status == 200)
+            try await Task.sleep(for: .milliseconds(200))
+
+            let last = try RawClient(port: port)
+            last.request("/")
+
+            // The first of the silent ones makes room, long before the two seconds that it would have.
+            let begun = ContinuousClock.now
+            #expect(last.response()?.status == 503)
+            #expect(ContinuousClock.now - begun < .milliseconds(500))
+            withExtendedLifetime(silent) {}
+        }
+    }
+
     @Test("a connection over capacity has its time to send a request, also when the loop was idle before")
     func overCapacityAfterIdleTime() async throws {
         let record = Record()

@@ -65,7 +65,8 @@ final class ClientAcceptor {
                 return retryLater()
             }
         }
-        if !hasRoom, overCapacity.isEmpty { pause() }
+        // A client that waits for an iteration may become one over capacity, which makes room for the next.
+        if !hasRoom, overCapacity.isEmpty, !hasWaiting { pause() }
     }
 
     /// Accepts the clients in one backlog; returns false where the system refuses one.

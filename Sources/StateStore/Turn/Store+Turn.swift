@@ -49,7 +49,6 @@ extension Store {
         switch result {
         case .landed:
             land(turns)
-            inFlight.withLock { $0.endLanding() }
         case .refused: computeAgain(takeBack(turns))
         case .failed: refuse(takeBack(turns))
         case .unknown: refuse(takeBack(turns), openThrough: turns.last { !$0.commits.isEmpty }?.result.version)
@@ -67,6 +66,7 @@ extension Store {
             observer?.landed(commits.count)
         }
         release(turns)
+        if journal != nil { inFlight.withLock { $0.endLanding() } }
         if var tally = ActionTally(observer) {
             for turn in turns {
                 for (pending, outcome) in zip(turn.pending, turn.result.outcomes) {
