@@ -203,7 +203,12 @@ package struct Contract: Sendable {
         let segments = segments.count == 1 && segments.first == "" ? [] : segments
         guard segments.count <= Self.tokensMax else { throw Self.tooManyTokens }
         var tokens: [String] = []
+        tokens.reserveCapacity(segments.count)
         for segment in segments {
+            guard segment.utf8.contains(UInt8(ascii: "~")) else {
+                tokens.append(segment)
+                continue
+            }
             guard let token = JSONPointer.unescape(Substring(segment)) else {
                 throw Problem(
                     .badRequest, "bad-pointer", "a ~ in a JSON Pointer must be followed by 0 (for ~) or 1 (for /)")

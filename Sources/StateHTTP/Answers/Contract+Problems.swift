@@ -39,12 +39,12 @@ extension Contract {
     static func nothing(at selection: Selection, _ store: VisibleStore) -> Problem {
         switch selection {
         case .pointer(let pointer), .hidden(let pointer):
-            Problem(
-                .notFound, "no-such-path",
-                "there is nothing in the state at \((store.inner(pointer) ?? pointer).description)",
-                members: [.string("pointer", (store.inner(pointer) ?? pointer).description)])
+            let text = (store.inner(pointer) ?? pointer).description
+            return Problem(
+                .notFound, "no-such-path", "there is nothing in the state at \(text)",
+                members: [.string("pointer", text)])
         case .view(let name):
-            Problem(
+            return Problem(
                 .notFound, "no-such-view",
                 "the view \(name.dropFirst(store.isWhole ? 0 : store.name.count + 1)) has no value")
         }

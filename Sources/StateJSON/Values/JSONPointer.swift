@@ -70,22 +70,19 @@ package struct JSONPointer: Sendable {
 extension JSONPointer: CustomStringConvertible {
     /// The RFC 6901 text.
     package var description: String {
-        var text = ""
+        var text: [UInt8] = []
+        text.reserveCapacity(tokens.reduce(0) { $0 + 1 + $1.utf8.count })
         for token in tokens {
-            text += "/"
-            guard token.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") }) else {
-                text += token
-                continue
-            }
-            for scalar in token.unicodeScalars {
-                switch scalar {
-                case "~": text += "~0"
-                case "/": text += "~1"
-                default: text.unicodeScalars.append(scalar)
+            text.append(UInt8(ascii: "/"))
+            for byte in token.utf8 {
+                switch byte {
+                case UInt8(ascii: "~"): text.append(contentsOf: "~0".utf8)
+                case UInt8(ascii: "/"): text.append(contentsOf: "~1".utf8)
+                default: text.append(byte)
                 }
             }
         }
-        return text
+        return String(decoding: text, as: UTF8.self)
     }
 }
 
