@@ -15,6 +15,7 @@ from harness.records import StreamRecord
 from harness.streams import EVENTS, LINES, StreamClient
 
 
+@pytest.mark.prompt
 @pytest.mark.rounds(3, long=5)
 def test_60_streams_of_every_kind_left_and_resumed_at_random_have_each_commit_that_concerns_them_once(
     workspace, figures, rounds
@@ -24,6 +25,7 @@ def test_60_streams_of_every_kind_left_and_resumed_at_random_have_each_commit_th
     figures(mingle(workspace, server, rounds))
 
 
+@pytest.mark.prompt
 def test_60_streams_of_two_loops_left_and_resumed_at_random_have_each_commit_that_concerns_them_once(
     workspace, figures
 ):
