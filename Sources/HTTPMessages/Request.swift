@@ -40,7 +40,7 @@ package struct Request: Sendable {
     package var target: String { head.target }
     /// The header fields, in the order of the head.
     package var fields: HTTPFields { head.fields }
-    /// The value of `Host`; nil without one.
+    /// The value of `Host`, of which the transport allows one; nil without it.
     package var host: String? { fields.first { $0.name == .hostName }?.value }
     /// The trace that the request belongs to; nil where it names none.
     package var trace: TraceContext? { head.trace }

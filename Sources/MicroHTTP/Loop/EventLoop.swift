@@ -122,10 +122,8 @@ final class EventLoop {
     private func wait() {
         var milliseconds = waitMilliseconds()
         iterationCount &+= 1
-        if parked.hasPaused {
-            // The loop looks for events of all clients between two shares of a long answer.
-            milliseconds = 0
-        } else if acceptor.hasWaiting {
+        if parked.hasPaused || acceptor.hasWaiting {
+            // The loop looks for events of all clients between two shares of a long answer, or of new clients.
             milliseconds = 0
         } else if milliseconds == 0 {
             // libmicrohttpd has more to do at once. It polls its own events; the loop's may wait some iterations.
