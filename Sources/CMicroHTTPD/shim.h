@@ -128,6 +128,13 @@ static inline void microhttpd_bound_unsent(int socket) {
     setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT_OPTION, &bytes, sizeof bytes);
 }
 
+// Has the kernel report again that a TCP socket is readable, to those who watch it edge-triggered: tcp_set_rcvlowat, with
+// the value that the socket has anyway, signals what has been received and not read (Linux 4.18 and later).
+static inline void microhttpd_report_again(int socket) {
+    int bytes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
+
 // Reads and discards up to 64 KiB that a client has sent after its last request.
 static inline void microhttpd_discard_input(int socket) {
     char bytes[4096];

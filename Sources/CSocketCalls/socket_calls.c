@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "socket_calls.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,7 +13,8 @@ void socket_calls_observe(const struct SocketCalls *calls) { observer = calls; }
 ssize_t recv(int socket, void *bytes, size_t count, int flags) {
     const struct SocketCalls *calls = observer;
     if (calls == NULL || (flags & MSG_PEEK) != 0) return recvfrom(socket, bytes, count, flags, NULL, NULL);
-    ssize_t received = (ssize_t)calls->replayed(calls->context, socket, bytes, count);
+    ssize_t received = calls->asked(calls->context, socket, bytes, count);
+    if (received < 0) errno = EAGAIN;
     if (received == 0) received = recvfrom(socket, bytes, count, flags, NULL, NULL);
     if (received <= 0) return received;
     return calls->received(calls->context, socket, bytes, (size_t)received) ? received : 0;

@@ -110,7 +110,12 @@ package final class Exchange: Sendable {
     ///
     /// - Parameter isLast: whether the streams end after this chunk.
     package static func send(_ chunk: [UInt8], to streams: [Exchange], isLast: Bool = false) {
-        deliver(streams.filter { isLast ? $0.fire() : !$0.isOver }) { .chunk($0, chunk, isLast: isLast) }
+        send(StreamChunk(chunk, isLast: isLast), to: streams)
+    }
+
+    /// Sends a chunk of several streams that has been framed before.
+    package static func send(_ chunk: StreamChunk, to streams: [Exchange]) {
+        deliver(streams.filter { chunk.isLast ? $0.fire() : !$0.isOver }) { .chunk($0, chunk) }
     }
 
     private static func deliver(_ exchanges: [Exchange], _ transmission: ([Exchange]) -> Transmission) {
@@ -187,5 +192,5 @@ package enum Transmission: Sendable {
     /// The end of the connection of this stream.
     case cut(Exchange)
     /// The next chunk of these streams.
-    case chunk([Exchange], [UInt8], isLast: Bool)
+    case chunk([Exchange], StreamChunk)
 }

@@ -147,7 +147,8 @@ package final class InProcessTransport: AnswerSink {
             }
         case .cut(let exchange):
             state.withLock { $0.clients.removeValue(forKey: exchange.id) }?(.end)
-        case .chunk(let exchanges, let bytes, let isLast):
+        case .chunk(let exchanges, let chunk):
+            let (bytes, isLast) = (chunk.content, chunk.isLast)
             for exchange in exchanges {
                 guard let client = state.withLock({ $0.clients[exchange.id] }) else { continue }
                 if !bytes.isEmpty { client(.chunk(bytes)) }

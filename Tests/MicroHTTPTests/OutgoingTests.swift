@@ -50,18 +50,30 @@ struct OutgoingTests {
         #expect(send(&outgoing, atOnce: 9) == (.done, [3]))
     }
 
-    @Test("paused connections take turns, and one iteration resumes a limited number of them")
-    func turns() {
-        var queue = SendQueue()
-        let count = SendQueue.resumedMax + 2
-        for number in 0..<count { queue.append(UInt64(number)) }
+    @Test("a head, a body and what follows are sent in this order, however few bytes a socket takes", arguments: 1...7)
+    func parts(atOnce count: Int) {
+        var outgoing = Outgoing([3, 4, 5], after: [1, 2])
+        _ = outgoing.send { _ in .bytes(1) }
+        outgoing = outgoing.followed(by: Outgoing([6, 7]))
+        var received: [UInt8] = []
+        while outgoing.unsentCount > 0 { received += send(&outgoing, atOnce: count).1 }
 
-        let first = queue.next()
-        for number in first { queue.append(number) }
-        let second = queue.next()
+        #expect(received == Array(UInt8(1)...7).suffix(received.count))
+        #expect(outgoing.sentCount == 7)
+    }
 
-        #expect(first == (0..<SendQueue.resumedMax).map(UInt64.init))
-        #expect(second.prefix(3) == [UInt64(count - 2), UInt64(count - 1), 0])
-        #expect(!queue.isEmpty)
+    @Test("a chunk before a shared one is a chunk of its own, and is there without frames for HTTP/1.0")
+    func chunks() {
+        let shared = StreamChunk(Array("data".utf8), isLast: true)
+        let chunk = StreamChunk(Array("head".utf8), before: shared)
+
+        for (isChunked, wanted) in [(true, "4\r\nhead\r\n4\r\ndata\r\n0\r\n\r\n"), (false, "headdata")] {
+            var outgoing = chunk.outgoing(isChunked: isChunked)
+            var sent: [UInt8] = []
+            while outgoing.unsentCount > 0 { sent += send(&outgoing, atOnce: 100).1 }
+            #expect(String(decoding: sent, as: UTF8.self) == wanted)
+        }
+        #expect(chunk.isLast && StreamChunk([]).content.isEmpty)
+        #expect(StreamChunk([]).outgoing(isChunked: true).unsentCount == 0)
     }
 }

@@ -26,9 +26,9 @@ struct BackupsTests {
                 switch transmission {
                 case .again(let exchange): state.resumed.append(exchange.id)
                 case .cut(let exchange): state.cut.append(exchange.id)
-                case .chunk(_, let bytes, let isLast):
-                    state.chunks.append(bytes)
-                    state.isEnded = isLast
+                case .chunk(_, let chunk):
+                    state.chunks.append(chunk.content)
+                    state.isEnded = chunk.isLast
                 case .single, .answer: break
                 }
             }

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 // What a thread wants to know of the socket calls that libraries make on it.
 //
@@ -9,8 +10,9 @@
 // behave as those of the C library on every thread that has not called `socket_calls_observe`.
 struct SocketCalls {
     void *context;
-    // Bytes are asked for. Returns how many of an earlier receipt it has put into `bytes`, or 0 to receive them.
-    size_t (*replayed)(void *context, int socket, void *bytes, size_t count);
+    // Bytes are asked for. Returns how many of an earlier receipt it has put into `bytes`, 0 to receive them, or -1 to tell
+    // the caller that there are none yet (EAGAIN).
+    ssize_t (*asked)(void *context, int socket, void *bytes, size_t count);
     // Bytes have been received, which it may change. Returns whether the caller gets them; otherwise it is told that the
     // input has ended.
     bool (*received)(void *context, int socket, void *bytes, size_t count);

@@ -4,6 +4,9 @@
 struct ClientCounts {
     private var counts: [String: Int] = [:]
 
+    /// How many clients have connections.
+    var count: Int { counts.count }
+
     /// How many connections a client has.
     subscript(client: String) -> Int { counts[client] ?? 0 }
 

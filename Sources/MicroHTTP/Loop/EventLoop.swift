@@ -96,6 +96,7 @@ final class EventLoop {
     private func runIteration() {
         context.beginRun()
         acceptor.addWaiting()
+        wire.beginIteration()
         context.daemons.run()
         wire.moveConnections()
         if context.hasReceived { context.handlers.iterationEnded() }
@@ -122,8 +123,9 @@ final class EventLoop {
     private func wait() {
         var milliseconds = waitMilliseconds()
         iterationCount &+= 1
-        if parked.hasPaused || acceptor.hasWaiting {
-            // The loop looks for events of all clients between two shares of a long answer, or of new clients.
+        if parked.hasPaused || acceptor.hasWaiting || wire.hasDeferredReads {
+            // The loop looks for events of all clients between two shares of a long answer, of new clients, or of one
+            // client's requests.
             milliseconds = 0
         } else if milliseconds == 0 {
             // libmicrohttpd has more to do at once. It polls its own events; the loop's may wait some iterations.
@@ -222,8 +224,7 @@ final class EventLoop {
             }
         case .cut(let exchange):
             if let connection = parked[exchange.id] { parked.cut(connection) }
-        case .chunk(let exchanges, let bytes, let isLast):
-            let chunk = StreamChunk(bytes, isLast: isLast)
+        case .chunk(let exchanges, let chunk):
             for exchange in exchanges {
                 guard let connection = parked[exchange.id] else { continue }
                 parked.write(chunk, to: connection, exchange)

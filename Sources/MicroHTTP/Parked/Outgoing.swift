@@ -1,6 +1,6 @@
 /// Bytes on their way to one client, and how many of them its socket has taken.
 ///
-/// The array is shared with all other connections that get the same bytes.
+/// The arrays are shared with all other connections that get the same bytes.
 struct Outgoing {
     /// What a call of `send(by:)` has achieved.
     enum Progress {
@@ -30,56 +30,56 @@ struct Outgoing {
     /// would serve no other client before all of the chunk is sent.
     static let sendBytesMax = 256 << 10
 
-    private let bytes: [UInt8]
+    /// The first bytes, which are few.
+    private let head: [UInt8]
+    private let body: [UInt8]
+    /// The last bytes, which are few.
+    private var tail: [UInt8] = []
     private(set) var sentCount = 0
 
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
+    /// Makes one of which nothing is sent.
+    ///
+    /// - Parameter head: a few bytes before the others.
+    init(_ bytes: [UInt8], after head: [UInt8] = []) {
+        self.head = head
+        body = bytes
+    }
+
+    private var count: Int { head.count + body.count + tail.count }
 
     /// How many bytes the socket has not taken.
-    var unsentCount: Int { bytes.count - sentCount }
+    var unsentCount: Int { count - sentCount }
 
     /// Counts the bytes as unread, as long as the result lives; nil for few bytes.
-    func hold(in memory: MemoryBudget) -> MemoryBudget.Holding? { memory.hold(bytes) }
+    func hold(in memory: MemoryBudget) -> MemoryBudget.Holding? { memory.hold(body) }
 
-    /// The bytes that the socket has not taken, and further ones behind them.
-    func followed(by more: [UInt8]) -> Outgoing { Outgoing(Array(bytes[sentCount...]) + more) }
+    /// The same bytes, and a few behind them.
+    func followed(by more: Outgoing) -> Outgoing {
+        var all = self
+        all.tail += more.head + more.body + more.tail
+        return all
+    }
+
+    /// The next bytes, of one array.
+    private var next: ArraySlice<UInt8> {
+        if sentCount < head.count { return head[sentCount...] }
+        let bodySentCount = sentCount - head.count
+        return bodySentCount < body.count ? body[bodySentCount...] : tail[(bodySentCount - body.count)...]
+    }
 
     /// Sends what is left, up to ``sendBytesMax`` bytes.
     ///
     /// - Parameter socket: takes bytes, perhaps fewer than it is given.
     mutating func send(by socket: (UnsafeRawBufferPointer) -> Taken) -> Progress {
-        let end = min(bytes.count, sentCount + Self.sendBytesMax)
+        let end = min(count, sentCount + Self.sendBytesMax)
         while sentCount < end {
-            let taken = bytes.withUnsafeBytes { socket(UnsafeRawBufferPointer(rebasing: $0[sentCount..<end])) }
+            let taken = next.prefix(end - sentCount).withUnsafeBytes(socket)
             switch taken {
             case .bytes(let count): sentCount += count
             case .none: return .full
             case .broken: return .broken
             }
         }
-        return sentCount < bytes.count ? .paused : .done
-    }
-}
-
-/// The parked connections whose sending is paused, in the order of their turns.
-///
-/// A paused connection has no event to wait for: its socket may have room already, and the poller, edge-triggered,
-/// reports only changes. The loop therefore resumes paused connections by itself, some in each iteration.
-struct SendQueue {
-    /// How many connections one iteration resumes: at most 8 MiB, some milliseconds.
-    static let resumedMax = 32
-
-    private var numbers: [UInt64] = []
-
-    var isEmpty: Bool { numbers.isEmpty }
-
-    /// Adds a connection behind all others.
-    mutating func append(_ number: UInt64) { numbers.append(number) }
-
-    /// Removes and returns the connections whose turn is in this iteration; O(n) in the number of paused connections.
-    mutating func next() -> [UInt64] {
-        let turn = Array(numbers.prefix(Self.resumedMax))
-        numbers.removeFirst(turn.count)
-        return turn
+        return sentCount < count ? .paused : .done
     }
 }

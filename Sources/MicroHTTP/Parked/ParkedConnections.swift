@@ -14,13 +14,17 @@ import HTTPMessages
 final class ParkedConnections {
     let context: LoopContext
     private var connections: [UInt64: ParkedConnection] = [:]
-    /// The connections that continue to send in a later iteration.
-    private var paused = SendQueue()
+    /// The connections that continue to send in a later iteration, one client after the other.
+    ///
+    /// A paused connection has no event to wait for: its socket may have room already, and the poller, edge-triggered,
+    /// reports only changes. It may have closed since.
+    private var paused = ClientTurns<UInt64>()
     /// How many bytes the sockets have taken since the loop last resumed paused connections.
     private var sentCount = 0
-    // Above this sum, what is long waits for its turn in the send queue: thousands of clients may be given a megabyte at
-    // once. What is short is always sent directly, which for thousands of waiters is the fastest way.
-    private static let iterationBytesMax = 8 << 20
+    // Above this sum, about half a millisecond, what is long waits for its turn among the paused: thousands of clients may
+    // be given a megabyte at once. What is short is always sent directly, which for thousands of waiters is the fastest
+    // way.
+    private static let iterationBytesMax = 1 << 20
     private static let shortBytesMax = 64 << 10
     private var reports = StreamReports()
 
@@ -29,7 +33,7 @@ final class ParkedConnections {
     var count: Int { connections.count }
     var isEmpty: Bool { connections.isEmpty }
     /// Whether a connection has more to send in the next iteration.
-    var hasPaused: Bool { !paused.isEmpty }
+    var hasPaused: Bool { paused.count > 0 }
 
     /// The parked connection of the exchange with this number.
     subscript(number: UInt64) -> ParkedConnection? { connections[number] }
@@ -109,15 +113,14 @@ final class ParkedConnections {
             // the iteration gets the rest of its chunk and the last one; one whose socket is full is too slow for it.
             guard isLast else { return }
             if connection.isPaused, let unsent {
-                let last = chunk.bytes(isChunked: connection.isChunked)
+                let last = chunk.outgoing(isChunked: connection.isChunked)
                 keepAnswering(connection, unsent.followed(by: last), isLast: true)
             } else {
                 close(connection)
             }
             return
         }
-        let bytes = chunk.bytes(isChunked: connection.isChunked)
-        send(Outgoing(bytes), on: connection, of: exchange, isLast: isLast)
+        send(chunk.outgoing(isChunked: connection.isChunked), on: connection, of: exchange, isLast: isLast)
     }
 
     private func send(_ outgoing: Outgoing, isLast: Bool, on connection: ParkedConnection) {
@@ -164,7 +167,7 @@ final class ParkedConnections {
         let isLong = outgoing.unsentCount > Self.shortBytesMax
         guard !isLong || sentCount < Self.iterationBytesMax else {
             resumeLater(connection)
-            return .paused
+            return hold(outgoing, for: connection) ? .paused : .broken
         }
         let progress = outgoing.send { connection.take($0) }
         sentCount += outgoing.sentCount - before
@@ -174,32 +177,40 @@ final class ParkedConnections {
             connection.holding = nil
         case .full:
             if outgoing.sentCount > before { connection.lastSent = .now }
-            connection.holding = outgoing.hold(in: context.memory)
-            // The client has to come back: it is too slow for the memory that is left.
-            if connection.holding != nil, context.memory.isExceeded { return .broken }
+            guard hold(outgoing, for: connection) else { return .broken }
             context.poller.watchRoom(connection.descriptor, number: connection.number)
         case .paused:
             connection.lastSent = context.time()
             resumeLater(connection)
+            guard hold(outgoing, for: connection) else { return .broken }
         case .broken:
             break
         }
         return progress
     }
 
+    /// Counts what a socket has not taken; returns false where the client is too slow for the memory that is left, so that
+    /// it has to come back.
+    private func hold(_ outgoing: Outgoing, for connection: ParkedConnection) -> Bool {
+        connection.holding = outgoing.hold(in: context.memory)
+        return connection.holding == nil || !context.memory.isExceeded
+    }
+
     /// Has the loop continue to send on a connection, behind the connections that are paused already.
     func resumeLater(_ connection: ParkedConnection) {
         guard !connection.isPaused else { return }
         connection.isPaused = true
-        paused.append(connection.number)
+        paused.append(connection.number, of: connection.client)
     }
 
     /// Continues to send on the paused connections whose turn it is.
     func resumePaused() {
         sentCount = 0
-        guard !paused.isEmpty else { return }
-        for number in paused.next() {
+        // Those whose sockets have no room cost a system call each.
+        var triesLeft = 32
+        while triesLeft > 0, sentCount < Self.iterationBytesMax, let number = paused.next() {
             guard let connection = connections[number] else { continue }
+            triesLeft -= 1
             connection.isPaused = false
             continueSending(connection)
         }

@@ -36,7 +36,7 @@ final class WireResponse {
         var bytes = head(of: response, isLast: true)
         bytes.append(contentsOf: (isChunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n").utf8)
         if !isHead {
-            bytes.append(contentsOf: StreamChunk(response.body, isLast: false).bytes(isChunked: isChunked))
+            bytes += StreamChunk(response.body).bytes(isChunked: isChunked)
         }
         return bytes
     }

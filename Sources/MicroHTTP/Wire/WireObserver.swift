@@ -19,6 +19,7 @@ final class WireObserver {
     private var connections: [ClientConnection?] = []
     private let headBytesMax: Int
     private var longHeads = LongHeads()
+    private let deferredReads: DeferredReads
     /// Whether the loop is handing a connection to the large daemon.
     private(set) var isMoving = false
     private var isCheckDue = false
@@ -29,11 +30,12 @@ final class WireObserver {
         self.context = context
         self.idle = idle
         headBytesMax = context.configuration.headBytesMax
+        deferredReads = DeferredReads(context)
         calls = .allocate(capacity: 1)
         calls.initialize(to: SocketCalls())
-        calls.pointee.replayed = { observer, socket, bytes, count in
+        calls.pointee.asked = { observer, socket, bytes, count in
             WireObserver.with(observer) {
-                $0.longHeads.replay(on: socket, into: UnsafeMutableRawBufferPointer(start: bytes, count: count))
+                $0.asked(on: socket, for: UnsafeMutableRawBufferPointer(start: bytes, count: count))
             }
         }
         calls.pointee.received = { observer, socket, bytes, count in
@@ -61,6 +63,12 @@ final class WireObserver {
 
     /// Ends the observation, on the same thread.
     func end() { socket_calls_observe(nil) }
+
+    /// Begins an iteration: libmicrohttpd reads some of the sockets again that it has left to this one.
+    func beginIteration() { deferredReads.beginIteration() }
+
+    /// Whether libmicrohttpd has left sockets to the next iteration.
+    var hasDeferredReads: Bool { !deferredReads.isEmpty }
 
     // MARK: Connections
 
@@ -135,6 +143,13 @@ final class WireObserver {
     }
 
     // MARK: Socket calls
+
+    /// Handles that libmicrohttpd asks for bytes; returns how many it gets without a look at the socket, 0 for none, or -1
+    /// where it gets none in this iteration.
+    private func asked(on socket: Int32, for buffer: UnsafeMutableRawBufferPointer) -> Int {
+        if let connection = self[socket], deferredReads.defers(connection) { return -1 }
+        return longHeads.replay(on: socket, into: buffer)
+    }
 
     /// Handles bytes that libmicrohttpd is about to get; false tells it that the input has ended.
     private func received(on socket: Int32, _ received: UnsafeMutableRawBufferPointer) -> Bool {

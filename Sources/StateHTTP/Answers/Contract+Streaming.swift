@@ -98,6 +98,19 @@ extension Contract {
         return writer.bytes
     }
 
+    /// The first bytes of a value's event, of a reset before it as well, up to the data; ``eventData(of:)`` follows.
+    package func head(of reading: Reading, isFirst: Bool, reset reason: ResetReason? = nil) -> [UInt8] {
+        var writer = JSONWriter()
+        if let reason { event(of: reason, to: &writer) }
+        begin(isFirst || reason != nil ? "snapshot" : "change", reading.cursor, to: &writer)
+        return writer.bytes
+    }
+
+    /// The data of a value's event, and its end: the same bytes for each cursor at which the value is sent.
+    ///
+    /// The cost is O(n) in the size of the value.
+    package func eventData(of encoded: Encoded) -> [UInt8] { EventData.lines(of: encoded.bytes[...]) + "\n\n".utf8 }
+
     /// The chunk with the commits of a page, in order.
     package func chunk(of request: StreamRequest, _ page: ChangesPage) -> [UInt8] {
         guard case .changes(let follow) = request.source else { return [] }
@@ -133,8 +146,7 @@ extension Contract {
         var writer = JSONWriter(capacity: bytes.count + 256)
         switch request.format {
         case .events:
-            // The reset has no ID: a client that loses its connection between the two events gets both again.
-            writer.raw("event: reset\ndata: {\"reason\":\"\(reason.code)\"}\n\n".utf8)
+            event(of: reason, to: &writer)
             event("snapshot", state.cursor, bytes, to: &writer)
         case .lines:
             writer.raw("{\"reset\":true,\"reason\":")
@@ -158,6 +170,11 @@ extension Contract {
         case (nil, .lines): writer.raw("\n")
         }
         return writer.bytes
+    }
+
+    /// The reset has no ID: a client that loses its connection between it and the next event gets both again.
+    private func event(of reason: ResetReason, to writer: inout JSONWriter) {
+        writer.raw("event: reset\ndata: {\"reason\":\"\(reason.code)\"}\n\n".utf8)
     }
 
     private func progress(_ request: StreamRequest, _ cursor: Cursor, to writer: inout JSONWriter) {

@@ -81,14 +81,43 @@ extension RequestHandler {
             if case .changes(let page, let since) = change { send(page, since: since, follow, read, to: group) }
             return
         }
-        let bytes: [UInt8] =
-            switch (chunk, change) {
-            case (.reset(let reason), .value(let reading)): contract.chunk(of: request, reset: reason, reading)
-            case (_, .value(let reading)): contract.chunk(of: request, reading, isFirst: chunk == .first)
-            case (_, .changes(let page, _)): contract.chunk(of: request, page)
-            case (_, .latest), (_, .notInMemory), (_, .outcome): []
+        let streams = group.map(\.exchange)
+        guard change.isLong else { return Exchange.send(StreamChunk(bytes(chunk, change, of: request)), to: streams) }
+        if let known = long(chunk, change, of: request, makes: false) { return Exchange.send(known, to: streams) }
+        // The loop thread does not make what is long, and the share of one client does not delay the streams of another.
+        for (client, streams) in Dictionary(grouping: streams, by: \.client) {
+            schedule.slow(.read, client) { [self] in
+                let streams = streams.filter { !$0.isOver }
+                guard !streams.isEmpty, let made = long(chunk, change, of: request, makes: true) else { return }
+                Exchange.send(made, to: streams)
             }
-        Exchange.send(bytes, to: group.map(\.exchange))
+        }
+    }
+
+    /// A long chunk, with data that all streams of the value share.
+    ///
+    /// - Parameter makes: whether to make what does not exist; otherwise the result is nil.
+    private func long(
+        _ chunk: Watch.Chunk, _ change: Delivery.Change, of request: StreamRequest, makes: Bool
+    ) -> StreamChunk? {
+        guard request.format == .events, case .value(let reading) = change, let encoded = reading.encoded else {
+            return makes ? StreamChunk(bytes(chunk, change, of: request)) : nil
+        }
+        let known: StreamChunk? = encoded.kept()
+        guard known != nil || makes else { return nil }
+        let data = known ?? StreamChunk(contract.eventData(of: encoded))
+        if known == nil { encoded.keep(data) }
+        let reason: ResetReason? = if case .reset(let reason) = chunk { reason } else { nil }
+        return StreamChunk(contract.head(of: reading, isFirst: chunk == .first, reset: reason), before: data)
+    }
+
+    private func bytes(_ chunk: Watch.Chunk, _ change: Delivery.Change, of request: StreamRequest) -> [UInt8] {
+        switch (chunk, change) {
+        case (.reset(let reason), .value(let reading)): contract.chunk(of: request, reset: reason, reading)
+        case (_, .value(let reading)): contract.chunk(of: request, reading, isFirst: chunk == .first)
+        case (_, .changes(let page, _)): contract.chunk(of: request, page)
+        case (_, .latest), (_, .notInMemory), (_, .outcome): []
+        }
     }
 
     func sendHeartbeat(_ version: Version?, to group: [WatchedRequest]) {
@@ -151,5 +180,16 @@ extension ChangesRequest {
     /// The query of a stream: at most 256 KiB of commits, the bound of what the server keeps for a client.
     func streamQuery(since version: Version) -> ChangesQuery {
         ChangesQuery(since: version, limit: limit, weightMax: 256 << 10, filter: filter)
+    }
+}
+
+extension Delivery.Change {
+    /// Whether the loop thread should not write it as JSON.
+    fileprivate var isLong: Bool {
+        switch self {
+        case .value(let reading): reading.encoded?.bytes.count ?? 0 > RequestHandler.quickBytesMax
+        case .changes(let page, _): page.weight > RequestHandler.quickBytesMax
+        case .latest, .notInMemory, .outcome: false
+        }
     }
 }

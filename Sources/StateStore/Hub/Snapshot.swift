@@ -67,6 +67,8 @@ package final class Encoded: Sendable {
     package let tag: String
     /// Other forms of the bytes that clients have asked for, by name.
     private let forms = Mutex<[String: [UInt8]]>([:])
+    /// What the server has made of the bytes.
+    private let companion = Mutex<(any AnyObject & Sendable)?>(nil)
 
     /// Makes an encoded value of its bytes, which the initializer hashes.
     ///
@@ -97,6 +99,12 @@ package final class Encoded: Sendable {
 
     /// Whether a call of ``form(_:_:)`` would return at once.
     package func has(_ form: String) -> Bool { forms.withLockIfAvailable { $0[form] != nil } ?? false }
+
+    /// What ``keep(_:)`` has kept, if it is of this type.
+    package func kept<Companion>() -> Companion? { companion.withLock { $0 as? Companion } }
+
+    /// Keeps what the server makes of the bytes as long as the value, such as the event with it; clients share it.
+    package func keep(_ object: some AnyObject & Sendable) { companion.withLock { $0 = object } }
 
     /// The value as a tree.
     ///

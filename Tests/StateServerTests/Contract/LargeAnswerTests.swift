@@ -63,6 +63,38 @@ struct LongAnswerTests {
         #expect(stage.takeAnswers().map(\.number) == [wait.number])
     }
 
+    @Test("a long event is made on a read queue, once for all streams of the value, whatever the version")
+    func sharedEvent() throws {
+        let stage = try stage(labelBytesCount: 70_000)
+        let events = Request(target: "/v1/state/labels", fields: [.accept: "text/event-stream"])
+        let value = try #require(stage.receive(Request(target: "/v1/state/labels")).answer?.body)
+
+        let first = stage.receive(events).answer
+        let readsCount = stage.readsCount
+        let count = Array(#"{"type":"counter/add","payload":{"amount":1}}"#.utf8)
+        _ = stage.receive(
+            Request(method: .post, target: "/v1/actions", fields: [.contentType: "application/json"], body: count))
+        let second = stage.receive(events).answer
+
+        #expect(readsCount == 1 && stage.readsCount == 1)
+        for (answer, version) in [(first, 1), (second, 2)] {
+            let text = String(decoding: answer?.body ?? [], as: UTF8.self)
+            let data = String(decoding: value, as: UTF8.self)
+            #expect(text.hasSuffix("event: snapshot\nid: storekeeperdemoa.\(version)\ndata: \(data)\n\n"))
+        }
+    }
+
+    @Test("a page of long commits for a stream is made on a read queue")
+    func longPage() throws {
+        let events = Request(target: "/v1/changes?since=oldest", fields: [.accept: "text/event-stream"])
+        let (long, short) = (try stage(labelBytesCount: 70_000), try stage(labelBytesCount: 1000))
+
+        let answers = [long, short].map { $0.receive(events).answer }
+
+        #expect((long.readsCount, short.readsCount) == (1, 0))
+        for (answer, size) in zip(answers, [70_000, 1000]) { #expect(answer?.body.count ?? 0 > 2 * size) }
+    }
+
     @Test("a client that has the long value gets its 304 without a read")
     func known() throws {
         let stage = try stage(labelBytesCount: 70_000)

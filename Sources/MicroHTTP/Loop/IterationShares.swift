@@ -1,0 +1,32 @@
+/// How long the loop has worked for each client in one iteration, and which clients have had their share of it.
+///
+/// libmicrohttpd serves all ready connections in one run. Without a bound, a client with thousands of them makes an
+/// iteration last for seconds, and a POST that is synced to the disk needs two or three iterations.
+struct IterationShares {
+    /// How long the loop works for one client in an iteration while others are connected.
+    static let time = Duration.microseconds(250)
+
+    private var spent: [String: Duration] = [:]
+    /// The client that the loop works for.
+    private var current: String?
+    private var lastInstant: ContinuousClock.Instant?
+
+    /// Forgets what the clients have had in the last iteration.
+    mutating func beginIteration() {
+        guard current != nil || !spent.isEmpty else { return }
+        spent.removeAll(keepingCapacity: true)
+        current = nil
+        lastInstant = nil
+    }
+
+    /// Notes that the loop is about to work for a client, and no longer for the one before.
+    ///
+    /// - Returns: whether the client has not had its share; otherwise the loop works for no client.
+    mutating func begins(_ client: String, at now: ContinuousClock.Instant) -> Bool {
+        if let current, let lastInstant { spent[current, default: .zero] += lastInstant.duration(to: now) }
+        lastInstant = now
+        let hasTime = spent[client, default: .zero] < Self.time
+        current = hasTime ? client : nil
+        return hasTime
+    }
+}

@@ -1,0 +1,105 @@
+import Glibc
+import HTTPMessages
+import Synchronization
+import Testing
+
+@testable import MicroHTTP
+
+@Suite("The share of a client in an iteration", .timeLimit(.minutes(1)))
+struct IterationSharesTests {
+    @Test("a client has its time in each iteration, and what others take does not count")
+    func time() {
+        var shares = IterationShares()
+        let start = ContinuousClock.now
+        let half = IterationShares.time / 2
+
+        /// Whether a client has time, so many halves of a share after the start.
+        func begins(_ client: String, _ halves: Int) -> Bool { shares.begins(client, at: start + half * halves) }
+
+        shares.beginIteration()
+        var begun = [begins("a", 0), begins("b", 1), begins("a", 3)]
+        #expect(begun == [true, true, true])
+        // Client b has had its share at once, and client a in two parts.
+        begun = [begins("b", 4), begins("a", 9), begins("c", 9)]
+        #expect(begun == [false, false, true])
+
+        shares.beginIteration()
+        begun = [begins("a", 100), begins("b", 100)]
+        #expect(begun == [true, true])
+    }
+
+    @Test("many requests of one client delay one of another by less than two, and all are answered")
+    func requests() async throws {
+        let gate = DispatchGate()
+        let order = Mutex<[String]>([])
+        let handlers = Handlers(receive: { request, exchange in
+            if request.target == "/gate" { gate.pass() }
+            order.withLock { $0.append(exchange.client) }
+            usleep(1000)
+            return .now(.text(request.target))
+        })
+        try await withServer(handlers) { _, port in
+            let quiet = try RawClient(port: port)
+            let crowd = try (0..<100).map { _ in try RawClient(port: port, from: "127.0.0.2") }
+            let opener = try RawClient(port: port, from: "127.0.0.3")
+            for client in crowd + [quiet] { client.request("/first") }
+            for client in crowd + [quiet] { #expect(client.response()?.body == "/first") }
+
+            // The loop stands still while all requests arrive, so that one iteration finds all of them.
+            opener.request("/gate")
+            gate.waitUntilReached()
+            order.withLock { $0 = [] }
+            for client in crowd { client.request("/second") }
+            quiet.request("/second")
+            gate.open()
+
+            #expect(quiet.response()?.body == "/second")
+            for client in crowd { #expect(client.response()?.body == "/second") }
+            let served = order.withLock { $0 }
+            #expect(served.filter { $0 == "127.0.0.2" }.count == 100)
+            // The first is that of the gate.
+            #expect(served.dropFirst().firstIndex(of: "127.0.0.1").map { $0 <= 2 } == true, "\(served.prefix(20))")
+        }
+    }
+
+    @Test("a client that is alone has all of an iteration")
+    func alone() async throws {
+        let gate = DispatchGate()
+        let iterations = Mutex(0)
+        let handlers = Handlers(
+            receive: { request, _ in
+                if request.target == "/gate" { gate.pass() }
+                usleep(500)
+                return .now(.text(request.target))
+            }, iterationEnded: { iterations.withLock { $0 += 1 } })
+        try await withServer(handlers) { _, port in
+            let crowd = try (0..<20).map { _ in try RawClient(port: port) }
+            let opener = try RawClient(port: port)
+            for client in crowd { client.request("/first") }
+            for client in crowd { #expect(client.response()?.body == "/first") }
+            opener.request("/gate")
+            gate.waitUntilReached()
+            iterations.withLock { $0 = 0 }
+            for client in crowd { client.request("/second") }
+            gate.open()
+
+            for client in crowd { #expect(client.response()?.body == "/second") }
+            // With shares, each request would have an iteration of its own. The first is that of the gate.
+            #expect(iterations.withLock { $0 } <= 3)
+        }
+    }
+}
+
+/// A place where one thread waits for another.
+private final class DispatchGate: Sendable {
+    private let state = Mutex((isReached: false, isOpen: false))
+
+    func pass() {
+        state.withLock { $0.isReached = true }
+        while !state.withLock({ $0.isOpen }) { usleep(500) }
+    }
+
+    func waitUntilReached() { while !state.withLock({ $0.isReached }) { usleep(500) } }
+
+    func open() { state.withLock { $0.isOpen = true } }
+}
