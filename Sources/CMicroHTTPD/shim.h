@@ -122,6 +122,8 @@ static inline void microhttpd_prepare_stream(int socket) {
 // socket accepts inherit. libmicrohttpd offers a socket the whole rest of an answer, and without the bound the kernel
 // copies up to 4 MB of it, for each of many clients in one iteration. What is in flight to a client that reads is not
 // bounded. Without the option the answers are correct but delay others, so the result is not checked.
+//
+// The kernel also reports again that the socket has room, to those who watch it edge-triggered (do_tcp_setsockopt).
 static inline void microhttpd_bound_unsent(int socket) {
     enum { TCP_NOTSENT_LOWAT_OPTION = 25 };
     int bytes = 512 << 10;
@@ -130,7 +132,7 @@ static inline void microhttpd_bound_unsent(int socket) {
 
 // Has the kernel report again that a TCP socket is readable, to those who watch it edge-triggered: tcp_set_rcvlowat, with
 // the value that the socket has anyway, signals what has been received and not read (Linux 4.18 and later).
-static inline void microhttpd_report_again(int socket) {
+static inline void microhttpd_report_readable(int socket) {
     int bytes = 1;
     setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
 }

@@ -1,5 +1,6 @@
 import Glibc
 import HTTPMessages
+import HTTPTypes
 import Synchronization
 import Testing
 
@@ -59,6 +60,34 @@ struct IterationSharesTests {
             #expect(served.filter { $0 == "127.0.0.2" }.count == 100)
             // The first is that of the gate.
             #expect(served.dropFirst().firstIndex(of: "127.0.0.1").map { $0 <= 2 } == true, "\(served.prefix(20))")
+        }
+    }
+
+    @Test("long answers that wait for a later iteration arrive whole, and another client is answered meanwhile")
+    func longAnswers() async throws {
+        let gate = DispatchGate()
+        let long = [UInt8](repeating: 0x61, count: 2 << 20)
+        let handlers = Handlers(receive: { request, _ in
+            if request.target == "/gate" { gate.pass() }
+            return .now(Response(status: .ok, body: request.target == "/long" ? long : []))
+        })
+        try await withServer(handlers) { _, port in
+            let quiet = try RawClient(port: port)
+            let crowd = try (0..<30).map { _ in try RawClient(port: port, from: "127.0.0.2") }
+            let opener = try RawClient(port: port, from: "127.0.0.3")
+            opener.request("/gate")
+            gate.waitUntilReached()
+            for client in crowd { client.request("/long") }
+            quiet.request("/short")
+            gate.open()
+
+            // The answers fill what the kernel keeps for their clients, who read nothing yet.
+            for _ in 0..<50 {
+                #expect(quiet.response()?.body == "")
+                quiet.request("/short")
+            }
+            for client in crowd { #expect(client.response()?.body.utf8.count == long.count) }
+            #expect(quiet.response()?.body == "")
         }
     }
 

@@ -106,9 +106,7 @@ final class RawClient: Sendable {
         }
         let text = String(decoding: head, as: UTF8.self)
         let length = RawResponse(head: text, body: "").field("content-length").flatMap { Int($0) } ?? 0
-        var body: [UInt8] = []
-        while hasBody, body.count < length, let byte = byte() { body.append(byte) }
-        return RawResponse(head: text, body: String(decoding: body, as: UTF8.self))
+        return RawResponse(head: text, body: String(decoding: hasBody ? bytes(length) : [], as: UTF8.self))
     }
 
     /// Reads everything up to the end of the connection.

@@ -4,6 +4,16 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+// What is done with a message.
+enum SocketCallsSending {
+    // The message is sent.
+    SOCKET_CALLS_SEND,
+    // Nothing of it is sent, and the caller is told that all of it was.
+    SOCKET_CALLS_WITHHOLD,
+    // Nothing of it is sent, and the caller is told that the socket has no room (EAGAIN).
+    SOCKET_CALLS_LATER
+};
+
 // What a thread wants to know of the socket calls that libraries make on it.
 //
 // This target defines `recv`, `send` and `sendmsg` for the whole program, so that libmicrohttpd's calls come here. They
@@ -16,9 +26,8 @@ struct SocketCalls {
     // Bytes have been received, which it may change. Returns whether the caller gets them; otherwise it is told that the
     // input has ended.
     bool (*received)(void *context, int socket, void *bytes, size_t count);
-    // The first part of a message is about to be sent. Returns true if nothing of the message is to be sent; the caller
-    // is told that all of it was.
-    bool (*withheld)(void *context, int socket, const void *bytes, size_t count);
+    // A message is about to be sent, which has a first part and so many bytes in all.
+    enum SocketCallsSending (*sending)(void *context, int socket, const void *bytes, size_t count, size_t all);
 };
 
 // Observes the socket calls of the current thread, which `calls` has to outlive; NULL ends that.

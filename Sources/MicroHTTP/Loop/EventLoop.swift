@@ -123,7 +123,7 @@ final class EventLoop {
     private func wait() {
         var milliseconds = waitMilliseconds()
         iterationCount &+= 1
-        if parked.hasPaused || acceptor.hasWaiting || wire.hasDeferredReads {
+        if parked.hasPaused || acceptor.hasWaiting || wire.hasLaterCalls {
             // The loop looks for events of all clients between two shares of a long answer, of new clients, or of one
             // client's requests.
             milliseconds = 0

@@ -19,10 +19,12 @@ final class WireObserver {
     private var connections: [ClientConnection?] = []
     private let headBytesMax: Int
     private var longHeads = LongHeads()
-    private let deferredReads: DeferredReads
+    private let later: LaterCalls
     /// Whether the loop is handing a connection to the large daemon.
     private(set) var isMoving = false
     private var isCheckDue = false
+    /// A message up to this size is always sent.
+    private static let shortBytesMax = 64 << 10
     /// How often the time of requests that are being received is checked.
     private static let checkInterval = Duration.milliseconds(500)
 
@@ -30,7 +32,7 @@ final class WireObserver {
         self.context = context
         self.idle = idle
         headBytesMax = context.configuration.headBytesMax
-        deferredReads = DeferredReads(context)
+        later = LaterCalls(context)
         calls = .allocate(capacity: 1)
         calls.initialize(to: SocketCalls())
         calls.pointee.asked = { observer, socket, bytes, count in
@@ -43,9 +45,9 @@ final class WireObserver {
                 $0.received(on: socket, UnsafeMutableRawBufferPointer(start: bytes, count: count))
             }
         }
-        calls.pointee.withheld = { observer, socket, bytes, count in
+        calls.pointee.sending = { observer, socket, bytes, count, all in
             WireObserver.with(observer) {
-                $0.withholds(UnsafeRawBufferPointer(start: bytes, count: count), from: socket)
+                $0.sending(UnsafeRawBufferPointer(start: bytes, count: count), of: all, on: socket)
             }
         }
         calls.pointee.context = Unmanaged.passUnretained(self).toOpaque()
@@ -64,11 +66,11 @@ final class WireObserver {
     /// Ends the observation, on the same thread.
     func end() { socket_calls_observe(nil) }
 
-    /// Begins an iteration: libmicrohttpd reads some of the sockets again that it has left to this one.
-    func beginIteration() { deferredReads.beginIteration() }
+    /// Begins an iteration: libmicrohttpd uses some of the sockets again that it has left to this one.
+    func beginIteration() { later.beginIteration() }
 
     /// Whether libmicrohttpd has left sockets to the next iteration.
-    var hasDeferredReads: Bool { !deferredReads.isEmpty }
+    var hasLaterCalls: Bool { !later.isEmpty }
 
     // MARK: Connections
 
@@ -147,7 +149,7 @@ final class WireObserver {
     /// Handles that libmicrohttpd asks for bytes; returns how many it gets without a look at the socket, 0 for none, or -1
     /// where it gets none in this iteration.
     private func asked(on socket: Int32, for buffer: UnsafeMutableRawBufferPointer) -> Int {
-        if let connection = self[socket], deferredReads.defers(connection) { return -1 }
+        if let connection = self[socket], later.postpones(connection, .receive) { return -1 }
         return longHeads.replay(on: socket, into: buffer)
     }
 
@@ -204,9 +206,21 @@ final class WireObserver {
         }
     }
 
+    /// Handles that libmicrohttpd is about to send a message.
+    ///
+    /// - Parameter count: how many bytes it has; `bytes` are the first of them.
+    private func sending(
+        _ bytes: UnsafeRawBufferPointer, of count: Int, on socket: Int32
+    ) -> SocketCallsSending {
+        guard let connection = self[socket] else { return SOCKET_CALLS_SEND }
+        guard connection.isAnswering else {
+            return withholds(bytes, from: connection) ? SOCKET_CALLS_WITHHOLD : SOCKET_CALLS_SEND
+        }
+        return count > Self.shortBytesMax && later.postpones(connection, .send) ? SOCKET_CALLS_LATER : SOCKET_CALLS_SEND
+    }
+
     /// Whether a message is an answer that libmicrohttpd has made by itself, which a problem document replaces.
-    private func withholds(_ bytes: UnsafeRawBufferPointer, from socket: Int32) -> Bool {
-        guard let connection = self[socket], !connection.isAnswering else { return false }
+    private func withholds(_ bytes: UnsafeRawBufferPointer, from connection: ClientConnection) -> Bool {
         if connection.isRefused || connection.isAnsweredEarly { return true }
         // "HTTP/1.1 100 Continue" asks for the body.
         let status = bytes.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1) - 0x30 }

@@ -4,12 +4,12 @@ internal import Synchronization
 
 /// The states of past versions that clients have asked for lately, within an eighth of the memory that clients may occupy.
 ///
-/// A client that goes through versions gets each from the one before, and one that asks again gets what was made. Any thread
-/// may call any method.
+/// They are kept as JSON, because a typed state takes up to eight times as much memory; only the last one is kept typed. A
+/// client that goes through versions gets each from the one before, and one that reads several values of a version gets them
+/// from one state. Any thread may call any method.
 final class PastStates: Sendable {
     private struct Kept {
-        let snapshot: any AnySnapshot
-        let bytes: Int
+        let text: [UInt8]
         var lastUse: Int
     }
 
@@ -17,6 +17,8 @@ final class PastStates: Sendable {
         var kept: [Version: Kept] = [:]
         var bytes = 0
         var uses = 0
+        /// The state that was made last.
+        var last: (any AnySnapshot)?
     }
 
     private let state = Mutex(State())
@@ -28,31 +30,38 @@ final class PastStates: Sendable {
         bytesMax = memory.bytesMax / 8
     }
 
-    /// The newest kept state from a version on up to another; nil where there is none.
+    /// The state at a version, if it is the last one that was kept.
+    func last(at version: Version) -> (any AnySnapshot)? {
+        state.withLock { $0.last?.cursor.version == version ? $0.last : nil }
+    }
+
+    /// The newest kept state from a version on up to another, as JSON; nil where there is none.
     ///
     /// O(n) in the number of kept states.
-    func newest(from oldest: Version, to version: Version) -> (any AnySnapshot)? {
+    func newest(from oldest: Version, to version: Version) -> (version: Version, text: [UInt8])? {
         state.withLock { state in
             guard let found = state.kept.keys.filter({ (oldest...version).contains($0) }).max() else { return nil }
             state.uses += 1
             state.kept[found]?.lastUse = state.uses
-            return state.kept[found]?.snapshot
+            return state.kept[found].map { (found, $0.text) }
         }
     }
 
     /// Keeps a state, and drops those that were used longest ago where there is no room.
     ///
-    /// - Parameter bytes: the size of the state as JSON.
-    func keep(_ snapshot: any AnySnapshot, bytes: Int) {
+    /// - Parameter text: the state as JSON.
+    func keep(_ snapshot: any AnySnapshot, as text: [UInt8]) {
+        let (version, bytes) = (snapshot.cursor.version, text.count)
         guard bytes <= bytesMax / 2 else { return }
         state.withLock { state in
-            guard state.kept[snapshot.cursor.version] == nil else { return }
+            state.last = snapshot
+            guard state.kept[version] == nil else { return }
             while state.bytes + bytes > bytesMax, drop(from: &state) {}
             // What clients send and have not read comes first.
-            while !memory.reserve(bytes) { guard drop(from: &state) else { return } }
+            while !memory.reserve(bytes) { guard drop(from: &state) else { return state.last = nil } }
             state.uses += 1
             state.bytes += bytes
-            state.kept[snapshot.cursor.version] = Kept(snapshot: snapshot, bytes: bytes, lastUse: state.uses)
+            state.kept[version] = Kept(text: text, lastUse: state.uses)
         }
     }
 
@@ -60,8 +69,8 @@ final class PastStates: Sendable {
     private func drop(from state: inout State) -> Bool {
         guard let oldest = state.kept.min(by: { $0.value.lastUse < $1.value.lastUse }) else { return false }
         state.kept[oldest.key] = nil
-        state.bytes -= oldest.value.bytes
-        memory.release(oldest.value.bytes)
+        state.bytes -= oldest.value.text.count
+        memory.release(oldest.value.text.count)
         return true
     }
 }

@@ -127,12 +127,14 @@ extension RequestHandler {
         at cursor: Cursor, _ path: (from: any AnySnapshot, commits: [Commit])?, isOver: () -> Bool
     ) throws -> (any AnySnapshot)? {
         let oldest = path?.from.cursor.version ?? cursor.version
+        if let last = pastStates.last(at: cursor.version) { return last }
         let near = pastStates.newest(from: oldest, to: cursor.version)
-        if let near, near.cursor.version == cursor.version { return near }
         let state: [UInt8]
-        if let path {
-            var value = try JSONValue(parsing: (near ?? path.from).whole(), depthMax: 1000)
-            let rest = path.commits.dropFirst(Int((near?.cursor.version ?? oldest) - oldest))
+        if let near, near.version == cursor.version {
+            state = near.text
+        } else if let path {
+            var value = try JSONValue(parsing: near?.text ?? path.from.whole(), depthMax: 1000)
+            let rest = path.commits.dropFirst(Int((near?.version ?? oldest) - oldest))
             for commit in rest {
                 // The client may have gone meanwhile.
                 guard !isOver() else { return path.from }
@@ -144,7 +146,7 @@ extension RequestHandler {
             state = found
         }
         let snapshot = try store.snapshot(restoring: state, at: cursor)
-        pastStates.keep(snapshot, bytes: state.count)
+        pastStates.keep(snapshot, as: state)
         return snapshot
     }
 
