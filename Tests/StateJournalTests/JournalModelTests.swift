@@ -11,7 +11,7 @@ import Testing
 struct JournalModelTests {
     let scratch = Scratch()
 
-    @Test("appends, failures, snapshots, retention and new starts leave what an array has", arguments: 1...12)
+    @Test("appends, failures, snapshots, retention and new starts leave what an array has", arguments: 1...6)
     func random(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         let retention = SQLiteJournal.Retention(commitsMax: 700, snapshotsMax: 3)

@@ -14,7 +14,7 @@ from harness.records import StreamRecord, ValueRecord
 from harness.streams import read_events
 
 
-@pytest.mark.alone
+@pytest.mark.prompt
 def test_each_of_10000_streams_has_every_commit_once_in_order_with_its_id(workspace, figures):
     """The streams begin while there are commits."""
     with many_descriptors(10_000):

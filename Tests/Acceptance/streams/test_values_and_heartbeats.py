@@ -9,7 +9,7 @@ from harness.client import Client
 from harness.crowd import Crowd, many_descriptors
 
 
-@pytest.mark.alone
+@pytest.mark.prompt
 @pytest.mark.rounds(6, long=30)
 def test_a_stream_of_a_value_whose_heartbeat_comes_while_a_commit_is_told_has_the_value_all_the_same(
     workspace, figures, rounds
