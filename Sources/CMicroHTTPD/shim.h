@@ -6,6 +6,7 @@
 
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdbool.h>
@@ -122,8 +123,6 @@ static inline void microhttpd_prepare_stream(int socket) {
 // socket accepts inherit. libmicrohttpd offers a socket the whole rest of an answer, and without the bound the kernel
 // copies up to 4 MB of it, for each of many clients in one iteration. What is in flight to a client that reads is not
 // bounded. Without the option the answers are correct but delay others, so the result is not checked.
-//
-// The kernel also reports again that the socket has room, to those who watch it edge-triggered (do_tcp_setsockopt).
 static inline void microhttpd_bound_unsent(int socket) {
     enum { TCP_NOTSENT_LOWAT_OPTION = 25 };
     int bytes = 512 << 10;
@@ -135,6 +134,15 @@ static inline void microhttpd_bound_unsent(int socket) {
 static inline void microhttpd_report_readable(int socket) {
     int bytes = 1;
     setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
+
+// Has the kernel report that a TCP socket has room, at once or as soon as it has: do_tcp_setsockopt signals it after it has
+// set TCP_NOTSENT_LOWAT. Where there is no room now, tcp_poll notes that somebody wants it, which otherwise only a call
+// that finds no room does.
+static inline void microhttpd_report_writable(int socket) {
+    struct pollfd watched = {.fd = socket, .events = POLLOUT};
+    poll(&watched, 1, 0);
+    microhttpd_bound_unsent(socket);
 }
 
 // Reads and discards up to 64 KiB that a client has sent after its last request.

@@ -91,6 +91,58 @@ struct IterationSharesTests {
         }
     }
 
+    @Test("a request with a long head is answered although its client has had its share when the connection moves")
+    func longHeads() async throws {
+        let gate = DispatchGate()
+        let handlers = Handlers(receive: { request, _ in
+            if request.target == "/gate" { gate.pass() }
+            usleep(500)
+            return .now(.text(request.target))
+        })
+        try await withServer(handlers) { _, port in
+            let crowd = try (0..<20).map { _ in try RawClient(port: port, from: "127.0.0.2") }
+            let opener = try RawClient(port: port, from: "127.0.0.3")
+            for client in crowd { client.request("/first") }
+            for client in crowd { #expect(client.response()?.body == "/first") }
+            opener.request("/gate")
+            gate.waitUntilReached()
+            let cookie = "Cookie: \(String(repeating: "c", count: 3000))\r\n"
+            for client in crowd { client.request("/long-head", fields: cookie) }
+            gate.open()
+
+            for client in crowd { #expect(client.response()?.body == "/long-head") }
+        }
+    }
+
+    @Test("a long answer whose turn comes while the socket is full is sent when the client reads")
+    func fullSockets() async throws {
+        let gate = DispatchGate()
+        let (short, long) = ([UInt8](repeating: 0x61, count: 60 << 10), [UInt8](repeating: 0x62, count: 1 << 20))
+        let handlers = Handlers(receive: { request, _ in
+            if request.target == "/gate" { gate.pass() }
+            if request.target == "/long" { usleep(300) }
+            return .now(Response(status: .ok, body: request.target == "/long" ? long : short))
+        })
+        try await withServer(handlers) { _, port in
+            let crowd = try (0..<60).map { _ in try RawClient(port: port, from: "127.0.0.2") }
+            let opener = try RawClient(port: port, from: "127.0.0.3")
+            opener.request("/gate")
+            gate.waitUntilReached()
+            // Each socket has another amount of short answers in it when the long one comes.
+            for (count, client) in crowd.enumerated() {
+                let requests = Array(repeating: "/", count: count) + ["/long"]
+                client.send(requests.map { "GET \($0) HTTP/1.1\r\nHost: test\r\n\r\n" }.joined())
+            }
+            gate.open()
+            try await Task.sleep(for: .milliseconds(300))
+
+            for (count, client) in crowd.enumerated() {
+                for _ in 0..<count { #expect(client.response()?.body.utf8.count == short.count) }
+                #expect(client.response()?.body.utf8.count == long.count)
+            }
+        }
+    }
+
     @Test("a client that is alone has all of an iteration")
     func alone() async throws {
         let gate = DispatchGate()

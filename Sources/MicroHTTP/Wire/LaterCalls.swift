@@ -29,7 +29,7 @@ final class LaterCalls {
             // a cause.
             switch call {
             case .receive: microhttpd_report_readable(socket)
-            case .send: microhttpd_bound_unsent(socket)
+            case .send: microhttpd_report_writable(socket)
             }
         }
     }

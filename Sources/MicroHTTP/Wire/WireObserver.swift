@@ -149,8 +149,10 @@ final class WireObserver {
     /// Handles that libmicrohttpd asks for bytes; returns how many it gets without a look at the socket, 0 for none, or -1
     /// where it gets none in this iteration.
     private func asked(on socket: Int32, for buffer: UnsafeMutableRawBufferPointer) -> Int {
-        if let connection = self[socket], later.postpones(connection, .receive) { return -1 }
-        return longHeads.replay(on: socket, into: buffer)
+        // Of bytes that the loop has, the kernel would report nothing again.
+        let count = longHeads.replay(on: socket, into: buffer)
+        if count == 0, let connection = self[socket], later.postpones(connection, .receive) { return -1 }
+        return count
     }
 
     /// Handles bytes that libmicrohttpd is about to get; false tells it that the input has ended.

@@ -83,30 +83,33 @@ extension RequestHandler {
         }
         let streams = group.map(\.exchange)
         guard change.isLong else { return Exchange.send(StreamChunk(bytes(chunk, change, of: request)), to: streams) }
-        if let known = long(chunk, change, of: request, makes: false) { return Exchange.send(known, to: streams) }
+        if let known = event(chunk, change, of: request) { return Exchange.send(known, to: streams) }
+        let shared = SharedChunk()
         // The loop thread does not make what is long, and the share of one client does not delay the streams of another.
         for (client, streams) in Dictionary(grouping: streams, by: \.client) {
             schedule.slow(.read, client) { [self] in
                 let streams = streams.filter { !$0.isOver }
-                guard !streams.isEmpty, let made = long(chunk, change, of: request, makes: true) else { return }
-                Exchange.send(made, to: streams)
+                guard !streams.isEmpty else { return }
+                Exchange.send(shared.made { long(chunk, change, of: request) }, to: streams)
             }
         }
     }
 
-    /// A long chunk, with data that all streams of the value share.
-    ///
-    /// - Parameter makes: whether to make what does not exist; otherwise the result is nil.
-    private func long(
-        _ chunk: Watch.Chunk, _ change: Delivery.Change, of request: StreamRequest, makes: Bool
-    ) -> StreamChunk? {
-        guard request.format == .events, case .value(let reading) = change, let encoded = reading.encoded else {
-            return makes ? StreamChunk(bytes(chunk, change, of: request)) : nil
+    /// A long chunk; the data of a value's event is kept, and all streams of the value share it.
+    private func long(_ chunk: Watch.Chunk, _ change: Delivery.Change, of request: StreamRequest) -> StreamChunk {
+        if request.format == .events, case .value(let reading) = change, let encoded = reading.encoded,
+            event(chunk, change, of: request) == nil
+        {
+            encoded.keep(StreamChunk(contract.eventData(of: encoded)))
         }
-        let known: StreamChunk? = encoded.kept()
-        guard known != nil || makes else { return nil }
-        let data = known ?? StreamChunk(contract.eventData(of: encoded))
-        if known == nil { encoded.keep(data) }
+        return event(chunk, change, of: request) ?? StreamChunk(bytes(chunk, change, of: request))
+    }
+
+    /// The event of a value whose data is kept; nil for any other chunk.
+    private func event(_ chunk: Watch.Chunk, _ change: Delivery.Change, of request: StreamRequest) -> StreamChunk? {
+        guard request.format == .events, case .value(let reading) = change,
+            let data: StreamChunk = reading.encoded?.kept()
+        else { return nil }
         let reason: ResetReason? = if case .reset(let reason) = chunk { reason } else { nil }
         return StreamChunk(contract.head(of: reading, isFirst: chunk == .first, reset: reason), before: data)
     }
@@ -190,6 +193,19 @@ extension Delivery.Change {
         case .value(let reading): reading.encoded?.bytes.count ?? 0 > RequestHandler.quickBytesMax
         case .changes(let page, _): page.weight > RequestHandler.quickBytesMax
         case .latest, .notInMemory, .outcome: false
+        }
+    }
+}
+
+/// A chunk that the first of several pieces of slow work makes for all of them.
+private final class SharedChunk: Sendable {
+    private let chunk = Mutex<StreamChunk?>(nil)
+
+    func made(by make: () -> StreamChunk) -> StreamChunk {
+        chunk.withLock { chunk in
+            let made = chunk ?? make()
+            chunk = made
+            return made
         }
     }
 }
