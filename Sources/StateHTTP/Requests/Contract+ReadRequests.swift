@@ -18,6 +18,8 @@ extension Contract {
         case .pointer, .hidden: parameters = try Parameters(target, known: Self.parametersOfState)
         case .view: parameters = try Parameters(target, known: Self.parametersOfViews)
         }
+        // A tag that is none is refused where no tag counts, too.
+        let known = try knownTags(request)
         switch selection {
         case .pointer(let pointer), .hidden(let pointer):
             if try isKeyed(parameters) { return .changes(try difference(at: pointer, routed, parameters)) }
@@ -37,7 +39,7 @@ extension Contract {
         guard read.wait != nil || (read.until == nil && read.debounce == nil) else {
             throw Problem(.badRequest, "bad-parameter", "until and debounce go with wait")
         }
-        read.known = try knownTags(request)
+        read.known = known
         let latest = routed.circumstances.latest
         if let text = try parameters.text("at-least") {
             let cursor = try cursor(text, "at-least")
