@@ -3,11 +3,14 @@ internal import StateJSON
 /// The durable streams, the backup and the probes in the OpenAPI document.
 extension OpenAPIOperations {
     var commitStream: Operation {
-        durable("get CommitStream", "The commits as a durable stream", ["path", "types", "by", "as"], "Commit")
+        durable(
+            "get CommitStream", "The commits as a durable stream", ["offset", "path", "types", "by", "as"], "Commit")
     }
 
     var stateStream: Operation {
-        durable("get StateStream", "The entities of the state as a durable stream", ["old-values"], "EntityMessage")
+        durable(
+            "get StateStream", "The entities of the state as a durable stream", ["offset-of-state", "old-values"],
+            "EntityMessage")
     }
 
     /// A stream of the Durable Streams protocol.
@@ -19,7 +22,7 @@ extension OpenAPIOperations {
             id: id, tag: "streams", summary: summary,
             description:
                 "Read again from Stream-Next-Offset, with `live` for what comes. HEAD tells the end of the stream.",
-            parameters: ["offset", "live", "stream-cursor"] + parameters + ["if-none-match"] + Self.ofAnyRequest,
+            parameters: parameters + ["live", "stream-cursor"] + ["if-none-match"] + Self.ofAnyRequest,
             answers: [
                 (
                     "200",

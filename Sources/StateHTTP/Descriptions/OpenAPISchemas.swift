@@ -6,7 +6,7 @@ enum OpenAPISchemas {
     static let text = #"""
         {
         "Value": {"description": "Any JSON: the value at the pointer, or of the view.", "examples": [{"value": 2}]},
-        "Cursor": {"type": "string", "pattern": "^[a-z2-7]{16}\\.(0|[1-9][0-9]*)$",
+        "Cursor": {"type": "string", "pattern": "^[a-z2-7]{16}\\.(0|[1-9][0-9]{0,18})$",
             "description": "An instant of a history: epoch and version. Clients compare cursors only for equality.",
             "examples": ["kqvvq7mzabcdefgh.42"]},
         "Epoch": {"type": "string", "pattern": "^[a-z2-7]{16}$",

@@ -41,6 +41,12 @@ extension Contract {
         }
         read.known = known
         let latest = routed.circumstances.latest
+        let version = try parameters.text("version").map { text throws(Problem) -> Version in
+            guard let version: Version = Parameters.wholeNumber(text) else {
+                throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
+            }
+            return version
+        }
         if let text = try parameters.text("at-least") {
             let cursor = try cursor(text, "at-least")
             guard cursor.epoch == latest.epoch else { throw lost("cursor-lost", routed.circumstances.bounds, store) }
@@ -49,10 +55,7 @@ extension Contract {
                 throw Self.aheadOfLatest(latest, hint: "; add wait to wait for it")
             }
         }
-        if let text = try parameters.text("version") {
-            guard let version: Version = Parameters.wholeNumber(text) else {
-                throw Problem(.badRequest, "bad-parameter", "version must be a whole number")
-            }
+        if let version {
             guard !parameters.has("wait"), read.atLeast == nil, read.until == nil else {
                 throw Problem(
                     .badRequest, "bad-parameter",
