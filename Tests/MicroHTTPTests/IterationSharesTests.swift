@@ -63,6 +63,39 @@ struct IterationSharesTests {
         }
     }
 
+    @Test("a connection that asks again at once comes behind those of its client that wait")
+    func order() async throws {
+        let gate = DispatchGate()
+        let order = Mutex<[String]>([])
+        let handlers = Handlers(receive: { request, _ in
+            if request.target == "/gate" { gate.pass() }
+            order.withLock { $0.append(request.target) }
+            usleep(1000)
+            return .now(.text(request.target))
+        })
+        try await withServer(handlers) { _, port in
+            let crowd = try (0..<40).map { _ in try RawClient(port: port, from: "127.0.0.2") }
+            let opener = try RawClient(port: port, from: "127.0.0.3")
+            for client in crowd { client.request("/first") }
+            for client in crowd { #expect(client.response()?.body == "/first") }
+            opener.request("/gate")
+            gate.waitUntilReached()
+            order.withLock { $0 = [] }
+            for (number, client) in crowd.enumerated() { client.request("/\(number)") }
+            gate.open()
+            for _ in 0..<3 {
+                #expect(crowd[0].response()?.body == "/0")
+                crowd[0].request("/0")
+            }
+
+            #expect(crowd[0].response()?.body == "/0")
+            for (number, client) in crowd.enumerated().dropFirst() { #expect(client.response()?.body == "/\(number)") }
+            let served = order.withLock { $0 }
+            let places = served.indices.filter { served[$0] == "/0" }
+            #expect(places.count == 4 && places[1] - places[0] >= 35, "\(served.prefix(50))")
+        }
+    }
+
     @Test("long answers that wait for a later iteration arrive whole, and another client is answered meanwhile")
     func longAnswers() async throws {
         let gate = DispatchGate()

@@ -13,6 +13,9 @@ package struct ClientTurns<Work: Sendable>: Sendable {
     /// Makes one without work.
     package init() {}
 
+    /// Whether work of a client waits.
+    package func hasWork(of client: String) -> Bool { count > 0 && waiting[client] != nil }
+
     /// Adds work behind the earlier work of the client.
     package mutating func append(_ work: Work, of client: String) {
         if waiting[client] == nil { turns.append(client) }

@@ -37,7 +37,7 @@ extension Contract {
         switch read.start {
         case "-1": since = .oldest
         case "now": since = live == nil ? .now : .cursor(routed.circumstances.latest)
-        case let text: since = .cursor(try offset(text, ofState: false, routed).cursor)
+        case let text: since = .cursor(try offset(text, ofState: false).cursor)
         }
         return try follow(since, filter, form, read, live, routed)
     }
@@ -58,7 +58,7 @@ extension Contract {
         case "-1": return .entities(snapshot)
         case "now": since = live == nil ? .now : .cursor(routed.circumstances.latest)
         case let text:
-            let offset = try offset(text, ofState: true, routed)
+            let offset = try offset(text, ofState: true)
             if case .inSnapshot(let position)? = offset.place {
                 (snapshot.cursor, snapshot.position) = (offset.cursor, position)
                 return live == .events ? .stream(stream(from: snapshot, at: offset.cursor)) : .entities(snapshot)
@@ -125,6 +125,10 @@ extension Contract {
         guard start != nil || !parameters.has("live") else {
             throw Problem(.badRequest, "offset-required", "live needs an offset: -1, now, or a Stream-Next-Offset")
         }
+        if let start, start != "-1", start != "now" {
+            // HEAD does not need it, and refuses all the same what is no offset.
+            _ = try offset(start, ofState: content != .commits)
+        }
         let access = routed.store.access
         return DurableRead(
             content: content, start: start ?? "-1", cursor: cursor, known: try knownTags(routed.request),
@@ -132,7 +136,7 @@ extension Contract {
             isPublic: access.isUnlimited && access.subject == nil)
     }
 
-    private func offset(_ text: String, ofState: Bool, _ routed: RoutedRequest) throws(Problem) -> StreamOffset {
+    private func offset(_ text: String, ofState: Bool) throws(Problem) -> StreamOffset {
         guard let offset = StreamOffset(text: text, ofState: ofState) else {
             throw Problem(
                 .badRequest, "bad-offset",

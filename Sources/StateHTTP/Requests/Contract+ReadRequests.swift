@@ -105,11 +105,12 @@ extension Contract {
             throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and debounce, no \(name)")
         }
         let since = try parameters.text("since")
+        let wait = try wait(parameters, routed.request)
         return ChangesRequest(
             since: try since.map { text throws(Problem) in .cursor(try cursor(text, "since")) } ?? .never,
             limit: .max, filter: routed.store.filter(path: pointer, types: [], by: nil), store: routed.store,
             form: .difference(pointer),
-            wait: since == nil ? nil : try wait(parameters, routed.request), debounce: try debounce(parameters),
+            wait: since == nil ? nil : wait, debounce: try debounce(parameters),
             onLost: .problem, style: try parameters.style(), coding: coding(of: routed.request),
             requestID: routed.circumstances.requestID)
     }
