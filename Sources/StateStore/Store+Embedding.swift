@@ -1,7 +1,10 @@
 internal import FoundationEssentials
 
 extension Store {
-    /// Makes a store of a domain that keeps its commits in memory, for use inside this process.
+    /// Makes a store of a domain for use inside this process.
+    ///
+    /// The store keeps its state only, no commit. It takes a state that JSON does not have, such as one with a number that is
+    /// infinite, which a server refuses; so does the `TestStore` of `StateServerTesting`.
     ///
     /// - Parameters:
     ///   - state: the initial state; nil for the domain's own, to which the store has applied ``StoreInit``.
@@ -17,10 +20,22 @@ extension Store {
         now: @escaping @Sendable () -> Timestamp = Timestamp.now,
         report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) throws(DeclarationFault) where D.State == State {
-        let compiled = try CompiledDomain(domain)
-        self.init(
-            domain: compiled, middleware: middleware, limits: limits, origin: state.map { Origin(state: $0) },
+        try self.init(
+            domain, isRecorded: false, state: state, middleware: middleware, limits: limits,
             automaticallySkipsRepeats: automaticallySkipsRepeats, now: now, report: report)
+    }
+
+    /// Makes a store of a domain without a journal, which records its commits in memory as a server does, or none.
+    package convenience init<D: Domain>(
+        _ domain: D, isRecorded: Bool, state: State? = nil, middleware: [Middleware<State>] = [.validation],
+        limits: StoreLimits = StoreLimits(), automaticallySkipsRepeats: Bool = true,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now,
+        report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
+    ) throws(DeclarationFault) where D.State == State {
+        self.init(
+            domain: try CompiledDomain(domain), middleware: middleware, limits: limits,
+            origin: state.map { Origin(state: $0) }, automaticallySkipsRepeats: automaticallySkipsRepeats, now: now,
+            isRecorded: isRecorded, report: report)
     }
 }
 

@@ -39,6 +39,10 @@ public final class Store<State: StateType>: Sendable {
     package let hub: WatchHub
     /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     package let journal: (any Journal)?
+    /// Whether the store keeps what clients read of its commits later: their actions as JSON, their patches, the history.
+    ///
+    /// Nobody can read these of a store that serves its process alone.
+    let isRecorded: Bool
     let queue = DispatchQueue(label: "storekeeper.store")
     /// How many turns of many actions run on the queue or wait for it.
     private let longTurnsCount = Atomic(0)
@@ -85,12 +89,14 @@ public final class Store<State: StateType>: Sendable {
         processorTime: @escaping @Sendable () -> Instant = { Instant(nanoseconds: 0) },
         mark: ReductionMark? = nil, queues: WatchHub.Queues = .dispatch(),
         onLandingThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = Store.landingThread(),
-        observer: StoreObserver? = nil, report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
+        observer: StoreObserver? = nil, isRecorded: Bool = true,
+        report: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
         let origin = origin ?? Origin(state: domain.initial)
         let core = Core(
             domain: domain, epoch: origin.cursor.epoch, middleware: middleware, limits: limits, state: origin.state,
-            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime, mark: mark)
+            version: origin.cursor.version, keys: origin.keys, historyTime: origin.historyTime, mark: mark,
+            isRecorded: isRecorded)
         self.domain = domain
         self.automaticallySkipsRepeats = automaticallySkipsRepeats
         epoch = origin.cursor.epoch
@@ -106,6 +112,7 @@ public final class Store<State: StateType>: Sendable {
         self.core = Mutex(core)
         dryRunMark = Mutex(mark?.forDryRuns())
         self.journal = journal
+        self.isRecorded = isRecorded
         installedMiddleware = Mutex(middleware)
         self.onLandingThread = onLandingThread
         self.report = report
@@ -270,6 +277,21 @@ public final class Store<State: StateType>: Sendable {
         note(turn.result.historyTime)
         if let begun { Self.note(processorTime() - begun, to: pending) }
         return turn
+    }
+
+    /// Reduces the newest computed state by an action, which has no middleware to pass.
+    ///
+    /// - Returns: the snapshots before and after; nil where a middleware has to see the action, or the store is stopping.
+    func reduceDirectly(
+        _ action: any Action, _ entry: ActionEntry
+    ) throws(Rejection) -> (before: Snapshot<State>, after: Snapshot<State>)? {
+        guard !mailbox.withLock({ $0.isClosed }) else { return nil }
+        let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
+        return try core.withLock { core throws(Rejection) in
+            if isMiddlewareNew { core.install(middleware) }
+            let before = core.latest
+            return try core.reduceDirectly(action, by: entry).map { (before, $0) }
+        }
     }
 
     /// Adds the cost of a turn to each meter of its transactions, of which many have the same one.

@@ -119,7 +119,8 @@ extension Store {
     /// - Throws: ``DispatchError``; the state is then unchanged.
     @discardableResult
     public func dispatch(_ action: any Action, id: String? = nil) throws(DispatchError) -> Dispatched {
-        try dispatch(Transaction([.init(action, id: id)]))
+        if id == nil, let receipt = try dispatchDirectly(action) { return .committed(receipt) }
+        return try dispatch(Transaction([.init(action, id: id)]))
     }
 
     /// Dispatches an action and returns after its turn, without blocking a thread.

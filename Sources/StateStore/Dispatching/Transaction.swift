@@ -157,11 +157,30 @@ public final class Receipt: Sendable {
     /// The version that the commit made.
     public let version: Version
     /// The commit's ID: the client's ID, or else the commit's cursor.
-    public let id: String
+    public var id: String {
+        switch content {
+        case .made(let id, _, _): id
+        case .direct(let transition): transition.cursor.description
+        }
+    }
     /// The commit's cursor.
-    public let cursor: String
+    public var cursor: String {
+        switch content {
+        case .made(_, let cursor, _): cursor
+        case .direct(let transition): transition.cursor.description
+        }
+    }
     /// Whether the state differs from the version before.
-    public let isChange: Bool
+    ///
+    /// Where nobody was told of the commit, each access compares the two states, which the receipt keeps, at a cost of O(n) in
+    /// the size of what the action's reducers can change. States that cannot be encoded count as different.
+    public var isChange: Bool {
+        switch content {
+        case .made(_, _, let isChange): isChange
+        case .direct(let transition): transition.isChange
+        }
+    }
+    private let content: Content
     /// Whether an earlier request with the same idempotency key made the commit.
     package let isReplay: Bool
     /// The types of the committed actions, in order; empty for a replay, whose types the store does not keep.
@@ -174,12 +193,24 @@ public final class Receipt: Sendable {
         representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil
     ) {
         self.version = version
-        self.id = id
-        self.cursor = cursor
-        self.isChange = isChange
+        content = .made(id: id, cursor: cursor, isChange: isChange)
         self.isReplay = isReplay
         self.types = types
         self.representation = representation
+    }
+
+    /// Makes the receipt of an action that nobody was told of.
+    init(_ transition: any DirectTransition, types: [String]) {
+        version = transition.cursor.version
+        content = .direct(transition)
+        isReplay = false
+        self.types = types
+        representation = nil
+    }
+
+    private enum Content: Sendable {
+        case made(id: String, cursor: String, isChange: Bool)
+        case direct(any DirectTransition)
     }
 
     fileprivate var withoutRepresentation: Receipt {

@@ -181,6 +181,16 @@ package final class CompiledDomain<State: StateType>: Sendable {
         encodings = patch.takeTexts()
     }
 
+    /// Makes the patch one that replaces all slices that the reducers of some actions can change, by null.
+    func replace(by entries: [ActionEntry], in patch: inout JSONPatch) {
+        patch.begin(knowing: KnownTexts())
+        func replace(_ scope: ArraySlice<String>, _ patch: inout JSONPatch) {
+            guard let token = scope.first else { return patch.replace(with: "null".utf8) }
+            patch.descend(token) { replace(scope.dropFirst(), &$0) }
+        }
+        for scope in ActionEntry.outermost(entries.flatMap(\.scopes)) { replace(scope[...], &patch) }
+    }
+
     /// The value of a selection, unless the value has more than `countMax` parts to encode.
     ///
     /// - Parameter viewVersions: the last-changed version of each view; nil where it is not known.

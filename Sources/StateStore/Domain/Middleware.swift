@@ -12,6 +12,8 @@ public struct Middleware<State: StateType>: Sendable {
     private let process: @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
     /// Whether it calls `next` with the action that it gets, or not at all.
     let passesActionsOn: Bool
+    /// Whether it does nothing with an action that is no ``ValidatedAction``.
+    let onlyValidates: Bool
 
     /// Makes a middleware of a function.
     public init(
@@ -22,14 +24,17 @@ public struct Middleware<State: StateType>: Sendable {
     ) {
         self.process = process
         passesActionsOn = false
+        onlyValidates = false
     }
 
     /// Makes a middleware that never changes an action.
     private init(
-        passingOn process: @escaping @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void
+        passingOn process: @escaping @Sendable (any Action, MiddlewareContext<State>, Next) throws(Rejection) -> Void,
+        onlyValidates: Bool = false
     ) {
         self.process = process
         passesActionsOn = true
+        self.onlyValidates = onlyValidates
     }
 }
 
@@ -119,10 +124,11 @@ protocol FollowUpCollector: AnyObject {
 extension Middleware {
     /// Calls ``ValidatedAction/validate()`` of every action that has it.
     public static var validation: Middleware {
-        Middleware(passingOn: { action, _, next throws(Rejection) in
-            if let action = action as? any ValidatedAction { try action.validate() }
-            try next(action)
-        })
+        Middleware(
+            passingOn: { action, _, next throws(Rejection) in
+                if let action = action as? any ValidatedAction { try action.validate() }
+                try next(action)
+            }, onlyValidates: true)
     }
 
     /// Calls `log` with a record of each action after the reducers and the later middleware.

@@ -89,6 +89,9 @@ struct HubStorage: Sendable {
         return claimFanOut()
     }
 
+    /// Publishes a snapshot of a store that is not recorded.
+    mutating func publish(_ snapshot: any AnySnapshot) { latest = snapshot }
+
     /// Whether the next pass has to compare followers with these commits.
     private func mayConcernFollowers(_ commits: [Commit]) -> Bool {
         guard !followers.isEmpty else { return false }

@@ -53,6 +53,18 @@ final class Snapshot<State: StateType>: AnySnapshot {
 
     var version: Version { cursor.version }
 
+    /// Whether the state differs from one before it, where only the reducers of an action can have changed it.
+    ///
+    /// States that cannot be encoded count as different.
+    func differs(from before: Snapshot, by entry: ActionEntry) -> Bool {
+        var patch = JSONPatch()
+        var encodings = KnownTexts()
+        do {
+            try domain.compare(before.state, with: state, by: [entry], into: &patch, knowing: &encodings)
+            return !patch.isEmpty
+        } catch { return true }
+    }
+
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
         try domain.select(
             selection, in: state, viewVersions: viewVersions.isEmpty ? nil : viewVersions, countMax: countMax)

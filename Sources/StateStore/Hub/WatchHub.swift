@@ -169,6 +169,9 @@ package final class WatchHub: Sendable {
         if mustFanOut { scheduleFanOut() }
     }
 
+    /// Publishes a snapshot of a store that is not recorded: it has no history, and nobody watches it.
+    func publish(_ snapshot: any AnySnapshot) { storage.withLock { $0.publish(snapshot) } }
+
     func scheduleFanOut() { queues.fanOut { self.fanOut() } }
 }
 

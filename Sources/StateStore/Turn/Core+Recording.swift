@@ -49,4 +49,12 @@ extension Core {
         }
         writer.byte(UInt8(ascii: "}"))
     }
+
+    /// The pointers of a representation: above 100 changed pointers, their common parents of at most two tokens.
+    static func representedPointers(_ changedPointers: [JSONPointer]) -> [JSONPointer] {
+        guard changedPointers.count > 100 else { return changedPointers }
+        return Set(changedPointers.map { JSONPointer(Array($0.tokens.prefix(2))) }).sorted {
+            $0.description < $1.description
+        }
+    }
 }

@@ -34,6 +34,10 @@ struct Core<State: StateType>: Sendable {
     private var steps: [MiddlewareStep]
     /// Whether no middleware can change an action on its way.
     private(set) var passesActionsOn: Bool
+    /// Whether the middleware only validates actions.
+    private var onlyValidates: Bool
+    /// See ``Store/isRecorded``.
+    let isRecorded: Bool
     let limits: StoreLimits
     /// Notes what is being reduced; nil for a store that no crash concerns.
     private let mark: ReductionMark?
@@ -50,13 +54,16 @@ struct Core<State: StateType>: Sendable {
 
     init(
         domain: CompiledDomain<State>, epoch: Epoch, middleware: [Middleware<State>], limits: StoreLimits, state: State,
-        version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil, mark: ReductionMark? = nil
+        version: Version, keys: [KeyRecord], historyTime: Timestamp? = nil, mark: ReductionMark? = nil,
+        isRecorded: Bool = true
     ) {
         self.mark = mark
+        self.isRecorded = isRecorded
         self.domain = domain
         self.epoch = epoch
         steps = middleware.map(\.step)
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
+        onlyValidates = middleware.allSatisfy(\.onlyValidates)
         self.limits = limits
         latest = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions)
         historyClock = HistoryClock(historyTime)
@@ -69,10 +76,12 @@ struct Core<State: StateType>: Sendable {
         limits: StoreLimits, mark: ReductionMark?
     ) {
         self.mark = mark
+        isRecorded = true
         self.domain = domain
         epoch = snapshot.cursor.epoch
         steps = middleware.map(\.step)
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
+        onlyValidates = middleware.allSatisfy(\.onlyValidates)
         self.limits = limits
         latest = snapshot
         historyClock = HistoryClock(nil)
@@ -96,6 +105,7 @@ struct Core<State: StateType>: Sendable {
     mutating func install(_ middleware: [Middleware<State>]) {
         steps = middleware.map(\.step)
         passesActionsOn = middleware.allSatisfy(\.passesActionsOn)
+        onlyValidates = middleware.allSatisfy(\.onlyValidates)
     }
 
     /// Applies the transactions in order, each to the state that those before it have made, and makes the last state the
@@ -157,6 +167,24 @@ struct Core<State: StateType>: Sendable {
         return latest
     }
 
+    /// Makes the state that an action leads to the newest computed one, and nothing else: no patch, and no commit.
+    ///
+    /// - Returns: the snapshot; nil, without a change, where a middleware has to see the action.
+    mutating func reduceDirectly(
+        _ action: any Action, by entry: ActionEntry
+    ) throws(Rejection) -> Snapshot<State>? {
+        guard onlyValidates else { return nil }
+        var state = latest.state
+        try TurnMark.reducing { () throws(Rejection) in
+            try domain.reduce(&state, action, by: entry, ReducerContext(subject: nil))
+        }
+        var viewVersions = latest.viewVersions
+        for reads in entry.reads { viewVersions[reads.view] = version + 1 }
+        latest = Snapshot(state, of: domain, at: Cursor(epoch, version + 1), viewVersions: viewVersions)
+        forgetEncodings()
+        return latest
+    }
+
     /// Forgets what is known of a state that is not the newest one any more; another state can get its version.
     private mutating func forgetEncodings() {
         encodings = KnownTexts()
@@ -210,8 +238,7 @@ struct Core<State: StateType>: Sendable {
                 }
                 return .nothingCommitted
             }
-            try domain.compare(
-                before.state, with: state, by: context.entries, into: &scratch.patch, knowing: &scratch.encodings)
+            try compare(before.state, with: state, by: context.entries, &scratch)
             if transaction.purpose == .dryRun {
                 // The known encodings are those of a state that is dropped.
                 scratch.encodings = KnownTexts()
@@ -224,27 +251,19 @@ struct Core<State: StateType>: Sendable {
         }
     }
 
-    /// The outcome that a transaction has by its idempotency key alone: a replay or a refusal; nil where it has none.
+    /// Makes the patch from a state to the one that some actions have made of it.
     ///
-    /// - Parameter keys: the keys of the turn so far.
-    func outcome(
-        byKeyOf transaction: Transaction, at historyTime: Timestamp, besides keys: [String: KeyRecord] = [:]
-    ) -> Outcome? {
-        guard let idempotency = transaction.idempotency else { return nil }
-        if let record = keys[idempotency.key] ?? ledger.record(idempotency.key, at: historyTime) {
-            guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
-            return .committed(
-                Receipt(
-                    version: record.version, id: record.id, cursor: Cursor(epoch, record.version).description,
-                    isChange: record.isChange, isReplay: true))
+    /// - Throws: `EncodingError` where the state cannot be recorded.
+    private func compare(
+        _ old: State, with new: State, by entries: [ActionEntry], _ scratch: inout Scratch
+    ) throws {
+        do {
+            try domain.compare(old, with: new, by: entries, into: &scratch.patch, knowing: &scratch.encodings)
+        } catch {
+            guard !isRecorded else { throw error }
+            // Nobody reads the patch: it only has to say which parts may have changed.
+            domain.replace(by: entries, in: &scratch.patch)
         }
-        guard ledger.count + keys.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
-        if let client = transaction.client {
-            // One client fills at most half of the ledger, so that there is room for another.
-            let count = ledger.count(of: client) + keys.values.count { $0.client == client }
-            guard count < max(1, limits.idempotencyKeysMax / 2) else { return .full(.idempotencyKeysOfClient) }
-        }
-        return nil
     }
 
     private func tooLong(_ transaction: Transaction, at index: Int) -> Rejection {
@@ -301,7 +320,8 @@ struct Core<State: StateType>: Sendable {
         let commit = Commit(
             version: version, time: time, id: id, cause: transaction.causation?.cause,
             root: transaction.causation?.root, by: transaction.subject, trace: transaction.trace,
-            types: types, action: try recordedBytes(of: context.applied, transaction), patch: scratch.patch.text,
+            types: types, action: isRecorded ? try recordedBytes(of: context.applied, transaction) : [],
+            patch: scratch.patch.text,
             changedPointers: changedPointers,
             clientIDs: transaction.items.compactMap(\.id), idempotency: record)
         var viewVersions = scratch.latest.viewVersions
@@ -325,13 +345,5 @@ struct Core<State: StateType>: Sendable {
         return Receipt(
             version: version, id: id, cursor: cursor, isChange: isChange, isReplay: false, types: types,
             representation: representation)
-    }
-
-    /// The pointers of a representation: above 100 changed pointers, their common parents of at most two tokens.
-    private static func representedPointers(_ changedPointers: [JSONPointer]) -> [JSONPointer] {
-        guard changedPointers.count > 100 else { return changedPointers }
-        return Set(changedPointers.map { JSONPointer(Array($0.tokens.prefix(2))) }).sorted {
-            $0.description < $1.description
-        }
     }
 }

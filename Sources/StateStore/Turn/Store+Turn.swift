@@ -61,7 +61,7 @@ extension Store {
         let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
         if !commits.isEmpty {
             let snapshot = turns[turns.count - 1].result.latest
-            hub.publish(snapshot, commits)
+            if isRecorded { hub.publish(snapshot, commits) } else { hub.publish(snapshot) }
             journal?.offer(snapshot) { [hub] in hub.journalBegins(at: $0) }
             observer?.landed(commits.count)
         }

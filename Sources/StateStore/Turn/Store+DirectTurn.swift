@@ -1,0 +1,45 @@
+/// The turn of an action that nobody is told of.
+///
+/// In a store that is not recorded, an action without effects, with no subscriber and no middleware to see it, only leads from
+/// one state to the next. Its turn runs the reducers and publishes the state. It makes no JSON, no patch and no commit, and
+/// gets by without the mailbox: see <doc:DirectTurns>.
+extension Store {
+    /// Dispatches an action in a direct turn.
+    ///
+    /// - Returns: nil, without a change, where the action needs a whole turn.
+    /// - Throws: ``DispatchError/rejected(_:index:)``.
+    func dispatchDirectly(_ action: any Action) throws(DispatchError) -> Receipt? {
+        guard !isRecorded, TurnMark.current == nil, let entry = domain.entry(of: action), entry.onlyReduces else {
+            return nil
+        }
+        var receipt: Receipt?
+        var rejection: Rejection?
+        onQueue {
+            guard subscribers.count == 0 else { return }
+            do throws(Rejection) {
+                guard let (before, after) = try reduceDirectly(action, entry) else { return }
+                hub.publish(after)
+                receipt = Receipt(Transition(before: before, after: after, entry: entry), types: entry.types)
+            } catch { rejection = error }
+        }
+        if let rejection { throw .rejected(rejection, index: 0) }
+        return receipt
+    }
+}
+
+/// The way from one state to the next by an action that nobody was told of.
+protocol DirectTransition: Sendable {
+    /// The cursor of the state after it.
+    var cursor: Cursor { get }
+    /// Whether the states differ, which it compares at each access.
+    var isChange: Bool { get }
+}
+
+private struct Transition<State: StateType>: DirectTransition {
+    let before: Snapshot<State>
+    let after: Snapshot<State>
+    let entry: ActionEntry
+
+    var cursor: Cursor { after.cursor }
+    var isChange: Bool { after.differs(from: before, by: entry) }
+}
