@@ -7,6 +7,8 @@ package struct Request: Sendable {
         package let method: HTTPRequest.Method
         package let target: String
         package let fields: HTTPFields
+        /// Which of the fields that the server reads are among them.
+        package let known: RequestFields
         /// Whether it came over a Unix socket, which pages in a browser cannot reach under any name.
         package let isLocal: Bool
         package let memo: HeadMemo?
@@ -14,16 +16,20 @@ package struct Request: Sendable {
         package let trace: TraceContext?
 
         /// Makes a head; one with a memo is for several requests.
+        ///
+        /// - Parameter known: which of the fields that the server reads are among `fields`; nil where it is not known.
         package init(
-            method: HTTPRequest.Method, target: String, fields: HTTPFields, isLocal: Bool = false,
-            memo: HeadMemo? = nil
+            method: HTTPRequest.Method, target: String, fields: HTTPFields, known: RequestFields? = nil,
+            isLocal: Bool = false, memo: HeadMemo? = nil
         ) {
             self.method = method
             self.target = target
             self.fields = fields
+            self.known = known ?? RequestFields(in: fields)
             self.isLocal = isLocal
             self.memo = memo
-            trace = fields[.traceParent].flatMap(TraceContext.init)
+            trace =
+                self.known.contains(.traceParent) ? fields[.traceParent].flatMap(TraceContext.init) : nil
         }
     }
 
@@ -41,7 +47,7 @@ package struct Request: Sendable {
     /// The header fields, in the order of the head.
     package var fields: HTTPFields { head.fields }
     /// The value of `Host`, of which the transport allows one; nil without it.
-    package var host: String? { fields.first { $0.name == .hostName }?.value }
+    package var host: String? { self[.host] }
     /// The trace that the request belongs to; nil where it names none.
     package var trace: TraceContext? { head.trace }
     /// The memo of the request's head; nil for a head that the transport does not cache.
@@ -61,12 +67,4 @@ package struct Request: Sendable {
         self.body = body
         self.client = client
     }
-}
-
-extension HTTPField.Name {
-    /// The name by which the client reaches the server; HTTPTypes has no name for it.
-    package static let hostName: HTTPField.Name = {
-        guard let name = HTTPField.Name("Host") else { preconditionFailure("Host is a field name") }
-        return name
-    }()
 }

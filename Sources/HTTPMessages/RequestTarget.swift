@@ -86,6 +86,8 @@ package struct RequestTarget: Sendable, Equatable {
     private static func absoluteForm(
         _ target: String
     ) -> (authority: Substring.UTF8View, rest: Substring.UTF8View)? {
+        // Nearly every target is a path.
+        guard target.utf8.first != UInt8(ascii: "/") else { return nil }
         for scheme in ["http://", "https://"] where target.utf8.starts(with: scheme.utf8) {
             let rest = target.utf8.dropFirst(scheme.utf8.count)
             let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
@@ -97,7 +99,7 @@ package struct RequestTarget: Sendable, Equatable {
     /// Returns a target without the scheme and authority that a client sends to a proxy (RFC 9112, section 3.2.2); an
     /// empty path is `/`.
     private static func originForm(_ target: String) -> String {
-        guard target.utf8.first != UInt8(ascii: "/"), let (_, rest) = absoluteForm(target) else { return target }
+        guard let (_, rest) = absoluteForm(target) else { return target }
         return rest.first == UInt8(ascii: "/") ? String(Substring(rest)) : "/\(Substring(rest))"
     }
 

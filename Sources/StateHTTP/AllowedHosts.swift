@@ -70,7 +70,8 @@ package struct AllowedHosts: Sendable {
         guard let names else { return true }
         let isLower = !value.utf8.contains { (0x41...0x5A).contains($0) || $0 >= 0x80 }
         let value = isLower ? value : value.lowercased()
-        return names.contains(value) || Self.withoutPort(value).map(names.contains) == true
+        // Most clients send the port, and most names are allowed with any.
+        return Self.withoutPort(value).map(names.contains) == true || names.contains(value)
     }
 
     /// The value without its port; nil where it has none, or is not of the form of RFC 9110, section 7.2.

@@ -95,12 +95,13 @@ package struct Contract: Sendable {
         }
         target.takeToken(of: request)
         let path = target.segments
+        let probe = path.count == 1 ? path[0] : ""
         // Probes come by whatever address an orchestrator knows, and say nothing about the state.
-        if path != ["livez"], path != ["readyz"] { try checkHost(request) }
+        if probe != "livez", probe != "readyz" { try checkHost(request) }
         if let preflight = origins.preflight(request) { return .respond(preflight) }
-        switch path {
-        case ["livez"]: return try operations(.live, request, target)
-        case ["readyz"]: return try readiness(request, target, circumstances)
+        switch probe {
+        case "livez": return try operations(.live, request, target)
+        case "readyz": return try readiness(request, target, circumstances)
         default: break
         }
         let access: Access

@@ -11,15 +11,15 @@ final class LoopContext {
     var clients = ClientCounts()
     /// How many connections the large daemon has.
     var longHeadsCount = 0
-    var statistics = Statistics()
+    @exclusivity(unchecked) var statistics = Statistics()
     var stage = Stage.serving
     private var alarms = Alarms()
     private var startedDaemons: Daemons?
-    private var iterationTime: ContinuousClock.Instant?
+    @exclusivity(unchecked) private var iterationTime: ContinuousClock.Instant?
     /// Whether the current iteration has done more than to look at held connections.
-    private(set) var hasProgressed = false
+    @exclusivity(unchecked) private(set) var hasProgressed = false
     /// Whether the current iteration has received a request.
-    private(set) var hasReceived = false
+    @exclusivity(unchecked) private(set) var hasReceived = false
 
     init(configuration: ServerConfiguration, handlers: Handlers, memory: MemoryBudget) throws(ServerError) {
         self.configuration = configuration

@@ -46,42 +46,42 @@ final class ClientConnection {
     /// Whether the peer is a proxy whose requests name their clients.
     let isProxy: Bool
     /// The client that the current request's head names, if the peer is such a proxy.
-    var namedClient: String?
+    @exclusivity(unchecked) var namedClient: String?
     /// The number of a connection over capacity; nil for any other.
     let overCapacity: UInt64?
-    var phase = Phase.idle
+    @exclusivity(unchecked) var phase = Phase.idle
     /// Until when the current request is held, if it is.
     ///
     /// It is not a part of the phase because the size of an instant is known only at run time, which would make each
     /// copy of a phase slower.
-    var heldUntil: ContinuousClock.Instant?
+    @exclusivity(unchecked) var heldUntil: ContinuousClock.Instant?
     /// The current request's target, as received.
-    var target = RawTarget()
+    @exclusivity(unchecked) var target = RawTarget()
     /// The head cache's entry for the current request's head, if it has one.
-    var head: HeadCache.Entry?
+    @exclusivity(unchecked) var head: HeadCache.Entry?
     /// The current request while it is received, unless its head came from the head cache.
-    var request: Request?
+    @exclusivity(unchecked) var request: Request?
     /// The current request, complete, while a handler defers it.
-    var deferred: Request?
+    @exclusivity(unchecked) var deferred: Request?
     /// The part of its body that has been received.
-    var body: [UInt8] = []
+    @exclusivity(unchecked) var body: [UInt8] = []
     /// How many bytes of the memory budget the body has.
-    var reservedCount = 0
+    @exclusivity(unchecked) var reservedCount = 0
     /// The length of its body by its head, or 0 where the head has none.
-    var bodyCountDeclared = 0
+    @exclusivity(unchecked) var bodyCountDeclared = 0
     /// The options of the current request if it waits and the loop could not park its connection yet.
-    var parkingOptions: ResponseOptions?
+    @exclusivity(unchecked) var parkingOptions: ResponseOptions?
     /// Whether no request follows the current one: the client asks for that, or the answer says so.
     ///
     /// What has come behind it is then never read as a head (RFC 9112, section 9.6).
-    var isLastRequest = false
+    @exclusivity(unchecked) var isLastRequest = false
     /// Whether the request came by HTTP/1.0.
-    var isVersion10 = false
-    var idleCheck = IdleCheck.none
+    @exclusivity(unchecked) var isVersion10 = false
+    @exclusivity(unchecked) var idleCheck = IdleCheck.none
     /// Whether libmicrohttpd has closed the connection, and the descriptor may be that of another one.
     var isClosed = false
     /// The last answer that was made of a template; the next one can be written in its place.
-    var renewable: RenewableResponse?
+    @exclusivity(unchecked) var renewable: RenewableResponse?
     /// How many bytes libmicrohttpd has received on this connection.
     @exclusivity(unchecked) var receivedCount = 0
     /// How many of them belong to heads that have been read and to bodies that are complete.
@@ -89,7 +89,7 @@ final class ClientConnection {
     /// Whether libmicrohttpd has an answer of the server, so that what it sends is that answer.
     @exclusivity(unchecked) var isAnswering = false
     /// How many answers libmicrohttpd has been given.
-    var answersCount = 0
+    @exclusivity(unchecked) var answersCount = 0
     /// Whether the large daemon has the connection.
     let hasLongHeads: Bool
     /// What has come of a head that has not ended, while the small daemon has the connection.
@@ -97,7 +97,7 @@ final class ClientConnection {
     /// The end of the bytes that were received last, in libmicrohttpd's memory.
     @exclusivity(unchecked) var receivedEnd: UnsafeRawPointer?
     /// Whether the current request has a body.
-    var hasBody = false
+    @exclusivity(unchecked) var hasBody = false
     /// The framing of the current request's body, if it is chunked.
     @exclusivity(unchecked) var chunks: ChunkFraming?
     /// Whether libmicrohttpd neither receives nor sends anything more: the server has refused a request while it was being

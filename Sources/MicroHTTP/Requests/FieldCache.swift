@@ -1,4 +1,5 @@
 import Glibc
+import HTTPMessages
 import HTTPTypes
 
 /// A cache of parsed header fields by their bytes.
@@ -11,24 +12,40 @@ final class FieldCache {
         var bytes: [UInt8] = []
         var nameCount = 0
         var field: HTTPField?
+        var known: RequestFields = []
     }
 
-    private var entries = [Entry](repeating: Entry(), count: 256)
+    @exclusivity(unchecked) private var entries = [Entry](repeating: Entry(), count: 256)
     private static let bytesMax = 160
 
     /// Returns the field with this name and value, or nil if RFC 9110 forbids one of them.
-    func field(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) -> HTTPField? {
+    ///
+    /// - Parameter known: gets the field where the server reads it.
+    func field(
+        name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, _ known: inout RequestFields
+    ) -> HTTPField? {
         let count = name.count + value.count
-        guard count <= Self.bytesMax else { return Self.makeField(name: name, value: value) }
+        guard count <= Self.bytesMax else {
+            guard let field = Self.makeField(name: name, value: value) else { return nil }
+            known.formUnion(Self.known(field))
+            return field
+        }
         let slot = Self.slot(name: name, value: value)
         if entries[slot].nameCount == name.count, entries[slot].bytes.count == count,
             Self.isEqual(entries[slot].bytes, name, value)
         {
+            known.formUnion(entries[slot].known)
             return entries[slot].field
         }
         guard let field = Self.makeField(name: name, value: value) else { return nil }
-        entries[slot] = Entry(bytes: Array(name) + Array(value), nameCount: name.count, field: field)
+        let own = Self.known(field)
+        known.formUnion(own)
+        entries[slot] = Entry(bytes: Array(name) + Array(value), nameCount: name.count, field: field, known: own)
         return field
+    }
+
+    private static func known(_ field: HTTPField) -> RequestFields {
+        RequestField(canonicalName: field.name.canonicalName).map(RequestFields.init) ?? []
     }
 
     private static func makeField(

@@ -19,15 +19,15 @@ final class HeadCache {
         /// Whether no request follows on the connection.
         let isLast: Bool
         /// The reusable answer, with the generation for which it counts.
-        fileprivate var answer: (prepared: PreparedResponse, generation: UInt64)?
+        @exclusivity(unchecked) fileprivate var answer: (prepared: PreparedResponse, generation: UInt64)?
         /// The client that the head names to a server that trusts its peer, once it has been looked for.
         private var named: String??
 
         fileprivate init(key: [UInt8], request: Request, framing: BodyFraming, isLast: Bool) {
             self.key = key
             head = Request.Head(
-                method: request.method, target: request.target, fields: request.fields, isLocal: request.head.isLocal,
-                memo: HeadMemo())
+                method: request.method, target: request.target, fields: request.fields, known: request.head.known,
+                isLocal: request.head.isLocal, memo: HeadMemo())
             self.framing = framing
             self.isLast = isLast
         }
@@ -53,14 +53,15 @@ final class HeadCache {
         }
     }
 
-    private var entries = [Entry?](repeating: nil, count: 8192)
+    // Only the loop thread uses these, one after the other: a check at each access would take a hundredth of a GET.
+    @exclusivity(unchecked) private var entries = [Entry?](repeating: nil, count: 8192)
     /// About how many bytes the entries occupy.
     private var cachedBytes = 0
     private static let cachedBytesMax = 32 << 20
     /// The hashes of heads that were received at least once: the cache stores a head when it is received again.
-    private var seen = [UInt64](repeating: 0, count: 8192)
-    private var key: [UInt8] = []
-    private var hash: UInt64 = 0
+    @exclusivity(unchecked) private var seen = [UInt64](repeating: 0, count: 8192)
+    @exclusivity(unchecked) private var key: [UInt8] = []
+    @exclusivity(unchecked) private var hash: UInt64 = 0
     /// The cache does not store longer heads.
     private static let bytesMax = 1024
     /// The cache does not store answers with longer bodies, which could be many megabytes together.

@@ -19,8 +19,8 @@ import HTTPMessages
 /// Only the loop thread uses it.
 final class PendingExchanges {
     private let context: LoopContext
-    private var connections: [UInt64: ClientConnection] = [:]
-    private var heldCount = 0
+    @exclusivity(unchecked) private var connections: [UInt64: ClientConnection] = [:]
+    @exclusivity(unchecked) private var heldCount = 0
 
     init(_ context: LoopContext) { self.context = context }
 

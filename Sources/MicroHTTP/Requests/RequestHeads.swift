@@ -44,7 +44,9 @@ final class RequestHeads {
             }
             let framing = try RequestScreening.framing(
                 of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)
-            let isLast = request.fields.endConnection(isVersion10: isVersion10)
+            let isLast =
+                (isVersion10 || request.head.known.contains(.connection))
+                && request.fields.endConnection(isVersion10: isVersion10)
             connection.head = cache.store(request, framing, isLast: isLast)
             connection.isLastRequest = isLast
             return connection.accept(framing, headCount: headCount, end: end)

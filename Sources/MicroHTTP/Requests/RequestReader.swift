@@ -58,7 +58,9 @@ struct RequestReader {
         guard scan.isWellFormed, scan.next + 2 == end else {
             throw .malformed("a line of the head is not of the form name, colon, value, CR LF")
         }
-        return Request.Head(method: methodValue, target: text, fields: scan.fields, isLocal: connection.isLocal)
+        return Request.Head(
+            method: methodValue, target: text, fields: HTTPFields(scan.fields), known: scan.known,
+            isLocal: connection.isLocal)
     }
 
     /// How many fields libmicrohttpd has found in the head.
@@ -84,7 +86,9 @@ private struct FieldScan {
     let cache: FieldCache
     /// The address at which the next field must begin.
     var next: UInt
-    var fields = HTTPFields()
+    /// The fields in a plain list: HTTPTypes appends to its own by a general replacement of a range.
+    var fields: [HTTPField] = []
+    var known: RequestFields = []
     var isWellFormed = true
 }
 
@@ -111,7 +115,7 @@ private func scanField(
         scan.pointee.isWellFormed = false
         return .NO
     }
-    guard let field = scan.pointee.cache.field(name: nameBytes, value: valueBytes) else {
+    guard let field = scan.pointee.cache.field(name: nameBytes, value: valueBytes, &scan.pointee.known) else {
         scan.pointee.isWellFormed = false
         return .NO
     }

@@ -14,10 +14,10 @@ final class RequestReceiver {
     private let heads: RequestHeads
     private let wire: WireObserver
     private let idle: IdleConnections
-    private var lastNumber: UInt64
+    @exclusivity(unchecked) private var lastNumber: UInt64
     private let numberStride: UInt64
     /// How many requests libmicrohttpd has begun to receive and not yet completed.
-    private(set) var inFlightCount = 0
+    @exclusivity(unchecked) private(set) var inFlightCount = 0
 
     /// - Parameter index: the index of the loop, which determines the numbers that it gives out.
     init(
@@ -304,7 +304,7 @@ final class RequestReceiver {
     ///
     /// - Returns: false where the fault is another one, or the client sends no body before it is asked for one.
     private func discardDeclaredBody(of connection: ClientConnection, _ fault: TransportFault) -> Bool {
-        guard case .bodyTooLarge = fault, let request = connection.request, request.fields[.expect] == nil else {
+        guard case .bodyTooLarge = fault, let request = connection.request, request[.expect] == nil else {
             return false
         }
         connection.hasBody = true

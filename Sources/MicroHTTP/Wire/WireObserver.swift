@@ -16,9 +16,9 @@ final class WireObserver {
     private let idle: IdleConnections
     private let calls: UnsafeMutablePointer<SocketCalls>
     /// The connections that libmicrohttpd has, by descriptor.
-    private var connections: [ClientConnection?] = []
+    @exclusivity(unchecked) private var connections: [ClientConnection?] = []
     private let headBytesMax: Int
-    private var longHeads = LongHeads()
+    @exclusivity(unchecked) private var longHeads = LongHeads()
     private let later: LaterCalls
     /// Whether the loop is handing a connection to the large daemon.
     private(set) var isMoving = false

@@ -24,7 +24,7 @@ package struct AllowedOrigins: Sendable {
     /// It needs no credential, because a browser sends none with it.
     func preflight(_ request: Request) -> Response? {
         guard request.method == .options, request.fields.contains(.accessControlRequestMethod),
-            let origin = request.fields[.origin], origins.contains(origin)
+            let origin = request[.origin], origins.contains(origin)
         else { return nil }
         return Response(
             status: .noContent,

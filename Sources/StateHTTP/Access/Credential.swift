@@ -40,7 +40,7 @@ package enum Credential: Sendable, Equatable {
     ///
     /// O(n) in the length of the credential.
     package init(_ request: Request) {
-        let values = request.fields[values: .authorization]
+        let values = request[values: .authorization]
         guard values.count <= 1 else {
             self = .malformed
             return
@@ -80,7 +80,7 @@ package enum Credential: Sendable, Equatable {
     fileprivate static let parameterName = "access_token"
 
     fileprivate static func isForEvents(_ request: Request) -> Bool {
-        request.fields[.accept]?.lowercased().contains("text/event-stream") ?? false
+        request[.accept]?.lowercased().contains("text/event-stream") ?? false
     }
 }
 

@@ -10,7 +10,7 @@ package import StateStore
 extension Contract {
     /// The content coding of the answer to a request; nil for none.
     func coding(of request: Request) -> ContentCoding? {
-        guard limits.compressedBytesMin > 0, let field = request.fields[.acceptEncoding] else { return nil }
+        guard limits.compressedBytesMin > 0, let field = request[.acceptEncoding] else { return nil }
         return .preferred(field)
     }
 

@@ -5,6 +5,14 @@ internal import StateJSON
 package import StateStore
 
 extension Contract {
+    private static let revalidated = HTTPField(name: .cacheControl, value: "private, no-cache")
+    private static let notStored = HTTPField(name: .cacheControl, value: "no-store")
+    private static let fieldsOfContent = [
+        HTTPField(name: .contentType, value: "application/json"),
+        HTTPField(name: .xContentTypeOptions, value: "nosniff"),
+        HTTPField(name: .crossOriginResourcePolicy, value: "same-origin"),
+    ]
+
     /// The answer to a GET of a selection: 200, 304 for content that the client has, 404 where the selection has no value.
     package func response(to request: ReadRequest, _ reading: Reading) -> Response {
         guard let encoded = reading.encoded else {
@@ -16,27 +24,28 @@ extension Contract {
         let coding = isCompressed(request, encoded) ? request.coding : nil
         // The tag hashes the compact bytes, so for indented bytes it is weak.
         let tag = request.style == .pretty ? "W/\"\(encoded.tag)\"" : "\"\(encoded.tag)\(coding?.tagSuffix ?? "")\""
-        var fields: HTTPFields = [
-            .eTag: tag, .stateCursor: reading.cursor.description,
-            .cacheControl: request.wait == nil ? "private, no-cache" : "no-store",
+        var fields = [
+            HTTPField(name: .eTag, value: tag), HTTPField(name: .stateCursor, value: reading.cursor.description),
+            request.wait == nil ? Self.revalidated : Self.notStored,
         ]
-        if coding != nil { fields[.vary] = "Accept-Encoding" }
-        if let seconds = request.wait?.applied { fields[.preferenceApplied] = "wait=\(seconds)" }
+        fields.reserveCapacity(8)
+        if coding != nil { fields.append(HTTPField(name: .vary, value: "Accept-Encoding")) }
+        if let seconds = request.wait?.applied {
+            fields.append(HTTPField(name: .preferenceApplied, value: "wait=\(seconds)"))
+        }
         let isStillAwaited = request.until.map { !WatchCondition.equalTo($0).isMet(by: encoded) }
         if isStillAwaited ?? request.known?.contains(encoded.tag) ?? false {
-            return Response(status: .notModified, fields: fields)
+            return Response(status: .notModified, fields: HTTPFields(fields))
         }
-        fields[.contentType] = "application/json"
-        fields[.xContentTypeOptions] = "nosniff"
-        fields[.crossOriginResourcePolicy] = "same-origin"
+        fields += Self.fieldsOfContent
         if let coding {
-            fields[.contentEncoding] = coding.rawValue
+            fields.append(HTTPField(name: .contentEncoding, value: coding.rawValue))
             // Without memory for the coding there is none for the answer.
             let body = encoded.form(coding.rawValue) { coding.compressed($0) ?? [] }
-            return Response(status: .ok, fields: fields, body: body)
+            return Response(status: .ok, fields: HTTPFields(fields), body: body)
         }
         return Response(
-            status: .ok, fields: fields,
+            status: .ok, fields: HTTPFields(fields),
             body: request.style == .pretty ? encoded.indented() : encoded.bytes)
     }
 

@@ -14,7 +14,7 @@ extension Contract {
         guard request.method == .get, request.fields.contains(.accept) else { return nil }
         var best: (format: StreamRequest.Format, weight: Double)?
         var ofJSON = 0.0
-        for value in request.fields[values: .accept] {
+        for value in request[values: .accept] {
             for range in value.split(separator: ",") {
                 let parts = range.split(separator: ";").map { $0.filter { $0 != " " }.lowercased() }
                 guard let type = parts.first else { continue }
@@ -48,7 +48,7 @@ extension Contract {
 
     /// The value of `Last-Event-ID`; nil where the field is missing or empty.
     static func lastEventID(_ request: Request) -> String? {
-        request.fields[.lastEventID].flatMap { $0.isEmpty ? nil : $0 }
+        request[.lastEventID].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// A stream of commits.

@@ -56,7 +56,7 @@ package struct RequestName: Sendable {
     package var id: RequestID { RequestID(text, head.trace) }
 
     private var text: String {
-        guard let given = head.fields[.requestID], (1...128).contains(given.utf8.count),
+        guard let given = head[.requestID], (1...128).contains(given.utf8.count),
             given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { return "r\(number)" }
         return given

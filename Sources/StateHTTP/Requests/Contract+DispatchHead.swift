@@ -16,20 +16,21 @@ extension Contract {
         let key = try idempotencyKey(request)
         let form = try form(request)
         return DispatchOptions(
-            form: form, store: store, style: style, returning: Preferences(request.fields[values: .prefer]).returning,
+            form: form, store: store, style: style, returning: Preferences(request[values: .prefer]).returning,
             wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: tagGuard, key: key,
             purpose: purpose, trace: request.trace?.text)
     }
 
     private func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {
-        if let coding = request.fields[.contentEncoding], coding.lowercased() != "identity" {
+        if let coding = request[.contentEncoding], coding.lowercased() != "identity" {
             throw Problem(
                 .unsupportedMediaType, "content-coding", "the body is compressed; actions come as they are",
                 fields: [.acceptEncoding: "identity"])
         }
         // Most clients send exactly this, which needs no parsing.
-        if request.fields[.contentType] == "application/json" { return .one }
-        let parts = request.fields[.contentType]?.split(separator: ";", omittingEmptySubsequences: false).map {
+        let given = request[.contentType]
+        if given == "application/json" { return .one }
+        let parts = given?.split(separator: ";", omittingEmptySubsequences: false).map {
             $0.filter { $0 != " " && $0 != "\t" && $0 != "\"" }.lowercased()
         }
         if let charset = parts?.first(where: { $0.hasPrefix("charset=") }), charset != "charset=utf-8" {
@@ -56,7 +57,7 @@ extension Contract {
         _ request: Request, _ parameters: Parameters, _ store: VisibleStore
     ) throws(Problem) -> Transaction.TagGuard? {
         let path = try parameters.text("path")
-        guard let value = request.fields[.ifMatch] else {
+        guard let value = request[.ifMatch] else {
             guard path == nil else {
                 throw Problem(.badRequest, "bad-parameter", "path says what If-Match guards; there is no If-Match")
             }
@@ -83,7 +84,7 @@ extension Contract {
     }
 
     private func idempotencyKey(_ request: Request) throws(Problem) -> String? {
-        guard let field = request.fields[.idempotencyKey] else { return nil }
+        guard let field = request[.idempotencyKey] else { return nil }
         var key = field
         if field.utf8.first == UInt8(ascii: "\"") {
             guard field.utf8.count >= 2, field.utf8.last == UInt8(ascii: "\"") else {

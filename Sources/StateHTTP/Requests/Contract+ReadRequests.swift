@@ -71,7 +71,7 @@ extension Contract {
 
     /// The tags of the content that the client has; nil without `If-None-Match`.
     func knownTags(_ request: Request) throws(Problem) -> TagSet? {
-        guard let value = request.fields[.ifNoneMatch] else { return nil }
+        guard let value = request[.ifNoneMatch] else { return nil }
         switch EntityTagCondition(value) {
         case .any?: return .any
         case .tags(let tags)?: return .tags(tags.map { ContentCoding.plainTag($0.opaque) })
@@ -82,7 +82,7 @@ extension Contract {
 
     /// The tags of compressed answers in `If-None-Match`, with what the coding has added.
     func knownCompressedTags(_ request: Request) -> Set<String> {
-        guard let value = request.fields[.ifNoneMatch], case .tags(let tags)? = EntityTagCondition(value) else {
+        guard let value = request[.ifNoneMatch], case .tags(let tags)? = EntityTagCondition(value) else {
             return []
         }
         return Set(tags.map(\.opaque).filter { $0 != ContentCoding.plainTag($0) })

@@ -24,7 +24,7 @@ extension Contract {
     func preferredWait(_ request: Request) -> Wait? {
         // Few requests have the field, and a look into the list of fields is cheaper than a parse of no values.
         guard request.fields.contains(.prefer) else { return nil }
-        switch Preferences(request.fields[values: .prefer]).wait {
+        switch Preferences(request[values: .prefer]).wait {
         case .usual?: return Wait(duration: limits.waitDefault, applied: Int(limits.waitDefault.components.seconds))
         case .seconds(0)?, nil: return nil
         case .seconds(let seconds)?:

@@ -108,7 +108,7 @@ final class RequestHandler: Sendable {
     /// What the answers to a request get so that a browser gives them to the page; nil without allowed origins.
     private func addedFields(of request: Request) -> AddedFields? {
         guard let fieldsWithoutOrigin else { return nil }
-        return request.fields[.origin].flatMap { fieldsByOrigin[$0] } ?? fieldsWithoutOrigin
+        return request[.origin].flatMap { fieldsByOrigin[$0] } ?? fieldsWithoutOrigin
     }
 
     /// Has the credential of a request verified; the request then comes again, or is refused.
@@ -271,7 +271,7 @@ final class RequestHandler: Sendable {
         var response = contract.response(
             to: problem, latest: authenticator.isProtected ? nil : latest,
             requestID: RequestID(
-                request?.fields[.requestID].map { String($0.prefix(128)) } ?? "-", request?.trace))
+                request?[.requestID].map { String($0.prefix(128)) } ?? "-", request?.trace))
         if let added = request.flatMap(addedFields(of:)) { response.fields.append(contentsOf: added.fields) }
         return response
     }

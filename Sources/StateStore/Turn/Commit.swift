@@ -121,7 +121,9 @@ public final class Commit: Sendable {
 }
 
 /// What the store keeps of a commit that came with an idempotency key.
-package struct KeyRecord: Sendable, Equatable {
+///
+/// It is an object, because the ledger moves its entries when it grows.
+package final class KeyRecord: Sendable, Equatable {
     package let key: String
     /// A hash of the request's body: the store refuses the same key with another body.
     package let fingerprint: String
@@ -146,6 +148,13 @@ package struct KeyRecord: Sendable, Equatable {
         self.isChange = isChange
         self.expiry = expiry
         self.client = client
+    }
+
+    /// Whether the records say the same.
+    package static func == (left: KeyRecord, right: KeyRecord) -> Bool {
+        (left.key, left.fingerprint, left.version, left.id, left.isChange)
+            == (right.key, right.fingerprint, right.version, right.id, right.isChange)
+            && (left.expiry, left.client) == (right.expiry, right.client)
     }
 
     /// The record with an expiry that is at most a time.

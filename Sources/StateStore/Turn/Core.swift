@@ -17,8 +17,6 @@ struct Turn: Sendable {
     fileprivate(set) var hasConsequences = false
     /// What middleware and creators have dispatched in transactions without a commit, by the transaction's index.
     fileprivate(set) var uncommittedFollowUps: [(transaction: Int, followUps: [FollowUp])] = []
-    /// The idempotency keys of this turn's commits, which the ledger does not have yet.
-    fileprivate var keys: [String: KeyRecord] = [:]
 
     /// The version after the turn.
     var version: Version { latest.cursor.version }
@@ -139,9 +137,6 @@ struct Core<State: StateType>: Sendable {
         latest = scratch.latest
         turn.latest = latest
         encodings = scratch.encodings
-        for commit in turn.commits {
-            if let record = commit.idempotency { ledger.insert(record) }
-        }
         return turn
     }
 
@@ -191,12 +186,12 @@ struct Core<State: StateType>: Sendable {
         preconditions = nil
     }
 
-    private func apply(
+    private mutating func apply(
         _ transaction: Transaction, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant,
         _ scratch: inout Scratch
     ) -> Outcome {
         if transaction.idempotency != nil, transaction.purpose == .commit,
-            let outcome = outcome(byKeyOf: transaction, at: turn.historyTime, besides: turn.keys)
+            let outcome = outcome(byKeyOf: transaction, at: turn.historyTime)
         {
             return outcome
         }
@@ -302,7 +297,7 @@ struct Core<State: StateType>: Sendable {
         try dispatch(action, context, from: 0)
     }
 
-    private func commit(
+    private mutating func commit(
         _ transaction: Transaction, _ context: MiddlewareContext<State>, _ state: consuming State,
         _ scratch: inout Scratch, in turn: inout Turn, at time: Timestamp
     ) throws -> Receipt {
@@ -341,7 +336,7 @@ struct Core<State: StateType>: Sendable {
         turn.consequences.append(
             Consequence(commit: commit, snapshot: next, followUps: context.followUps, effects: effects))
         if !effects.isEmpty || !context.followUps.isEmpty { turn.hasConsequences = true }
-        if let record { turn.keys[record.key] = record }
+        if let record { ledger.insert(record) }
         return Receipt(
             version: version, id: id, cursor: cursor, isChange: isChange, isReplay: false, types: types,
             representation: representation)

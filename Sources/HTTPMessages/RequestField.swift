@@ -1,0 +1,84 @@
+internal import HTTPTypes
+
+/// A field that the server reads in requests.
+///
+/// Most requests have few of them, so a head knows which ones it has: to look for one that it does not have costs nothing.
+package enum RequestField: UInt8, CaseIterable, Sendable {
+    case accept, acceptEncoding, authorization, connection, contentEncoding, contentType, expect, forwarded, host
+    case idempotencyKey, ifMatch, ifNoneMatch, lastEventID, origin, prefer, requestID, traceParent, xForwardedFor
+
+    /// The name in lower case.
+    var name: String {
+        switch self {
+        case .accept: "accept"
+        case .acceptEncoding: "accept-encoding"
+        case .authorization: "authorization"
+        case .connection: "connection"
+        case .contentEncoding: "content-encoding"
+        case .contentType: "content-type"
+        case .expect: "expect"
+        case .forwarded: "forwarded"
+        case .host: "host"
+        case .idempotencyKey: "idempotency-key"
+        case .ifMatch: "if-match"
+        case .ifNoneMatch: "if-none-match"
+        case .lastEventID: "last-event-id"
+        case .origin: "origin"
+        case .prefer: "prefer"
+        case .requestID: "x-request-id"
+        case .traceParent: "traceparent"
+        case .xForwardedFor: "x-forwarded-for"
+        }
+    }
+
+    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) })
+
+    /// The field of a name in lower case; nil for one that the server does not read.
+    package init?(canonicalName: String) {
+        guard let field = Self.byName[canonicalName] else { return nil }
+        self = field
+    }
+}
+
+/// Some of the fields that the server reads in requests.
+package struct RequestFields: OptionSet, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    /// Makes a set of one field.
+    package init(_ field: RequestField) { rawValue = 1 << field.rawValue }
+
+    /// The set of those that are among the fields of a head.
+    init(in fields: HTTPFields) {
+        self = fields.reduce(into: []) { set, field in
+            if let known = RequestField(canonicalName: field.name.canonicalName) { set.insert(RequestFields(known)) }
+        }
+    }
+
+    /// Whether the set has a field.
+    package func contains(_ field: RequestField) -> Bool { rawValue & 1 << field.rawValue != 0 }
+}
+
+extension Request.Head {
+    /// The value of a field, or its values with commas between them; nil where there is none.
+    package subscript(field: RequestField) -> String? {
+        guard known.contains(field) else { return nil }
+        let values = self[values: field]
+        return values.count == 1 ? values[0] : values.joined(separator: ", ")
+    }
+
+    /// The values of a field, in the order of the head.
+    package subscript(values field: RequestField) -> [String] {
+        guard known.contains(field) else { return [] }
+        return fields.lazy.filter { $0.name.canonicalName == field.name }.map(\.value)
+    }
+}
+
+extension Request {
+    /// The value of a field, or its values with commas between them; nil where there is none.
+    package subscript(field: RequestField) -> String? { head[field] }
+
+    /// The values of a field, in the order of the head.
+    package subscript(values field: RequestField) -> [String] { head[values: field] }
+}
