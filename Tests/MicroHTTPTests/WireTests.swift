@@ -304,6 +304,34 @@ struct WireTests {
         }
     }
 
+    @Test("a long head is answered in the segment of requests with bodies, whole or in parts")
+    func longHeadInSegmentOfBodies() async throws {
+        var configuration = ServerConfiguration.small()
+        configuration.headTime = .seconds(60)
+        try await withServer(configuration: configuration) { _, port in
+            let bodies = [
+                "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
+                "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+            ]
+            for size in [2500, 3900, 6000, 16_000] {
+                let long = "GET /l HTTP/1.1\r\nHost: a\r\nCookie: \(String(repeating: "x", count: size))\r\n\r\n"
+                for count in 1...3 {
+                    for cut in [0, 1000, 2400, long.utf8.count + 2] {
+                        let client = try RawClient(port: port)
+                        let all = (0..<count).map { bodies[($0 + size) % 2] }.joined() + long
+                        client.send(String(all.dropLast(cut)))
+                        if cut > 0 {
+                            usleep(5000)
+                            client.send(String(all.suffix(cut)))
+                        }
+                        for _ in 0..<count { #expect(client.response()?.body == "POST /b abc") }
+                        #expect(client.response()?.body == "GET /l ", "\(size) \(count) \(cut)")
+                    }
+                }
+            }
+        }
+    }
+
     @Test("a body behind a refused head is not taken for a request of its own")
     func bodyOfRefusedHead() async throws {
         try await withServer { server, port in

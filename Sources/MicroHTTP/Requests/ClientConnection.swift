@@ -94,6 +94,8 @@ final class ClientConnection {
     let hasLongHeads: Bool
     /// What has come of a head that has not ended, while the small daemon has the connection.
     @exclusivity(unchecked) var partialHead: ArraySlice<UInt8> = []
+    /// What has come behind the body of the current request, before libmicrohttpd moves it in its memory.
+    @exclusivity(unchecked) var behindBody: [UInt8] = []
     /// The end of the bytes that were received last, in libmicrohttpd's memory.
     @exclusivity(unchecked) var receivedEnd: UnsafeRawPointer?
     /// Whether the current request has a body.
@@ -151,16 +153,24 @@ extension ClientConnection {
         consumedCount += headCount
         bodyCountDeclared = 0
         hasBody = framing != .none
+        behindBody = []
+        let bytes = UnsafeRawBufferPointer(start: end, count: unansweredCount)
         switch framing {
-        case .none: break
-        case .declared(let bytes): bodyCountDeclared = bytes
+        case .none: return nil
+        case .declared(let count): bodyCountDeclared = count
         case .chunked:
             chunks = ChunkFraming()
-            if let fault = chunks?.take(UnsafeRawBufferPointer(start: end, count: unansweredCount)) {
-                return .malformed(fault)
-            }
+            if let fault = chunks?.take(bytes) { return .malformed(fault) }
         }
+        keepBehindBody(bytes)
         return nil
+    }
+
+    /// Copies those of the bytes received last that are behind the body of the current request: they begin a head.
+    func keepBehindBody(_ bytes: UnsafeRawBufferPointer) {
+        let count = unansweredCount - (chunks?.count ?? bodyCountDeclared)
+        guard count > 0, !hasLongHeads, overCapacity == nil else { return }
+        behindBody.append(contentsOf: bytes.suffix(count))
     }
 
     /// Counts the bytes of the body of a request that is complete.
@@ -170,13 +180,14 @@ extension ClientConnection {
         bodyCountDeclared = 0
     }
 
-    /// Copies the bytes behind a request without body, which libmicrohttpd has received and not read: they begin a head.
+    /// Copies the bytes behind a request, which libmicrohttpd has received and not read: they begin a head.
     ///
-    /// It is called at the end of the request, before libmicrohttpd moves or changes them.
+    /// It is called at the end of the request, before libmicrohttpd moves or changes them; it has moved those behind a body.
     func keepNextHead() {
-        // libmicrohttpd has moved what is behind a body.
         guard !isLastRequest, !hasBody else {
-            partialHead = []
+            let isKnown = !isLastRequest && behindBody.count == unansweredCount
+            partialHead = isKnown ? behindBody[...] : []
+            behindBody = []
             return
         }
         guard !hasLongHeads, overCapacity == nil, unansweredCount > 0, let receivedEnd else { return }

@@ -173,7 +173,11 @@ final class WireObserver {
             switch connection.phase {
             case .idle where earlierCount == 0: return takeHead(bytes, of: connection)
             case .idle, .lineReceived: return connection.partialHead.isEmpty || takeHead(bytes, of: connection)
-            case .reading, .draining:
+            case .reading:
+                connection.keepBehindBody(bytes)
+                idle.note(connection)
+                return true
+            case .draining:
                 idle.note(connection)
                 return true
             case .held, .suspended, .resumed, .answered, .queued, .parked: return true
