@@ -25,9 +25,11 @@ struct Daemons {
     }
 
     /// Processes all connections that are ready; never blocks.
-    func run() {
+    ///
+    /// - Parameter isLargeUsed: whether the large daemon has connections; without any its run only costs a system call.
+    func run(isLargeUsed: Bool) {
         small.run()
-        large.run()
+        if isLargeUsed { large.run() }
     }
 
     /// The milliseconds after which the loop has to call `run` even if no event occurs; nil if it need not.

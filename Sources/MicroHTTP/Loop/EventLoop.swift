@@ -97,7 +97,7 @@ final class EventLoop {
         context.beginRun()
         acceptor.addWaiting()
         wire.beginIteration()
-        context.daemons.run()
+        context.daemons.run(isLargeUsed: context.longHeadsCount > 0)
         wire.moveConnections()
         if context.hasReceived { context.handlers.iterationEnded() }
         acceptor.listenIfPossible()
