@@ -11,8 +11,10 @@ final class ActionEntry: Sendable {
     let hasEffects: Bool
     /// Whether the action is a command, which only makes other actions.
     let isCommand: Bool
+    /// Whether the action is a ``ValidatedAction``.
+    let isValidated: Bool
     /// Whether dispatching the action only runs reducers: it is no command, has no effect, and need not be validated.
-    let onlyReduces: Bool
+    var onlyReduces: Bool { !isCommand && !hasEffects && !isValidated }
     /// The slices that declare a handler, a command or an effect for the action type.
     let homes: Set<[String]>
     /// The slices that the handlers can change, none inside another.
@@ -36,7 +38,7 @@ final class ActionEntry: Sendable {
         self.number = number
         hasEffects = !draft.effects.isEmpty
         isCommand = !draft.commands.isEmpty
-        onlyReduces = draft.effects.isEmpty && draft.commands.isEmpty && !(draft.actionType is any ValidatedAction.Type)
+        isValidated = draft.actionType is any ValidatedAction.Type
         homes = draft.homes
         let scopes = ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes

@@ -29,11 +29,11 @@ struct Turn: Sendable {
 struct Core<State: StateType>: Sendable {
     let domain: CompiledDomain<State>
     let epoch: Epoch
-    private var steps: [MiddlewareStep]
+    private(set) var steps: [MiddlewareStep]
     /// Whether no middleware can change an action on its way.
     private(set) var passesActionsOn: Bool
     /// Whether the middleware only validates actions.
-    private var onlyValidates: Bool
+    private(set) var onlyValidates: Bool
     /// See ``Store/isRecorded``.
     let isRecorded: Bool
     let limits: StoreLimits
@@ -218,9 +218,9 @@ struct Core<State: StateType>: Sendable {
                 }
                 do throws(Rejection) {
                     switch transaction.items[index].content {
-                    case .action(let action): try dispatch(action, context, from: 0)
+                    case .action(let action): try dispatch(action, context)
                     case .creator(let create):
-                        if let action = try create(context.state) { try dispatch(action, context, from: 0) }
+                        if let action = try create(context.state) { try dispatch(action, context) }
                     }
                 } catch {
                     return .rejected(error, index: index)
@@ -266,35 +266,6 @@ struct Core<State: StateType>: Sendable {
             "transaction-too-long",
             "\(index) of the \(transaction.items.count) actions have taken more than \(limits.transactionTime) of processor time, while others wait; nothing was committed, send fewer at once",
             kind: .invalid)
-    }
-
-    private func dispatch(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection)
-    {
-        guard index < steps.count else {
-            guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
-            if entry.isCommand { return try create(from: action, entry, context) }
-            return try context.reduce(action, entry) { (state) throws(Rejection) in
-                try domain.reduce(&state, action, by: entry, ReducerContext(subject: context.subject))
-            }
-        }
-        try steps[index].process(action, context) { (next) throws(Rejection) in
-            try dispatch(next, context, from: index + 1)
-        }
-    }
-
-    /// Dispatches the action that a command makes, if it makes one.
-    private func create(
-        from command: any Action, _ entry: ActionEntry, _ context: MiddlewareContext<State>
-    ) throws(Rejection) {
-        guard let action = try domain.create(command, by: entry, in: context.state) else { return }
-        // A command may make a command. A command that makes itself would never end without this limit.
-        guard context.creationDepth < 16 else {
-            throw Rejection(
-                "command-loop", "\(type(of: command).type) has made 16 commands of commands, and still no action")
-        }
-        context.creationDepth += 1
-        defer { context.creationDepth -= 1 }
-        try dispatch(action, context, from: 0)
     }
 
     private mutating func commit(

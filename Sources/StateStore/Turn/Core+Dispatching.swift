@@ -1,0 +1,46 @@
+/// The way of an action to the reducers.
+extension Core {
+    /// Takes an action through the middleware to the reducers.
+    func dispatch(_ action: any Action, _ context: MiddlewareContext<State>) throws(Rejection) {
+        // Where no middleware has anything to do, the way through them would only cost time.
+        if onlyValidates, let entry = domain.entry(of: action), !entry.isValidated {
+            return try reduce(action, by: entry, context)
+        }
+        try pass(action, context, from: 0)
+    }
+
+    /// Passes an action to a middleware, or from the last one to the reducers.
+    private func pass(_ action: any Action, _ context: MiddlewareContext<State>, from index: Int) throws(Rejection) {
+        guard index < steps.count else {
+            guard let entry = domain.entry(of: action) else { throw CompiledDomain<State>.unknown(action) }
+            return try reduce(action, by: entry, context)
+        }
+        try steps[index].process(action, context) { (next) throws(Rejection) in
+            try pass(next, context, from: index + 1)
+        }
+    }
+
+    private func reduce(
+        _ action: any Action, by entry: ActionEntry, _ context: MiddlewareContext<State>
+    ) throws(Rejection) {
+        if entry.isCommand { return try create(from: action, entry, context) }
+        try context.reduce(action, entry) { (state) throws(Rejection) in
+            try domain.reduce(&state, action, by: entry, ReducerContext(subject: context.subject))
+        }
+    }
+
+    /// Dispatches the action that a command makes, if it makes one.
+    private func create(
+        from command: any Action, _ entry: ActionEntry, _ context: MiddlewareContext<State>
+    ) throws(Rejection) {
+        guard let action = try domain.create(command, by: entry, in: context.state) else { return }
+        // A command may make a command. A command that makes itself would never end without this limit.
+        guard context.creationDepth < 16 else {
+            throw Rejection(
+                "command-loop", "\(type(of: command).type) has made 16 commands of commands, and still no action")
+        }
+        context.creationDepth += 1
+        defer { context.creationDepth -= 1 }
+        try dispatch(action, context)
+    }
+}
