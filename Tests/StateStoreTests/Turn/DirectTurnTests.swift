@@ -109,6 +109,21 @@ struct DirectTurnTests {
         #expect(found.values == ["dispatch-in-reducer at 0"])
     }
 
+    @Test("a subscription that a reducer begins misses no commit", arguments: [false, true])
+    func subscribingInReducer(isRecorded: Bool) throws {
+        let seen = Collection<Int>()
+        let tokens = Collection<SubscriptionToken>()
+        let box = Collection<Store<Plain.State>>()
+        let subscribing = Calling { tokens.add(box.values[0].subscribe(\.other) { seen.add($0) }) }
+        let store = try Store(subscribing, isRecorded: isRecorded)
+        box.add(store)
+
+        for _ in 0..<2 { try store.dispatch(Calling.Call()) }
+        store.onQueue {}
+
+        #expect(seen.values == [1, 2, 2], "the first subscriber gets both states, the second one gets the second")
+    }
+
     @Test("no commit is kept, of direct turns and of others")
     func history() throws {
         let store = try Store(Sample())
