@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import TestSupport
 import Testing
 
@@ -95,6 +96,21 @@ struct DirectTurnTests {
         #expect(changes.values.first == ["/items"])
         #expect(throws: DispatchError.self) { try Store(Sample(), isRecorded: true).dispatch(Sample.Break(id: 1)) }
         withExtendedLifetime((token, other)) {}
+    }
+
+    @Test("the cascade of an action that nobody is told of is complete with its turn", arguments: [false, true])
+    func awaiting(isRecorded: Bool) throws {
+        let threads = Collection<Bool>()
+        let caller = ObjectIdentifier(Thread.current)
+        let noting = Calling { threads.add(ObjectIdentifier(Thread.current) == caller) }
+        let store = try Store(noting, isRecorded: isRecorded)
+
+        let (dispatched, report) = try store.dispatch(Calling.Call(), awaiting: .cascade)
+
+        #expect(dispatched.receipt?.version == 1)
+        #expect(report.isComplete && report.caused.isEmpty && report.refused.isEmpty)
+        #expect(threads.values == [!isRecorded], "a direct turn runs on the thread of its caller")
+        #expect(throws: DispatchError.self) { try store.dispatch(Sample.Add(amount: 1), awaiting: .cascade) }
     }
 
     @Test("a reducer in a direct turn cannot dispatch, and reads the state before its action")

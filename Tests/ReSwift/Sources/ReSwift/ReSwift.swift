@@ -89,9 +89,7 @@ package class Store<State>: StoreType {
     }
 
     package func dispatch(_ action: Action) {
-        // An action that nobody is told of has no cascade to wait for.
-        let (action, isTold) = (Carried(action), !middleware.isEmpty || inner.subscriptionsCount > 0)
-        _ = attempt { isTold ? try inner.dispatch(action, awaiting: .cascade).0 : try inner.dispatch(action) }
+        _ = attempt { try inner.dispatch(Carried(action), awaiting: .cascade).0 }
     }
 
     package func dispatch(_ creator: @escaping ActionCreator) { _ = attempt(creator) }
