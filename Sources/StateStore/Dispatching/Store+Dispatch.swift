@@ -279,11 +279,12 @@ extension Store {
         guard TurnMark.current == nil else { return (try dispatch(transaction), CascadeReport()) }
         let isComplete = DispatchSemaphore(value: 0)
         let result = Mutex((outcome: Outcome.draining, report: CascadeReport()))
-        submit(
+        enqueue(
             awaiting(transaction) { outcome, report in
                 result.withLock { $0 = (outcome, report) }
                 isComplete.signal()
             })
+        flushNow()
         isComplete.wait()
         let (outcome, report) = result.withLock { $0 }
         return (try Dispatched(outcome), report)

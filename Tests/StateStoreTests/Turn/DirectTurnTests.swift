@@ -98,7 +98,7 @@ struct DirectTurnTests {
         withExtendedLifetime((token, other)) {}
     }
 
-    @Test("the cascade of an action that nobody is told of is complete with its turn", arguments: [false, true])
+    @Test("the cascade of an action that causes nothing is complete with its turn", arguments: [false, true])
     func awaiting(isRecorded: Bool) throws {
         let threads = Collection<Bool>()
         let caller = ObjectIdentifier(Thread.current)
@@ -109,7 +109,7 @@ struct DirectTurnTests {
 
         #expect(dispatched.receipt?.version == 1)
         #expect(report.isComplete && report.caused.isEmpty && report.refused.isEmpty)
-        #expect(threads.values == [!isRecorded], "a direct turn runs on the thread of its caller")
+        #expect(threads.values == [true], "the turn runs on the thread of its caller")
         #expect(throws: DispatchError.self) { try store.dispatch(Sample.Add(amount: 1), awaiting: .cascade) }
     }
 
