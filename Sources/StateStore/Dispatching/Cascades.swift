@@ -66,6 +66,13 @@ public struct CascadeReport: Sendable {
     /// Whether no follow-up waits and no effect runs.
     public internal(set) var isComplete = false
 
+    /// The report of a cascade that is over and has caused nothing.
+    static var complete: CascadeReport {
+        var report = CascadeReport()
+        report.isComplete = true
+        return report
+    }
+
     /// An empty report.
     package init() {}
 }

@@ -174,7 +174,9 @@ extension Store {
     public func dispatch(
         _ action: any Action, id: String? = nil, awaiting: Awaiting
     ) throws(DispatchError) -> (Dispatched, CascadeReport) {
-        try dispatchAwaiting(Transaction([.init(action, id: id)]))
+        // An action that nobody is told of causes nothing.
+        if id == nil, let receipt = try dispatchDirectly(action) { return (.committed(receipt), .complete) }
+        return try dispatchAwaiting(Transaction([.init(action, id: id)]))
     }
 
     /// Dispatches an action and returns when its cascade is complete, without blocking a thread.
@@ -277,11 +279,12 @@ extension Store {
         guard TurnMark.current == nil else { return (try dispatch(transaction), CascadeReport()) }
         let isComplete = DispatchSemaphore(value: 0)
         let result = Mutex((outcome: Outcome.draining, report: CascadeReport()))
-        submit(
+        enqueue(
             awaiting(transaction) { outcome, report in
                 result.withLock { $0 = (outcome, report) }
                 isComplete.signal()
             })
+        flushNow()
         isComplete.wait()
         let (outcome, report) = result.withLock { $0 }
         return (try Dispatched(outcome), report)

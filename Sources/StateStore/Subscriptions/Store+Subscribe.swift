@@ -5,8 +5,8 @@ internal import Synchronization
 ///
 /// A subscriber gets the current value before `subscribe` returns, and then each commit that changes the value, in order
 /// and once. The store calls subscribers on its queue, inside the turn, so they must be quick. Subscribing, unsubscribing
-/// and dispatching inside a notification are safe. Where the call is inside a turn of another store, which must not wait
-/// for this one, the subscriber gets the current value after the call has returned.
+/// and dispatching inside a notification are safe. Where the call is inside a reducer, or inside a turn of another store,
+/// which must not wait for this one, the subscriber gets the current value after the call has returned.
 extension Store {
     /// The subscription to the whole state, which `select` narrows.
     var wholeSubscription: Subscription<State, State> {
@@ -242,9 +242,10 @@ extension Store {
             // Inside a notification, the current snapshot is the one of its commit: later commits of the turn follow.
             subscribers.notify(registration, notification.withLock { $0?.snapshot } ?? latest)
         }
-        switch TurnMark.current?.store {
+        switch TurnMark.current {
         case nil: onQueue(begin)
-        case ObjectIdentifier(self)?: begin()
+        // Inside a reducer, the current snapshot is not yet the one that the reducer makes.
+        case let mark? where mark.store == ObjectIdentifier(self) && mark.phase != .reducing: begin()
         case _?: onQueueLater(begin)
         }
     }

@@ -153,9 +153,7 @@ extension Store {
             return
         }
         if let root, cascades.withLock({ $0.watch(root, as: pending.watcherID, completed) }) { return }
-        var report = CascadeReport()
-        report.isComplete = true
-        completed(report)
+        completed(.complete)
     }
 
     /// Answers the transactions of turns whose commits have not landed.

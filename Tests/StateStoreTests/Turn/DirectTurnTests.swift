@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import TestSupport
 import Testing
 
@@ -97,6 +98,21 @@ struct DirectTurnTests {
         withExtendedLifetime((token, other)) {}
     }
 
+    @Test("the cascade of an action that causes nothing is complete with its turn", arguments: [false, true])
+    func awaiting(isRecorded: Bool) throws {
+        let threads = Collection<Bool>()
+        let caller = ObjectIdentifier(Thread.current)
+        let noting = Calling { threads.add(ObjectIdentifier(Thread.current) == caller) }
+        let store = try Store(noting, isRecorded: isRecorded)
+
+        let (dispatched, report) = try store.dispatch(Calling.Call(), awaiting: .cascade)
+
+        #expect(dispatched.receipt?.version == 1)
+        #expect(report.isComplete && report.caused.isEmpty && report.refused.isEmpty)
+        #expect(threads.values == [true], "the turn runs on the thread of its caller")
+        #expect(throws: DispatchError.self) { try store.dispatch(Sample.Add(amount: 1), awaiting: .cascade) }
+    }
+
     @Test("a reducer in a direct turn cannot dispatch, and reads the state before its action")
     func reducing() throws {
         let found = Collection<String>()
@@ -107,6 +123,21 @@ struct DirectTurnTests {
         #expect(try store.dispatchDirectly(Calling.Call())?.version == 1)
 
         #expect(found.values == ["dispatch-in-reducer at 0"])
+    }
+
+    @Test("a subscription that a reducer begins misses no commit", arguments: [false, true])
+    func subscribingInReducer(isRecorded: Bool) throws {
+        let seen = Collection<Int>()
+        let tokens = Collection<SubscriptionToken>()
+        let box = Collection<Store<Plain.State>>()
+        let subscribing = Calling { tokens.add(box.values[0].subscribe(\.other) { seen.add($0) }) }
+        let store = try Store(subscribing, isRecorded: isRecorded)
+        box.add(store)
+
+        for _ in 0..<2 { try store.dispatch(Calling.Call()) }
+        store.onQueue {}
+
+        #expect(seen.values == [1, 2, 2], "the first subscriber gets both states, the second one gets the second")
     }
 
     @Test("no commit is kept, of direct turns and of others")
