@@ -76,12 +76,25 @@ final class HeadCache {
     func entry(
         of connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
     ) -> Entry? {
-        guard fillKey(method, version, of: connection) else { return nil }
-        guard let entry = entries[slot], entry.key == key else { return nil }
-        // A NUL in a head looks like an end that libmicrohttpd has marked, but it makes fewer lines and so fewer
-        // fields.
-        guard RequestReader.fieldsCount(of: connection.handle) == entry.head.fields.count else { return nil }
+        guard let head = HeadBytes(of: connection, method: method, version: version) else {
+            key.removeAll(keepingCapacity: true)
+            return nil
+        }
+        // Most connections repeat their head: to compare it with the last one needs no key.
+        if let entry = entries[connection.headSlot], head.isSpelled(entry.key), hasFields(of: entry, connection) {
+            return entry
+        }
+        guard fillKey(head) else { return nil }
+        guard let entry = entries[slot], entry.key == key, hasFields(of: entry, connection) else { return nil }
+        connection.headSlot = slot
         return entry
+    }
+
+    /// Whether the current head of a connection has as many fields as an entry with the same bytes.
+    ///
+    /// A NUL in a head looks like an end that libmicrohttpd has marked, but it makes fewer lines and so fewer fields.
+    private func hasFields(of entry: Entry, _ connection: ClientConnection) -> Bool {
+        RequestReader.fieldsCount(of: connection.handle) == entry.head.fields.count
     }
 
     /// Stores the parsed form of the head that `entry` was last called with, if that head was received before.
@@ -114,27 +127,67 @@ final class HeadCache {
 
     private var slot: Int { Int(truncatingIfNeeded: hash) & (entries.count - 1) }
 
-    /// Fills `key` and `hash` with the bytes that identify a head; returns false for a head that the cache does not
-    /// store.
-    ///
-    /// The bytes are those that libmicrohttpd leaves after parsing, with NULs at the ends of names and values at the
-    /// same places for the same head, and the target as received. Heads of Unix sockets have keys of their own, because
-    /// any `Host` is allowed in them, and their answers must not be those of other connections.
-    private func fillKey(
-        _ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>, of connection: ClientConnection
-    ) -> Bool {
-        let headCount = Int(microhttpd_head_size(connection.handle))
+    /// Fills `key` and `hash`; returns false for a head that the cache does not store.
+    private func fillKey(_ head: HeadBytes) -> Bool {
         key.removeAll(keepingCapacity: true)
-        let end = UnsafePointer(method + headCount)
-        // libmicrohttpd has replaced the space between the target and the version by a NUL, which the key omits.
-        guard headCount <= Self.bytesMax, version > method, version < end else { return false }
-        // The NUL after the method separates it from the target.
-        key.append(contentsOf: UnsafeRawBufferPointer(start: method, count: strlen(method) + 1))
-        key.append(contentsOf: connection.target.bytes)
-        key.append(contentsOf: UnsafeRawBufferPointer(start: version, count: end - version))
-        // The key of another head ends with the bytes of the empty line.
-        if connection.isLocal { key.append(1) }
+        guard head.count <= Self.bytesMax else { return false }
+        head.fill(&key)
         hash = key.withUnsafeBytes { storekeeper_short_hash($0.baseAddress, $0.count) }
         return true
+    }
+}
+
+/// The bytes that identify a head, in libmicrohttpd's memory.
+///
+/// They are those that libmicrohttpd leaves after parsing, with NULs at the ends of names and values at the same places for
+/// the same head, and the target as received. Heads of Unix sockets have keys of their own, because any `Host` is allowed in
+/// them, and their answers must not be those of other connections.
+private struct HeadBytes {
+    /// The method with the NUL behind it, which separates it from the target.
+    private let method: UnsafeRawBufferPointer
+    private let target: [UInt8]
+    /// The version and all fields: libmicrohttpd has replaced the space before the version by a NUL, which is left out.
+    private let rest: UnsafeRawBufferPointer
+    private let isLocal: Bool
+
+    /// Makes the bytes of a connection's current head; nil where libmicrohttpd has not left them in one piece.
+    init?(of connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>) {
+        let end = UnsafePointer(method + Int(microhttpd_head_size(connection.handle)))
+        guard version > method, version < end else { return nil }
+        self.method = UnsafeRawBufferPointer(start: method, count: strlen(method) + 1)
+        target = connection.target.bytes
+        rest = UnsafeRawBufferPointer(start: version, count: end - version)
+        isLocal = connection.isLocal
+    }
+
+    /// How long a key of them is.
+    var count: Int { method.count + target.count + rest.count + (isLocal ? 1 : 0) }
+
+    /// Makes a key of them.
+    func fill(_ key: inout [UInt8]) {
+        key.append(contentsOf: method)
+        key.append(contentsOf: target)
+        key.append(contentsOf: rest)
+        // The key of another head ends with the bytes of the empty line.
+        if isLocal { key.append(1) }
+    }
+
+    /// Whether a key is the one that ``fill(_:)`` makes.
+    func isSpelled(_ key: [UInt8]) -> Bool {
+        guard key.count == count, !isLocal || key.last == 1 else { return false }
+        return key.withUnsafeBytes { key in
+            target.withUnsafeBytes { target in
+                method.isAt(0, of: key) && target.isAt(method.count, of: key)
+                    && rest.isAt(method.count + target.count, of: key)
+            }
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether these bytes stand at a place of longer ones.
+    fileprivate func isAt(_ place: Int, of bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let own = baseAddress, let other = bytes.baseAddress else { return isEmpty }
+        return memcmp(own, other + place, count) == 0
     }
 }
