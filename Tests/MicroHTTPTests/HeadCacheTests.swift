@@ -10,7 +10,8 @@ struct HeadCacheTests {
     func equalLengths() async throws {
         let handlers = Handlers(
             receive: { request, _ in
-                .reusable(.text("\(request.method) \(request.target) \(request.fields.map(\.value).joined(separator: "|"))"))
+                .reusable(
+                    .text("\(request.method) \(request.target) \(request.fields.map(\.value).joined(separator: "|"))"))
             }, generation: { 1 })
         try await withServer(handlers) { _, port in
             let heads = [
