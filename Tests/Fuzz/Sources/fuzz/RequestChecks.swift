@@ -121,7 +121,8 @@ private func checkStream(_ bytes: [UInt8], of answer: Response) {
 /// The patches of the history, applied to the first state, lead to the state.
 private func checkHistory(_ stage: Stage) {
     func get(_ target: String) -> JSONValue? {
-        let fields: HTTPFields = HTTPField.Name("Host").map { [$0: "example.com"] } ?? [:]
+        var fields = HTTPFields()
+        if let host = HTTPField.Name("Host") { fields[host] = "example.com" }
         let answer = stage[stage.send(Request(target: target, fields: fields, client: "10.0.0.9"))].answers.first
         return answer.flatMap { $0.status == .ok ? parsed($0.body, target) : nil }
     }
