@@ -43,7 +43,10 @@ struct Salvage {
         var salvage = Salvage(directory: directory)
         let fence: FenceRecord? = if case .record(let record, _) = try Fence.read(directory) { record } else { nil }
         let draft = try JournalDraft(in: directory, lock)
-        let run = try salvage.copy(to: draft, fence)
+        let run: Run?
+        do {
+            run = try salvage.copy(to: draft, fence)
+        } catch { throw JournalError("copy", directory.journal, error) }
         if run == nil {
             let state = try initial()
             try draft.begin(state, version: 0)
