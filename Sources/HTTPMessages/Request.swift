@@ -28,8 +28,7 @@ package struct Request: Sendable {
             self.known = known ?? RequestFields(in: fields)
             self.isLocal = isLocal
             self.memo = memo
-            trace =
-                self.known.contains(.traceParent) ? fields[.traceParent].flatMap(TraceContext.init) : nil
+            trace = self.known.contains(.traceParent) ? fields[.traceParent].flatMap(TraceContext.init) : nil
         }
     }
 

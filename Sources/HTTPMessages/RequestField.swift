@@ -4,8 +4,8 @@ internal import HTTPTypes
 ///
 /// Most requests have few of them, so a head knows which ones it has: to look for one that it does not have costs nothing.
 package enum RequestField: UInt8, CaseIterable, Sendable {
-    case accept, acceptEncoding, authorization, connection, contentEncoding, contentType, expect, forwarded, host
-    case idempotencyKey, ifMatch, ifNoneMatch, lastEventID, origin, prefer, requestID, traceParent, xForwardedFor
+    case accept, acceptEncoding, authorization, connection, contentEncoding, contentType, expect, host
+    case idempotencyKey, ifMatch, ifNoneMatch, lastEventID, origin, prefer, requestID, traceParent
 
     /// The name in lower case.
     var name: String {
@@ -17,7 +17,6 @@ package enum RequestField: UInt8, CaseIterable, Sendable {
         case .contentEncoding: "content-encoding"
         case .contentType: "content-type"
         case .expect: "expect"
-        case .forwarded: "forwarded"
         case .host: "host"
         case .idempotencyKey: "idempotency-key"
         case .ifMatch: "if-match"
@@ -27,7 +26,6 @@ package enum RequestField: UInt8, CaseIterable, Sendable {
         case .prefer: "prefer"
         case .requestID: "x-request-id"
         case .traceParent: "traceparent"
-        case .xForwardedFor: "x-forwarded-for"
         }
     }
 

@@ -41,7 +41,7 @@ public final class Store<State: StateType>: Sendable {
     package let journal: (any Journal)?
     /// Whether the store keeps what clients read of its commits later: their actions as JSON, their patches, the history.
     ///
-    /// Nobody can read these of a store that serves its process alone.
+    /// A store that serves its process alone has no such clients.
     let isRecorded: Bool
     let queue = DispatchQueue(label: "storekeeper.store")
     /// How many turns of many actions run on the queue or wait for it.

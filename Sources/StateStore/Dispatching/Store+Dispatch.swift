@@ -174,7 +174,7 @@ extension Store {
     public func dispatch(
         _ action: any Action, id: String? = nil, awaiting: Awaiting
     ) throws(DispatchError) -> (Dispatched, CascadeReport) {
-        // An action that nobody is told of causes nothing.
+        // A direct turn has no subscriber, effect or middleware that could dispatch a follow-up.
         if id == nil, let receipt = try dispatchDirectly(action) { return (.committed(receipt), .complete) }
         return try dispatchAwaiting(Transaction([.init(action, id: id)]))
     }

@@ -172,7 +172,7 @@ public final class Receipt: Sendable {
     }
     /// Whether the state differs from the version before.
     ///
-    /// Where nobody was told of the commit, each access compares the two states, which the receipt keeps, at a cost of O(n) in
+    /// Behind a direct turn each access compares the two states, which the receipt keeps, at a cost of O(n) in
     /// the size of what the action's reducers can change. States that cannot be encoded count as different.
     public var isChange: Bool {
         switch content {
@@ -199,7 +199,7 @@ public final class Receipt: Sendable {
         self.representation = representation
     }
 
-    /// Makes the receipt of an action that nobody was told of.
+    /// Makes the receipt of a direct turn.
     init(_ transition: any DirectTransition, types: [String]) {
         version = transition.cursor.version
         content = .direct(transition)

@@ -169,7 +169,7 @@ package final class WatchHub: Sendable {
         if mustFanOut { scheduleFanOut() }
     }
 
-    /// Publishes a snapshot of a store that is not recorded: it has no history, and nobody watches it.
+    /// Publishes a snapshot of a store that is not recorded: it has no history and no watches.
     func publish(_ snapshot: any AnySnapshot) { storage.withLock { $0.publish(snapshot) } }
 
     func scheduleFanOut() { queues.fanOut { self.fanOut() } }

@@ -256,7 +256,7 @@ struct Core<State: StateType>: Sendable {
             try domain.compare(old, with: new, by: entries, into: &scratch.patch, knowing: &scratch.encodings)
         } catch {
             guard !isRecorded else { throw error }
-            // Nobody reads the patch: it only has to say which parts may have changed.
+            // Subscribers do not read the patch: it only has to say which parts may have changed.
             domain.replace(by: entries, in: &scratch.patch)
         }
     }

@@ -1,7 +1,6 @@
-/// The turn of an action that nobody is told of.
+/// The turn of an action that no subscriber, effect or middleware has to see.
 ///
-/// In a store that is not recorded, an action without effects, with no subscriber and no middleware to see it, only leads from
-/// one state to the next. Its turn runs the reducers and publishes the state. It makes no JSON, no patch and no commit, and
+/// In a store that is not recorded, such an action only leads from one state to the next. Its turn runs the reducers and publishes the state. It makes no JSON, no patch and no commit, and
 /// gets by without the mailbox: see <doc:DirectTurns>.
 extension Store {
     /// Dispatches an action in a direct turn.
@@ -27,7 +26,7 @@ extension Store {
     }
 }
 
-/// The way from one state to the next by an action that nobody was told of.
+/// The way from one state to the next in a direct turn.
 protocol DirectTransition: Sendable {
     /// The cursor of the state after it.
     var cursor: Cursor { get }
