@@ -10,8 +10,6 @@ extension HTTPField.Name {
 
     /// The cursor of the instant that an answer describes.
     package static let stateCursor = known("State-Cursor")
-    /// The client's name for a transaction, which makes a retry safe.
-    package static let idempotencyKey = known("Idempotency-Key")
     /// `true` on an answer that repeats the answer to an earlier request.
     package static let idempotencyReplayed = known("Idempotency-Replayed")
     /// The preferences that the server has followed (RFC 7240).
@@ -20,14 +18,10 @@ extension HTTPField.Name {
     package static let link = known("Link")
     /// The preferences of the client (RFC 7240).
     package static let prefer = known("Prefer")
-    /// The ID of the last event that an EventSource received (the HTML standard, section 9.2).
-    package static let lastEventID = known("Last-Event-ID")
     /// `no` on streams: nginx then does not buffer the answer.
     package static let accelBuffering = known("X-Accel-Buffering")
     /// For how many seconds nginx keeps the answer in its cache, whatever `Cache-Control` says.
     package static let accelExpires = known("X-Accel-Expires")
-    /// The name that a client or a proxy gives to a request; problems and logs repeat it.
-    package static let requestID = known("X-Request-Id")
     /// The offset from which a client of a Durable Streams stream reads next.
     package static let streamNextOffset = known("Stream-Next-Offset")
     /// `true` on an answer with everything that the stream had at the time.
