@@ -165,6 +165,8 @@ def test_waits_and_streams_are_counted_by_route_and_woken_ones_by_pass(workspace
     for wait in waits:
         if wait is not waits[6]:
             expect_equal(wait.receive().status, 200, "the answer to a wait")
+    # A pass counts what it woke at its end, which can be after the answers have arrived.
+    wait_until(lambda: server.metric(client, "woken_watches_count") > before["woken_watches_count"], "the pass's end")
 
     after = figures_of(client)
     expect_equal(after.by("waits", "route"), {("state",): 1}, "what still waits: the keyed difference of another part")
