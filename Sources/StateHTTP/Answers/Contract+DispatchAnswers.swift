@@ -139,14 +139,14 @@ extension Contract {
         _ receipt: Receipt, _ store: VisibleStore, _ cascade: CascadeReport?, epoch: Epoch
     ) -> [UInt8] {
         var writer = JSONWriter(capacity: 160)
-        var isFirst = true
-        writer.byte(UInt8(ascii: "{"))
-        writer.member("cursor", receipt.cursor, &isFirst)
-        writer.key("version", &isFirst)
+        var isFirst = false
+        writer.raw("{\"cursor\":")
+        writer.string(receipt.cursor)
+        writer.raw(",\"version\":")
         writer.integer(receipt.version)
-        writer.member("id", receipt.id, &isFirst)
-        writer.key("changed", &isFirst)
-        writer.bool(receipt.isChange)
+        writer.raw(",\"id\":")
+        writer.string(receipt.id)
+        writer.raw(receipt.isChange ? ",\"changed\":true" : ",\"changed\":false")
         if let representation = receipt.representation {
             writer.key("state", &isFirst)
             writer.byte(UInt8(ascii: "{"))

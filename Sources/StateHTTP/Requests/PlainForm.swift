@@ -74,9 +74,9 @@ struct PlainForm: Sendable {
     func matches(_ body: [UInt8]) -> Bool {
         body.withUnsafeBufferPointer { bytes in
             var rest = Rest(bytes: bytes)
-            guard rest.skip([UInt8(ascii: "{")]) else { return false }
-            if rest.skip(Self.idLead) {
-                guard rest.skipString(), rest.skip([UInt8(ascii: ",")]) else { return false }
+            guard rest.skip(UInt8(ascii: "{")) else { return false }
+            if rest.skip("\"id\":") {
+                guard rest.skipString(), rest.skip(UInt8(ascii: ",")) else { return false }
             }
             for field in fields {
                 guard rest.skip(field.lead) else { return false }
@@ -86,20 +86,15 @@ struct PlainForm: Sendable {
                     case .integer: rest.skipInteger(digitsMax: 20)
                     // Up to 2^24, a Float has every whole number, and the encoder spells it without a fraction.
                     case .number: rest.skipInteger(digitsMax: 7)
-                    case .boolean: rest.skip(Self.trueBytes) || rest.skip(Self.falseBytes)
+                    case .boolean: rest.skip("true") || rest.skip("false")
                     }
                 guard isValue else { return false }
             }
             guard rest.skip(end) else { return false }
-            if rest.skip(Self.metaLead), !rest.skipObject() { return false }
-            return rest.skip([UInt8(ascii: "}")]) && rest.isEmpty
+            if rest.skip(",\"meta\":"), !rest.skipObject() { return false }
+            return rest.skip(UInt8(ascii: "}")) && rest.isEmpty
         }
     }
-
-    private static let idLead = Array("\"id\":".utf8)
-    private static let metaLead = Array(",\"meta\":".utf8)
-    private static let trueBytes = Array("true".utf8)
-    private static let falseBytes = Array("false".utf8)
 }
 
 /// The bytes of a JSON document that have not been matched yet.
@@ -111,9 +106,21 @@ private struct Rest {
 
     var isEmpty: Bool { index == bytes.count }
 
-    mutating func skip(_ expected: [UInt8]) -> Bool {
+    mutating func skip(_ expected: [UInt8]) -> Bool { expected.withUnsafeBufferPointer { skip($0) } }
+
+    mutating func skip(_ expected: StaticString) -> Bool {
+        skip(UnsafeBufferPointer(start: expected.utf8Start, count: expected.utf8CodeUnitCount))
+    }
+
+    mutating func skip(_ expected: UInt8) -> Bool {
+        guard index < bytes.count, bytes[index] == expected else { return false }
+        index += 1
+        return true
+    }
+
+    private mutating func skip(_ expected: UnsafeBufferPointer<UInt8>) -> Bool {
         guard bytes.count - index >= expected.count,
-            UnsafeBufferPointer(rebasing: bytes[index..<index + expected.count]).elementsEqual(expected)
+            UnsafeBufferPointer(rebasing: bytes[index..<index + expected.count]).hasBytes(of: expected)
         else { return false }
         index += expected.count
         return true
@@ -121,7 +128,7 @@ private struct Rest {
 
     /// Skips a string without escapes, which has one spelling.
     mutating func skipString() -> Bool {
-        guard skip([UInt8(ascii: "\"")]) else { return false }
+        guard skip(UInt8(ascii: "\"")) else { return false }
         while index < bytes.count {
             let byte = bytes[index]
             if byte == UInt8(ascii: "\\") { return false }

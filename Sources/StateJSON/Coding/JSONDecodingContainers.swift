@@ -1,19 +1,25 @@
+/// Where a keyed container looks for the next member.
+///
+/// It is no part of the generic container: Swift would look up the metadata of its type for each object.
+private final class MemberHint {
+    // Only one access at a time lends it, to a search that calls no other code.
+    @exclusivity(unchecked)
+    var index: Int
+
+    init(_ index: Int) { self.index = index }
+}
+
 /// The keyed container: the members of an object.
 struct JSONKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let session: JSONDecodingSession
     let object: Int
     /// The index behind the last member found: most types ask for fields in the order of the text.
-    private let hint: Hint
-
-    private final class Hint {
-        var index: Int
-        init(_ index: Int) { self.index = index }
-    }
+    private let hint: MemberHint
 
     init(session: JSONDecodingSession, object: Int) {
         self.session = session
         self.object = object
-        hint = Hint(session.document.firstChild(object))
+        hint = MemberHint(session.document.firstChild(object))
     }
 
     private var document: JSONDocument { session.document }

@@ -108,7 +108,7 @@ package final class JSONDocument {
                 }
                 let found = utf8(index)
                 let value = index + 1
-                if found.count == wanted.count, found.elementsEqual(wanted) {
+                if found.hasBytes(of: wanted) {
                     hint = after(value)
                     return value
                 }

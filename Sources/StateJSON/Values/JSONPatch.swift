@@ -87,16 +87,22 @@ package struct JSONPatch: Sendable {
     private mutating func push(_ token: String) {
         path.append(token)
         escapedLengths.append(escapedPath.count)
-        // Most names need no escapes.
-        if token.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x2F && $0 != 0x5C && $0 != 0x7E }) {
-            escapedPath.append(UInt8(ascii: "/"))
-            escapedPath.append(contentsOf: token.utf8)
-            return
+        escapedPath.append(UInt8(ascii: "/"))
+        var token = token
+        let isPlain = token.withUTF8 { utf8 in
+            // Most names need no escapes.
+            for byte in utf8 where byte < 0x20 || byte == 0x22 || byte == 0x2F || byte == 0x5C || byte == 0x7E {
+                return false
+            }
+            escapedPath.append(contentsOf: utf8)
+            return true
         }
+        guard !isPlain else { return }
         // A token is escaped twice: for RFC 6901, then for the JSON string that holds the pointer.
         var writer = JSONWriter(capacity: token.utf8.count + 4)
         writer.string(JSONPointer([token]).description)
-        escapedPath.append(contentsOf: writer.bytes.dropFirst().dropLast())
+        // Without the quotes, and the solidus that is there.
+        escapedPath.append(contentsOf: writer.bytes.dropFirst(2).dropLast())
     }
 
     private mutating func pop() {

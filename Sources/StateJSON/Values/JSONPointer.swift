@@ -62,8 +62,9 @@ package struct JSONPointer: Sendable {
 
     /// Whether two strings have the same UTF-8 bytes; equal strings in Swift can have different bytes.
     package static func sameBytes(_ left: String, _ right: String) -> Bool {
-        // Strings that differ in Swift have different bytes, and this comparison is the faster one.
-        left == right && left.utf8.elementsEqual(right.utf8)
+        var (left, right) = (left, right)
+        guard left.utf8.count == right.utf8.count else { return false }
+        return left.withUTF8 { left in right.withUTF8 { left.hasBytes(of: $0) } }
     }
 }
 

@@ -21,6 +21,9 @@ final class ActionEntry: Sendable {
     let scopes: [[String]]
     /// The views that read something in those slices.
     let reads: [Reads]
+    /// The ``ActionHandlers``, without the type of their state: Swift looks up the metadata of a generic element type at each
+    /// access to a list.
+    private let handlers: any AnyObject & Sendable
 
     /// The parts of the state that a view reads.
     struct Reads: Sendable {
@@ -43,6 +46,12 @@ final class ActionEntry: Sendable {
         let scopes = ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
         self.reads = reads.filter { reads in scopes.contains { reads.overlap(JSONPointer($0)) } }
+        handlers = ActionHandlers(draft)
+    }
+
+    /// The functions of the action type in a domain of the state that the entry was made for.
+    func handlers<State>(in domain: CompiledDomain<State>) -> ActionHandlers<State> {
+        unsafeDowncast(handlers, to: ActionHandlers<State>.self)
     }
 
     /// The scopes without repetitions, and without those inside another one.

@@ -12,8 +12,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
     private let entries: [String: ActionEntry]
     /// The entries by the Swift type of the action, for the lookup of each dispatched action.
     private let entriesByType: [ObjectIdentifier: ActionEntry]
-    /// The handlers of each entry, by the entry's number.
-    private let handlers: [ActionHandlers<State>]
     private let views: [String: ViewMemo<State>]
     /// The last-changed versions of the views in an initial state: 0 for each.
     let initialViewVersions: ViewVersions
@@ -95,7 +93,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
         let ordered = drafts.sorted { $0.key < $1.key }
         let reads = memos.map { ActionEntry.Reads(view: $0.number, pointers: $0.view.reads) }
         let entries = ordered.enumerated().map { ActionEntry($1.key, $1.value, number: $0, reads: reads) }
-        handlers = ordered.map { ActionHandlers($0.value) }
         self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.type, $0) })
         entriesByType = Dictionary(uniqueKeysWithValues: entries.map { (ObjectIdentifier($0.actionType), $0) })
         self.initial = initial
@@ -137,26 +134,26 @@ package final class CompiledDomain<State: StateType>: Sendable {
 
     /// Whether a commit of an action of this type starts effects.
     package func startsEffects(_ type: String) -> Bool {
-        entry(ofType: type).map { handlers[$0.number].effects.contains { $0.start != nil } } ?? false
+        entry(ofType: type).map { $0.handlers(in: self).effects.contains { $0.start != nil } } ?? false
     }
 
     /// Runs an action's reducers, in the order of their declaration.
     func reduce(
         _ state: inout State, _ action: any Action, by entry: ActionEntry, _ context: ReducerContext
     ) throws(Rejection) {
-        try handlers[entry.number].reduce(&state, action, context)
+        try entry.handlers(in: self).reduce(&state, action, context)
     }
 
     /// The action that a command makes of the state; nil where it makes none.
     func create(_ command: any Action, by entry: ActionEntry, in state: State) throws(Rejection) -> (any Action)? {
-        for create in handlers[entry.number].creators {
+        for create in entry.handlers(in: self).creators {
             if let action = try create(state, command) { return action }
         }
         return nil
     }
 
     /// The effects that an action starts or cancels.
-    func effects(of entry: ActionEntry) -> [Declaration<State>.EffectHandler] { handlers[entry.number].effects }
+    func effects(of entry: ActionEntry) -> [Declaration<State>.EffectHandler] { entry.handlers(in: self).effects }
 
     static func unknown(_ action: any Action) -> Rejection {
         Rejection("unknown-action", "no reducer handles \"\(type(of: action).type)\"", kind: .invalid)

@@ -57,31 +57,50 @@ extension Middleware {
 /// What a middleware sees of an action on its way to the reducers.
 public final class MiddlewareContext<State: StateType> {
     /// The state: before `next`, the one that the action finds; after it, the one that the action has made.
-    public var state: State { draft ?? before.state }
+    public var state: State { latest.state }
     /// The version that the action makes if it is committed.
-    public let version: Version
+    public var version: Version { before.version + 1 }
     /// Whether this is a dry run, of which the store keeps nothing.
-    public let isDryRun: Bool
+    public private(set) var isDryRun: Bool
     /// The subject that dispatches the action; nil where the server knows no subjects, and for an action of the process.
     ///
     /// A follow-up has the subject of the commit that caused it.
-    public let subject: String?
-    private let before: Snapshot<State>
-    /// The state that the actions have made so far; nil before the first, so that a transaction copies the state once.
-    private var draft: State?
+    public private(set) var subject: String?
+    // The thread of the turn reads and replaces what follows, and lends it to no function that the adopter has written: the
+    // run-time checks of exclusive access can find nothing.
+    @exclusivity(unchecked)
+    private var before: Snapshot<State>
+    /// The snapshot that the actions have made so far; `before` until the first has reached the reducers.
+    @exclusivity(unchecked)
+    private var latest: Snapshot<State>
     /// The actions that have reached the reducers; `entries` has the entry of each.
+    @exclusivity(unchecked)
     private(set) var applied: [any Action] = []
+    @exclusivity(unchecked)
     private(set) var entries: [ActionEntry] = []
     /// What middleware and creators have dispatched, which the store queues after the commit.
+    @exclusivity(unchecked)
     private(set) var followUps: [FollowUp] = []
     /// How many commands, one from the other, have made the action that is on its way.
     var creationDepth = 0
 
     init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil) {
         self.before = before
+        latest = before
         self.subject = subject
-        version = before.version + 1
         self.isDryRun = isDryRun
+    }
+
+    /// Makes this context that of another transaction, as ``init(_:isDryRun:subject:)`` would make a new one.
+    func begin(_ before: Snapshot<State>, isDryRun: Bool, subject: String?) {
+        self.before = before
+        latest = before
+        self.subject = subject
+        self.isDryRun = isDryRun
+        applied.removeAll(keepingCapacity: true)
+        entries.removeAll(keepingCapacity: true)
+        followUps = []
+        creationDepth = 0
     }
 
     /// Reduces the state by an action.
@@ -90,15 +109,15 @@ public final class MiddlewareContext<State: StateType> {
     func reduce(
         _ action: any Action, _ entry: ActionEntry, _ reduce: (inout State) throws(Rejection) -> Void
     ) throws(Rejection) {
-        var state = draft ?? before.state
+        var state = latest.state
         try TurnMark.reducing { () throws(Rejection) in try reduce(&state) }
-        draft = consume state
+        latest = before.next(consume state)
         applied.append(action)
         entries.append(entry)
     }
 
-    /// Takes the state that the actions have made; nil where no action has reached the reducers.
-    func takeState() -> State? { draft.take() }
+    /// The snapshot that the actions have made; nil where no action has reached the reducers.
+    var made: Snapshot<State>? { applied.isEmpty ? nil : latest }
 
     /// Dispatches another action after this one, in a later turn.
     ///

@@ -69,7 +69,8 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
         declaration.handlers.append(
             .init(type: Handled.type, actionType: Handled.self, scope: []) {
                 [reduce] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
-                guard let action = action as? Handled else {
+                // A pattern: a conditional cast would look up the metadata of the optional type for each action.
+                guard case let action as Handled = action else {
                     throw Rejection("type-confusion", "\(Handled.type) was dispatched as another Swift type")
                 }
                 try reduce(&state, action, context)

@@ -41,7 +41,9 @@ final class Snapshot<State: StateType>: AnySnapshot {
     let state: State
     let cursor: Cursor
     /// The last-changed version of each view; empty for a past state, whose views are evaluated without the memo.
-    let viewVersions: ViewVersions
+    ///
+    /// unsafe: only the turn that makes the snapshot sets it, before another thread can have the snapshot.
+    nonisolated(unsafe) private(set) var viewVersions: ViewVersions
     private let domain: CompiledDomain<State>
 
     init(_ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: ViewVersions) {
@@ -52,6 +54,16 @@ final class Snapshot<State: StateType>: AnySnapshot {
     }
 
     var version: Version { cursor.version }
+
+    /// Makes the snapshot of the next version, with the last-changed versions of this one.
+    ///
+    /// It is a method because Swift then need not look up the metadata of the generic class.
+    func next(_ state: consuming State) -> Snapshot {
+        Snapshot(state, of: domain, at: Cursor(cursor.epoch, version + 1), viewVersions: viewVersions)
+    }
+
+    /// Sets the last-changed versions of the views that a commit concerns; for the turn that has made the snapshot.
+    func noteViewVersions(_ note: (inout ViewVersions) -> Void) { note(&viewVersions) }
 
     /// Whether the state differs from one before it, where only the reducers of an action can have changed it.
     ///

@@ -127,8 +127,9 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
     func count(_ root: Root) -> Int { members.reduce(1) { $0 + $1.count(root) } }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
-        for member in members where scope.isEmpty || scope.first == member.name {
-            try patch.descend(member.name) { patch throws in try member.compare(old, new, scope.dropFirst(), &patch) }
+        for index in names.indices where scope.isEmpty || scope.first == names[index] {
+            let member = members[index]
+            try patch.descend(names[index]) { patch throws in try member.compare(old, new, scope.dropFirst(), &patch) }
         }
     }
 

@@ -94,6 +94,20 @@ struct Core<State: StateType>: Sendable {
         var preconditions: Preconditions<State>?
         /// The state of the turn so far.
         var latest: Snapshot<State>
+        /// The context of the last transaction, which the next one uses again.
+        var context: MiddlewareContext<State>?
+
+        /// The context of a transaction: the one of the last transaction, unless a middleware has kept that.
+        mutating func context(of transaction: Transaction) -> MiddlewareContext<State> {
+            let isDryRun = transaction.purpose == .dryRun
+            if isKnownUniquelyReferenced(&context), let context {
+                context.begin(latest, isDryRun: isDryRun, subject: transaction.subject)
+                return context
+            }
+            let made = MiddlewareContext(latest, isDryRun: isDryRun, subject: transaction.subject)
+            context = made
+            return made
+        }
     }
 
     var state: State { latest.state }
@@ -173,9 +187,11 @@ struct Core<State: StateType>: Sendable {
         try TurnMark.reducing { () throws(Rejection) in
             try domain.reduce(&state, action, by: entry, ReducerContext(subject: nil))
         }
-        var viewVersions = latest.viewVersions
-        for reads in entry.reads { viewVersions[reads.view] = version + 1 }
-        latest = Snapshot(state, of: domain, at: Cursor(epoch, version + 1), viewVersions: viewVersions)
+        let next = latest.next(consume state)
+        if !entry.reads.isEmpty {
+            next.noteViewVersions { versions in for reads in entry.reads { versions[reads.view] = next.version } }
+        }
+        latest = next
         forgetEncodings()
         return latest
     }
@@ -206,8 +222,7 @@ struct Core<State: StateType>: Sendable {
             }
             if let mark, let rejection = mark.begin(transaction) { return .rejected(rejection, index: 0) }
             let before = scratch.latest
-            let context = MiddlewareContext(
-                before, isDryRun: transaction.purpose == .dryRun, subject: transaction.subject)
+            let context = scratch.context(of: transaction)
             let turnMark = TurnMark.current
             turnMark?.collector = context
             defer { turnMark?.collector = nil }
@@ -226,20 +241,20 @@ struct Core<State: StateType>: Sendable {
                     return .rejected(error, index: index)
                 }
             }
-            guard let state = context.takeState() else {
+            guard let made = context.made else {
                 if !context.isDryRun, !context.followUps.isEmpty {
                     turn.uncommittedFollowUps.append((turn.outcomes.count, context.followUps))
                     turn.hasConsequences = true
                 }
                 return .nothingCommitted
             }
-            try compare(before.state, with: state, by: context.entries, &scratch)
+            try compare(before.state, with: made.state, by: context.entries, &scratch)
             if transaction.purpose == .dryRun {
                 // The known encodings are those of a state that is dropped.
                 scratch.encodings = KnownTexts()
                 return .wouldCommit(isChange: !scratch.patch.isEmpty, patch: scratch.patch.text)
             }
-            return .committed(try commit(transaction, context, consume state, &scratch, in: &turn, at: time))
+            return .committed(try commit(transaction, context, made, &scratch, in: &turn, at: time))
         } catch {
             scratch.encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
@@ -269,10 +284,10 @@ struct Core<State: StateType>: Sendable {
     }
 
     private mutating func commit(
-        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ state: consuming State,
+        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
         _ scratch: inout Scratch, in turn: inout Turn, at time: Timestamp
     ) throws -> Receipt {
-        let version = scratch.latest.version + 1
+        let version = next.version
         let (isChange, changedPointers) = (!scratch.patch.isEmpty, scratch.patch.changedPointers)
         let cursor = Cursor(epoch, version).description
         let id = transaction.form == .single ? transaction.items.first?.id ?? cursor : cursor
@@ -290,9 +305,9 @@ struct Core<State: StateType>: Sendable {
             patch: scratch.patch.text,
             changedPointers: changedPointers,
             clientIDs: transaction.items.compactMap(\.id), idempotency: record)
-        var viewVersions = scratch.latest.viewVersions
-        domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, by: context.entries, at: version)
-        let next = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: viewVersions)
+        next.noteViewVersions {
+            domain.noteViewVersions(&$0, changedPointers: changedPointers, by: context.entries, at: version)
+        }
         let representation =
             try transaction.wantsRepresentation
             ? Self.representedPointers(changedPointers).map {
