@@ -10,9 +10,12 @@ package struct Response: Sendable {
     package var connection: ConnectionFate
     /// The codes of the problems that the body tells, each with its number.
     package var problems: [String: Int] = [:]
-    private var ownFields: HTTPFields
-    /// The template and the value of its varying field; nil where the response has fields of its own.
-    package private(set) var filled: (template: ResponseTemplate, value: String)?
+    private var head: Head
+
+    private enum Head {
+        case own(HTTPFields)
+        case filled(ResponseTemplate, value: String)
+    }
 
     /// What the transport does with the connection after it has sent the response.
     package enum ConnectionFate: Sendable {
@@ -29,7 +32,7 @@ package struct Response: Sendable {
         self.status = status
         self.body = body
         self.connection = connection
-        ownFields = fields
+        head = .own(fields)
     }
 
     /// Makes a response with the fields of a template.
@@ -39,19 +42,25 @@ package struct Response: Sendable {
         self.status = status
         self.body = body
         connection = .keep
-        ownFields = [:]
-        filled = (template, value)
+        head = .filled(template, value: value)
+    }
+
+    /// The template and the value of its varying field; nil where the response has fields of its own.
+    package var filled: (template: ResponseTemplate, value: String)? {
+        if case .filled(let template, let value) = head { (template, value) } else { nil }
     }
 
     /// The header fields.
     ///
     /// The transport adds `Content-Length`, `Date` and `Connection`.
     package var fields: HTTPFields {
-        get { filled.map { $0.template.fields(varying: $0.value) } ?? ownFields }
-        set {
-            ownFields = newValue
-            filled = nil
+        get {
+            switch head {
+            case .own(let fields): fields
+            case .filled(let template, let value): template.fields(varying: value)
+            }
         }
+        set { head = .own(newValue) }
     }
 }
 

@@ -33,6 +33,8 @@ package final class Exchange: Sendable {
     nonisolated(unsafe) private var given: Response?
     /// Whether the loop looks for the answer in each of its iterations; only the loop thread uses it.
     nonisolated(unsafe) var isHeld = false
+    /// The place among the ``PendingExchanges``; nil outside them. Only the loop thread uses it.
+    nonisolated(unsafe) var place: Int?
     private let sink: any AnswerSink
 
     /// It is unsafe by declaration only, as the share is.
@@ -70,7 +72,7 @@ package final class Exchange: Sendable {
     /// The call returns before the answer is on the wire.
     package func answer(_ response: consuming Response) {
         guard fire() else { return }
-        given = completed(response)
+        given = added == nil ? response : completed(response)
         stage.store(.given, ordering: .releasing)
         sink.put(.single(self))
     }

@@ -104,7 +104,7 @@ final class EventLoop {
         if context.statistics != published { publish() }
         context.sweepAlarms(subjectsCount: pending.count + acceptor.overCapacityCount + parked.count) { subject in
             switch subject {
-            case .exchange(let number): pending[number] != nil || parked[number] != nil
+            case .exchange(let number): pending.timed(number) != nil || parked[number] != nil
             case .parked(let number), .silence(let number): parked[number] != nil
             case .overCapacity(let number): acceptor.isOverCapacity(number)
             case .listening, .idleConnections, .receiving: true
@@ -165,7 +165,7 @@ final class EventLoop {
         for subject in context.takeDueAlarms(now: ContinuousClock.now) {
             switch subject {
             case .exchange(let number):
-                if let connection = pending[number] { pending.expire(connection, .deadline) }
+                if let connection = pending.timed(number) { pending.expire(connection, .deadline) }
                 parked.handle(subject, of: number)
             case .silence(let number), .parked(let number): parked.handle(subject, of: number)
             case .listening: acceptor.retry()
@@ -199,20 +199,20 @@ final class EventLoop {
         switch transmission {
         case .single(let exchange):
             guard let response = exchange.takeAnswer() else { return }
-            if let connection = pending[exchange.id] {
+            if let connection = pending[exchange] {
                 pending.finish(connection, context.prepare(response, for: connection))
             } else if let connection = parked[exchange.id] {
                 parked.answer(connection, WireResponse(response, closing: false))
             }
         case .again(let exchange):
-            if let connection = pending[exchange.id], connection.deferred != nil {
+            if let connection = pending[exchange], connection.deferred != nil {
                 pending.resume(connection, exchange)
             }
         case .answer(let exchanges, let response):
             // Each of the two forms is made when the first connection needs it, and shared by all.
             var (prepared, wire): (PreparedResponse??, WireResponse?)
             for exchange in exchanges {
-                if let connection = pending[exchange.id] {
+                if let connection = pending[exchange] {
                     let form = prepared ?? context.prepare(response)
                     prepared = .some(form)
                     pending.finish(connection, form)

@@ -214,16 +214,15 @@ extension ClientConnection {
     ///
     /// - Returns: the limit that it exceeds.
     func append(
-        _ piece: UnsafeRawBufferPointer, within limits: ServerConfiguration, _ memory: MemoryBudget
+        _ piece: UnsafeRawBufferPointer, in context: LoopContext
     ) -> TransportFault? {
         let count = body.count + piece.count
-        guard count <= limits.bodyBytesMax else {
-            return discardBody(.bodyTooLarge(bytesMax: limits.bodyBytesMax), limits)
-        }
+        let bytesMax = context.configuration.bodyBytesMax
+        guard count <= bytesMax else { return discardBody(.bodyTooLarge(bytesMax: bytesMax), in: context) }
         if count > MemoryBudget.smallBytesMax, count > reservedCount {
             // The array grows by doubling, and so does what is reserved for it.
-            let more = min(max(2 * reservedCount, 256 << 10, count), limits.bodyBytesMax) - reservedCount
-            if let fault = memory.reserve(more, for: requestClient) { return discardBody(fault, limits) }
+            let more = min(max(2 * reservedCount, 256 << 10, count), bytesMax) - reservedCount
+            if let fault = context.memory.reserve(more, for: requestClient) { return discardBody(fault, in: context) }
             reservedCount += more
         }
         if body.isEmpty, bodyCountDeclared > 0 {
@@ -234,9 +233,9 @@ extension ClientConnection {
         return nil
     }
 
-    private func discardBody(_ fault: TransportFault, _ limits: ServerConfiguration) -> TransportFault {
+    private func discardBody(_ fault: TransportFault, in context: LoopContext) -> TransportFault {
         body = []
-        phase = .draining(bytesLeft: limits.drainBytesMax)
+        phase = .draining(bytesLeft: context.configuration.drainBytesMax)
         return fault
     }
 }

@@ -19,7 +19,10 @@ import HTTPMessages
 /// Only the loop thread uses it.
 final class PendingExchanges {
     private let context: LoopContext
-    @exclusivity(unchecked) private var connections: [UInt64: ClientConnection] = [:]
+    /// In no order; each exchange has its place, so that neither holding it nor finding it takes a search.
+    @exclusivity(unchecked) private var connections: [ClientConnection] = []
+    /// Those whose exchanges have a deadline, by number.
+    @exclusivity(unchecked) private var timed: [UInt64: ClientConnection] = [:]
     @exclusivity(unchecked) private var heldCount = 0
 
     init(_ context: LoopContext) { self.context = context }
@@ -29,18 +32,24 @@ final class PendingExchanges {
     /// Whether some connection is held, which makes libmicrohttpd report more work at once.
     var hasHeld: Bool { heldCount > 0 }
 
-    /// The connection of the exchange with this number, while a handler works on it.
-    subscript(number: UInt64) -> ClientConnection? { connections[number] }
+    /// The connection of an exchange, while a handler works on it.
+    subscript(exchange: Exchange) -> ClientConnection? { exchange.place.map { connections[$0] } }
+
+    /// The connection of the exchange with this number, while a handler works on it until a deadline.
+    func timed(_ number: UInt64) -> ClientConnection? { timed[number] }
 
     /// Holds the connection of an exchange that a handler works on.
     func hold(_ connection: ClientConnection, _ exchange: Exchange, atMost time: Duration?) {
-        connections[exchange.id] = connection
+        exchange.place = connections.count
+        connections.append(connection)
         context.statistics.working += 1
         heldCount += 1
         connection.phase = .held(exchange)
         exchange.isHeld = true
         connection.heldUntil = context.time() + context.configuration.parkingDelay
-        if let time { context.setAlarm(.exchange(exchange.id), after: time) }
+        guard let time else { return }
+        timed[exchange.id] = connection
+        context.setAlarm(.exchange(exchange.id), after: time)
     }
 
     /// Suspends a held connection; only the access handler may call it (Libmicrohttpd page, 5).
@@ -60,7 +69,7 @@ final class PendingExchanges {
 
     /// Ends the work on all exchanges because the server is stopping.
     func stopAll() {
-        for connection in Array(connections.values) { expire(connection, .stopping) }
+        for connection in connections { expire(connection, .stopping) }
     }
 
     /// Gives a connection its answer, which the access handler queues in the same iteration; nil closes the connection.
@@ -83,16 +92,27 @@ final class PendingExchanges {
         context.statistics.working -= 1
         switch connection.phase {
         case .held(let exchange):
-            connections[exchange.id] = nil
+            forget(exchange)
             heldCount -= 1
             exchange.isHeld = false
             return false
         case .suspended(let exchange):
-            connections[exchange.id] = nil
+            forget(exchange)
             return true
         case .idle, .lineReceived, .reading, .draining, .resumed, .answered, .queued, .parked:
             preconditionFailure("only held and suspended connections are pending")
         }
+    }
+
+    /// Gives the place of an exchange to the last one.
+    private func forget(_ exchange: Exchange) {
+        guard let place = exchange.place, let last = connections.popLast() else { return }
+        exchange.place = nil
+        if place < connections.count {
+            connections[place] = last
+            last.exchange?.place = place
+        }
+        if !timed.isEmpty { timed[exchange.id] = nil }
     }
 }
 

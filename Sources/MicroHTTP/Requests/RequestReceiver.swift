@@ -124,7 +124,7 @@ final class RequestReceiver {
         case .reading:
             if piece.isEmpty { return receive(connection) }
             context.noteProgress()
-            if let fault = connection.append(piece, within: context.configuration, context.memory) {
+            if let fault = connection.append(piece, in: context) {
                 releaseBody(of: connection)
                 wire.refuseBody(of: connection, fault)
             }

@@ -16,7 +16,7 @@ extension Contract {
         var rest = outcomes[...]
         for line in lines {
             let answer = line.content.flatMap { transaction in
-                rest.popFirst().map { result(of: $0, transaction.form, request.store, epoch: latest.epoch) }
+                rest.popFirst().map { result(of: $0, transaction.form, request.options, epoch: latest.epoch) }
                     ?? .failure(.hungUp)
             }
             switch answer {
@@ -49,7 +49,7 @@ extension Contract {
         let form: Transaction.Form =
             if case .one(let transaction) = request.content { transaction.form } else { .single }
         let body: [UInt8]
-        switch result(of: outcome, form, request.store, cascade, epoch: latest.epoch) {
+        switch result(of: outcome, form, request.options, cascade, epoch: latest.epoch) {
         case .success(let bytes): body = bytes
         case .failure(let problem):
             return response(to: problem, latest: latest, requestID: name.id, style: request.style)
@@ -84,16 +84,16 @@ extension Contract {
     }
 
     private func result(
-        of outcome: Outcome, _ form: Transaction.Form, _ store: VisibleStore, _ cascade: CascadeReport? = nil,
+        of outcome: Outcome, _ form: Transaction.Form, _ options: DispatchOptions, _ cascade: CascadeReport? = nil,
         epoch: Epoch
     ) -> Result<[UInt8], Problem> {
         switch outcome {
-        case .committed(let receipt): .success(Self.json(receipt, store, cascade, epoch: epoch))
+        case .committed(let receipt): .success(Self.json(receipt, options, cascade, epoch: epoch))
         case .wouldCommit(let isChange, let patch):
-            .success(Self.json(dryRunWith: patch, isChange: isChange, store))
+            .success(Self.json(dryRunWith: patch, isChange: isChange, options.store))
         case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))
         case .rejected(let rejection, let index): .failure(Self.problem(rejection, index: form == .batch ? index : nil))
-        case .preconditionFailed(let failure): .failure(Self.problem(failure, store))
+        case .preconditionFailed(let failure): .failure(Self.problem(failure, options.store))
         case .keyReused:
             .failure(
                 Problem(
@@ -136,21 +136,23 @@ extension Contract {
     }
 
     private static func json(
-        _ receipt: Receipt, _ store: VisibleStore, _ cascade: CascadeReport?, epoch: Epoch
+        _ receipt: Receipt, _ options: DispatchOptions, _ cascade: CascadeReport?, epoch: Epoch
     ) -> [UInt8] {
         var writer = JSONWriter(capacity: 160)
         var isFirst = false
+        let (cursor, id) = (receipt.cursor, receipt.id)
         writer.raw("{\"cursor\":")
-        writer.string(receipt.cursor)
+        writer.plain(cursor)
         writer.raw(",\"version\":")
-        writer.integer(receipt.version)
+        writer.digits(of: receipt.version)
         writer.raw(",\"id\":")
-        writer.string(receipt.id)
+        if id == cursor { writer.plain(id) } else { writer.string(id) }
         writer.raw(receipt.isChange ? ",\"changed\":true" : ",\"changed\":false")
         if let representation = receipt.representation {
             writer.key("state", &isFirst)
             writer.byte(UInt8(ascii: "{"))
             var isFirstPart = true
+            let store = options.store
             for (pointer, value) in representation {
                 for (pointer, value) in store.visible(value, at: pointer) {
                     guard let inner = store.inner(pointer) else { continue }
@@ -162,7 +164,7 @@ extension Contract {
             }
             writer.byte(UInt8(ascii: "}"))
         }
-        if let cascade { write(cascade, store, epoch: epoch, to: &writer, &isFirst) }
+        if let cascade { write(cascade, options.store, epoch: epoch, to: &writer, &isFirst) }
         writer.byte(UInt8(ascii: "}"))
         return writer.bytes
     }

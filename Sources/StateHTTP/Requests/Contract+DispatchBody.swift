@@ -78,9 +78,7 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Transaction.Expectation] = []
-            var item = try item(node, &expectations, store, &hint)
-            if let type = item.type, plainForms[type]?.matches(body) == true { item.recorded = body }
-            var transaction = Transaction([item])
+            var transaction = Transaction([try item(node, of: body, &expectations, store, &hint)])
             transaction.expectations = expectations
             return transaction
         }
@@ -93,14 +91,17 @@ extension Contract {
         }
         var expectations: [Transaction.Expectation] = []
         var items: [Transaction.Item] = []
-        for element in elements { items.append(try item(element, &expectations, store, &hint)) }
+        for element in elements { items.append(try item(element, of: nil, &expectations, store, &hint)) }
         var transaction = Transaction(items, form: .batch)
         transaction.expectations = expectations
         return transaction
     }
 
+    /// Reads one action.
+    ///
+    /// - Parameter body: the bytes of a body that is this action.
     private func item(
-        _ node: JSONNode, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore, _ hint: inout Hint
+        _ node: JSONNode, of body: [UInt8]?, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore, _ hint: inout Hint
     ) throws(Problem) -> Transaction.Item {
         guard let members = node.members else {
             throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
@@ -108,7 +109,7 @@ extension Contract {
         var type: String?
         var payload: JSONNode?
         var id: String?
-        var meta: [UInt8]?
+        var meta: JSONNode?
         for (key, value) in members {
             switch key {
             case "type":
@@ -127,7 +128,7 @@ extension Contract {
                 id = text
             case "meta":
                 guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
-                meta = value.text
+                meta = value
             case "expect": try expect(value, &expectations, store)
             default:
                 throw invalid(value.pointer, "there is no such field; known are type, payload, id, meta, expect")
@@ -138,7 +139,11 @@ extension Contract {
             defer { hint = .list }
             throw unknownType(type, at: node.pointer.appending("type"), store, hint)
         }
-        return .init(try decode(actionType, payload, in: node), id: id, meta: meta)
+        let action = try decode(actionType, payload, in: node)
+        if let body, let match = plainForms[type]?.match(body) {
+            return .init(action, id: id, recorded: body, meta: match.meta)
+        }
+        return .init(action, id: id, meta: meta?.text)
     }
 
     private func decode(

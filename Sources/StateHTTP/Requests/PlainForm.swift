@@ -67,19 +67,26 @@ struct PlainForm: Sendable {
         return encoded == Array(expected.utf8)
     }
 
-    /// Whether a body, which holds an action of the type, has the plain form; an ID may come before the type, and
-    /// metadata behind the payload.
+    /// A body in the plain form.
+    struct Match {
+        /// Where the metadata lie in the body; nil where there are none.
+        var meta: Range<Int>?
+    }
+
+    /// Reads a body, which holds an action of the type; an ID may come before the type, and metadata behind the payload.
     ///
     /// O(n) in the bytes.
-    func matches(_ body: [UInt8]) -> Bool {
+    ///
+    /// - Returns: nil where the body does not have the plain form.
+    func match(_ body: [UInt8]) -> Match? {
         body.withUnsafeBufferPointer { bytes in
             var rest = Rest(bytes: bytes)
-            guard rest.skip(UInt8(ascii: "{")) else { return false }
+            guard rest.skip(UInt8(ascii: "{")) else { return nil }
             if rest.skip("\"id\":") {
-                guard rest.skipString(), rest.skip(UInt8(ascii: ",")) else { return false }
+                guard rest.skipString(), rest.skip(UInt8(ascii: ",")) else { return nil }
             }
             for field in fields {
-                guard rest.skip(field.lead) else { return false }
+                guard rest.skip(field.lead) else { return nil }
                 let isValue =
                     switch field.kind {
                     case .string: rest.skipString()
@@ -88,11 +95,16 @@ struct PlainForm: Sendable {
                     case .number: rest.skipInteger(digitsMax: 7)
                     case .boolean: rest.skip("true") || rest.skip("false")
                     }
-                guard isValue else { return false }
+                guard isValue else { return nil }
             }
-            guard rest.skip(end) else { return false }
-            if rest.skip(",\"meta\":"), !rest.skipObject() { return false }
-            return rest.skip(UInt8(ascii: "}")) && rest.isEmpty
+            guard rest.skip(end) else { return nil }
+            var match = Match()
+            if rest.skip(",\"meta\":") {
+                let start = rest.index
+                guard rest.skipObject() else { return nil }
+                match.meta = start..<rest.index
+            }
+            return rest.skip(UInt8(ascii: "}")) && rest.isEmpty ? match : nil
         }
     }
 }
@@ -100,7 +112,7 @@ struct PlainForm: Sendable {
 /// The bytes of a JSON document that have not been matched yet.
 private struct Rest {
     let bytes: UnsafeBufferPointer<UInt8>
-    private var index = 0
+    private(set) var index = 0
 
     init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 

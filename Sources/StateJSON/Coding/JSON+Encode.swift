@@ -37,8 +37,12 @@ final class JSONEncodingSession {
     @exclusivity(unchecked)
     private var isValueDue = true
     private var misuse: String?
-    /// Takes the large arrays, and has those of an earlier value; nil where nobody asks for them.
-    var arrays: ArrayCollector?
+    /// The outermost large arrays that it has encoded, where the caller has asked for them.
+    private(set) var arrays: [EncodedArray] = []
+    /// Whether it keeps the next large array: not where the caller has not asked, nor inside another one.
+    private var collectsArrays = false
+    /// The encoding of an earlier value, for the elements that are the same.
+    private var known: KnownText?
 
     private struct OpenContainer {
         let id: Int
@@ -56,6 +60,20 @@ final class JSONEncodingSession {
 
     func giveBack(_ other: inout JSONWriter) {
         swap(&writer, &other)
+    }
+
+    /// Has the session keep the outermost large arrays, and take from the encoding of an earlier value what is the same.
+    func collectArrays(after known: KnownText?) {
+        collectsArrays = true
+        self.known = known
+    }
+
+    /// The array of the earlier value in the place of the next array.
+    ///
+    /// It need not be an earlier form of the same array: whatever is taken from it is compared first.
+    private var formerArray: EncodedArray? {
+        guard let known, arrays.count < known.arrays.count else { return nil }
+        return known.arrays[arrays.count]
     }
 
     var depth: Int { open.count }
@@ -167,13 +185,13 @@ extension JSONEncodingSession {
     ///
     /// - Returns: false, without having encoded anything, where the array is none of those that the encoding collects.
     fileprivate func array<Element: Encodable>(_ elements: [Element]) throws -> Bool {
-        guard let arrays, elements.count >= EncodedArray.countMin, !arrays.isInArray,
+        guard collectsArrays, elements.count >= EncodedArray.countMin,
             // The members of a dictionary move when they are sorted.
             open.allSatisfy({ $0.memberStarts == nil })
         else { return false }
-        arrays.isInArray = true
-        defer { arrays.isInArray = false }
-        let former = arrays.former
+        collectsArrays = false
+        defer { collectsArrays = true }
+        let former = formerArray
         let formerElements = former?.elements as? [Element]
         // Each encoding looks at another element, because one with empty parts does not tell the shape.
         let sampled = former.map { $0.sampled + 1 } ?? 0
@@ -197,19 +215,19 @@ extension JSONEncodingSession {
         var next = 0
         for run in runs {
             try encode(next..<run.range.lowerBound)
-            if let former {
+            if let former, let known {
                 let (first, last) = (run.range.lowerBound + run.shift, run.range.upperBound - 1 + run.shift)
                 beginElement(id, depth: depth)
                 isValueDue = false
                 let distance = writer.bytes.count - former.starts[first]
                 starts.append(contentsOf: former.starts[first...last].lazy.map { $0 + distance })
-                writer.raw(arrays.formerBytes[former.starts[first]..<former.span(of: last).upperBound])
+                writer.raw(known.bytes[former.starts[first]..<former.span(of: last).upperBound])
             }
             next = run.range.upperBound
         }
         try encode(next..<elements.count)
         close(to: depth)
-        arrays.add(
+        arrays.append(
             EncodedArray(
                 elements: elements, shape: shape, sampled: sampled, span: start..<writer.bytes.count, starts: starts))
         return true

@@ -15,13 +15,12 @@ package struct KnownText: Sendable {
     package init(_ value: some Encodable, after known: KnownText? = nil) throws {
         var writer = JSONWriter(capacity: (known?.bytes.count ?? 0) + 256)
         let session = JSONEncodingSession(taking: &writer)
-        let arrays = ArrayCollector(after: known)
-        session.arrays = arrays
+        session.collectArrays(after: known)
         try session.encode(value)
         try session.finish()
         session.giveBack(&writer)
         bytes = writer.bytes
-        self.arrays = arrays.found
+        arrays = session.arrays
     }
 }
 
@@ -57,29 +56,4 @@ struct EncodedArray: @unchecked Sendable {
         }
         return low
     }
-}
-
-/// The large arrays of one encoding, while it is made.
-final class ArrayCollector {
-    private let known: KnownText?
-    private(set) var found: [EncodedArray] = []
-    /// Whether an array is being encoded, whose elements' arrays do not count.
-    var isInArray = false
-
-    init(after known: KnownText?) {
-        self.known = known
-    }
-
-    /// The bytes of the earlier value.
-    var formerBytes: [UInt8] { known?.bytes ?? [] }
-
-    /// The array of the earlier value in the place of the next array.
-    ///
-    /// It need not be an earlier form of the same array: whatever is taken from it is compared first.
-    var former: EncodedArray? {
-        guard let known, found.count < known.arrays.count else { return nil }
-        return known.arrays[found.count]
-    }
-
-    func add(_ array: EncodedArray) { found.append(array) }
 }

@@ -117,7 +117,7 @@ package struct JSONText {
     struct MemberIterator: IteratorProtocol {
         fileprivate let text: JSONText
         /// The index of the next key's quote, or of the closing brace.
-        fileprivate var index: Int
+        var index: Int
 
         mutating func next() -> Member? {
             guard text.bytes[index] != UInt8(ascii: "}") else { return nil }

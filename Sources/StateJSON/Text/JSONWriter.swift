@@ -41,9 +41,14 @@ package struct JSONWriter {
     /// Appends a whole number.
     package mutating func integer(_ value: some FixedWidthInteger) {
         if value < 0 { byte(UInt8(ascii: "-")) }
-        var rest = UInt64(value.magnitude)
+        digits(of: UInt64(value.magnitude))
+    }
+
+    /// Appends a whole number that is not negative.
+    package mutating func digits(of value: UInt64) {
+        var rest = value
         if rest < 10 {
-            byte(UInt8(ascii: "0") + UInt8(rest))
+            byte(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest))
             return
         }
         // Twenty digits hold the largest UInt64.
@@ -52,7 +57,7 @@ package struct JSONWriter {
             while rest > 0 {
                 let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
                 start -= 1
-                digits[start] = UInt8(ascii: "0") + UInt8(remainder)
+                digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: remainder)
                 rest = quotient
             }
             bytes.append(contentsOf: UnsafeBufferPointer(rebasing: UnsafeBufferPointer(digits)[start..<20]))
@@ -105,6 +110,16 @@ package struct JSONWriter {
         }
         bytes.append(contentsOf: value.description.utf8)
         return true
+    }
+
+    /// Appends a quoted string that needs no escapes.
+    package mutating func plain(_ value: String) {
+        var value = value
+        value.withUTF8 {
+            byte(UInt8(ascii: "\""))
+            bytes.append(contentsOf: $0)
+            byte(UInt8(ascii: "\""))
+        }
     }
 
     /// Appends a quoted string, with the escapes that RFC 8259 requires.

@@ -36,9 +36,11 @@ package struct JSONPatch: Sendable {
         sharedCount = 0
         ownPointers = nil
         // A comparison that has thrown may have left a part of a pointer.
-        path.removeAll(keepingCapacity: true)
-        escapedPath.removeAll(keepingCapacity: true)
-        escapedLengths.removeAll(keepingCapacity: true)
+        if !path.isEmpty {
+            path.removeAll(keepingCapacity: true)
+            escapedPath.removeAll(keepingCapacity: true)
+            escapedLengths.removeAll(keepingCapacity: true)
+        }
         self.texts = texts
     }
 
@@ -67,14 +69,19 @@ package struct JSONPatch: Sendable {
         try compare(&self)
     }
 
-    /// Whether a pointer is the current one, byte by byte: the spellings of one name in Unicode are several keys.
-    private func isCurrent(_ pointer: JSONPointer) -> Bool {
-        pointer.tokens.count == path.count && zip(pointer.tokens, path).allSatisfy(JSONPointer.sameBytes)
+    /// Whether a pointer has the tokens of a path, byte by byte: the spellings of one name in Unicode are several keys.
+    private static func names(_ pointer: JSONPointer, _ path: [String]) -> Bool {
+        guard pointer.tokens.count == path.count else { return false }
+        // From the end, where most pointers differ.
+        for index in path.indices.reversed() where !JSONPointer.sameBytes(pointer.tokens[index], path[index]) {
+            return false
+        }
+        return true
     }
 
     /// Adds the current pointer to the changed ones.
     private mutating func noteChange() {
-        if ownPointers == nil, sharedCount < lastPointers.count, isCurrent(lastPointers[sharedCount]) {
+        if ownPointers == nil, sharedCount < lastPointers.count, Self.names(lastPointers[sharedCount], path) {
             sharedCount += 1
             return
         }
@@ -173,7 +180,7 @@ package struct JSONPatch: Sendable {
 
     private mutating func noteArray() {
         let last = ownPointers?.last ?? (sharedCount > 0 ? lastPointers[sharedCount - 1] : nil)
-        if last.map(isCurrent) != true { noteChange() }
+        if last.map({ Self.names($0, path) }) != true { noteChange() }
     }
 }
 
@@ -229,10 +236,14 @@ extension JSONPatch {
     ) {
         var (oldMembers, newMembers) = (old.memberIterator(oldSpan), new.memberIterator(newSpan))
         while true {
-            let rest = (oldMembers, newMembers)
-            guard let oldMember = oldMembers.next(), let newMember = newMembers.next(),
-                old.matches(oldMember.key, new, newMember.key)
-            else { return compareByKey(old, Array(IteratorSequence(rest.0)), new, Array(IteratorSequence(rest.1))) }
+            let (oldIndex, newIndex) = (oldMembers.index, newMembers.index)
+            let (next, newNext) = (oldMembers.next(), newMembers.next())
+            if next == nil, newNext == nil { return }
+            guard let oldMember = next, let newMember = newNext, old.matches(oldMember.key, new, newMember.key) else {
+                (oldMembers.index, newMembers.index) = (oldIndex, newIndex)
+                return compareByKey(
+                    old, Array(IteratorSequence(oldMembers)), new, Array(IteratorSequence(newMembers)))
+            }
             guard !old.matches(oldMember.value, new, newMember.value) else { continue }
             descend(new.string(newMember.key)) { $0.compare(old, oldMember.value, new, newMember.value) }
         }

@@ -57,7 +57,9 @@ package struct JSONPointer: Sendable {
 
     /// Whether the pointers are equal, or one names a value inside the value that the other names.
     package func overlaps(_ other: JSONPointer) -> Bool {
-        zip(tokens, other.tokens).allSatisfy(JSONPointer.sameBytes)
+        for index in 0..<min(tokens.count, other.tokens.count)
+        where !JSONPointer.sameBytes(tokens[index], other.tokens[index]) { return false }
+        return true
     }
 
     /// Whether two strings have the same UTF-8 bytes; equal strings in Swift can have different bytes.

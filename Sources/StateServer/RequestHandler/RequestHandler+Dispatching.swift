@@ -105,7 +105,7 @@ extension RequestHandler {
         guard request.style == .pretty, outcome.representationBytesCount > Self.quickBytesMax else {
             let response = contract.response(to: request, outcome: outcome, latest: latest, name: name)
             note(response, to: name)
-            return answer(exchange, response)
+            return answer(exchange, consume response)
         }
         schedule.slow(.read, exchange.client) { [self] in
             answer(exchange, contract.response(to: request, outcome: outcome, latest: latest, name: name))

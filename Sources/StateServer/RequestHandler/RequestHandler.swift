@@ -187,12 +187,12 @@ final class RequestHandler: Sendable {
 
     /// Answers an exchange.
     func answer(_ exchange: Exchange, _ response: consuming Response) {
-        exchange.answer(finished(response, exchange))
+        exchange.answer(finished(consume response, exchange))
     }
 
     /// The response as the client of an exchange gets it.
     func finished(_ response: consuming Response, _ exchange: Exchange) -> Response {
-        finished(response, exchange.trace)
+        finished(consume response, exchange.trace)
     }
 
     /// Counts the problems of a response, and names the trace of its request in it.

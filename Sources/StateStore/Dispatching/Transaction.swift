@@ -15,20 +15,35 @@ package struct Transaction: Sendable {
         /// The ID that the client gave to the action.
         package var id: String?
         /// UTF-8 JSON object that the store records and does not interpret.
-        package var meta: [UInt8]?
-        /// The JSON that the store would record of this item where the action reaches the reducers as it is; nil where
-        /// the store has to encode it.
-        package var recorded: [UInt8]?
+        package var meta: [UInt8]? {
+            guard let recorded, let range = recorded.meta else { return ownMeta }
+            return Array(recorded.bytes[range])
+        }
+        private var ownMeta: [UInt8]?
+        /// The JSON that the store would record of this item where the action reaches the reducers as it is, and where its
+        /// metadata lie; nil where the store has to encode the item.
+        let recorded: (bytes: [UInt8], meta: Range<Int>?)?
 
         package init(_ action: any Action, id: String? = nil, meta: [UInt8]? = nil) {
             content = .action(action)
             self.id = id
-            self.meta = meta
+            ownMeta = meta
+            recorded = nil
+        }
+
+        /// Makes an item of an action that came in the bytes that the store would record of it.
+        ///
+        /// - Parameter meta: where the value of the member `meta` lies in the bytes; nil where there is none.
+        package init(_ action: any Action, id: String?, recorded: [UInt8], meta: Range<Int>?) {
+            content = .action(action)
+            self.id = id
+            self.recorded = (recorded, meta)
         }
 
         /// Makes an item whose action a creator makes in the turn.
         init(creator: @escaping @Sendable (any Sendable) throws(Rejection) -> (any Action)?) {
             content = .creator(creator)
+            recorded = nil
         }
 
         /// The type of the action; nil for a creator, whose action is not known before the turn.
@@ -157,30 +172,20 @@ public final class Receipt: Sendable {
     /// The version that the commit made.
     public let version: Version
     /// The commit's ID: the client's ID, or else the commit's cursor.
-    public var id: String {
-        switch content {
-        case .made(let id, _, _): id
-        case .direct(let transition): transition.cursor.description
-        }
-    }
+    public var id: String { ownID ?? cursor }
     /// The commit's cursor.
-    public var cursor: String {
-        switch content {
-        case .made(_, let cursor, _): cursor
-        case .direct(let transition): transition.cursor.description
-        }
-    }
+    // One of the two is there.
+    public var cursor: String { ownCursor ?? transition?.cursor.description ?? "" }
     /// Whether the state differs from the version before.
     ///
     /// Behind a direct turn each access compares the two states, which the receipt keeps, at a cost of O(n) in
     /// the size of what the action's reducers can change. States that cannot be encoded count as different.
-    public var isChange: Bool {
-        switch content {
-        case .made(_, _, let isChange): isChange
-        case .direct(let transition): transition.isChange
-        }
-    }
-    private let content: Content
+    public var isChange: Bool { transition?.isChange ?? hasChanged }
+    private let ownID: String?
+    private let ownCursor: String?
+    private let hasChanged: Bool
+    /// Both states of a direct turn, which says only when it is asked what it has made; nil for another turn.
+    private let transition: (any DirectTransition)?
     /// Whether an earlier request with the same idempotency key made the commit.
     package let isReplay: Bool
     /// The types of the committed actions, in order; empty for a replay, whose types the store does not keep.
@@ -193,7 +198,7 @@ public final class Receipt: Sendable {
         representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil
     ) {
         self.version = version
-        content = .made(id: id, cursor: cursor, isChange: isChange)
+        (ownID, ownCursor, hasChanged, transition) = (id, cursor, isChange, nil)
         self.isReplay = isReplay
         self.types = types
         self.representation = representation
@@ -202,15 +207,10 @@ public final class Receipt: Sendable {
     /// Makes the receipt of a direct turn.
     init(_ transition: any DirectTransition, types: [String]) {
         version = transition.cursor.version
-        content = .direct(transition)
+        (ownID, ownCursor, hasChanged, self.transition) = (nil, nil, true, transition)
         isReplay = false
         self.types = types
         representation = nil
-    }
-
-    private enum Content: Sendable {
-        case made(id: String, cursor: String, isChange: Bool)
-        case direct(any DirectTransition)
     }
 
     fileprivate var withoutRepresentation: Receipt {

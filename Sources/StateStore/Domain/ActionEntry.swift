@@ -31,7 +31,10 @@ final class ActionEntry: Sendable {
         let view: Int
         let pointers: [JSONPointer]
 
-        func overlap(_ pointer: JSONPointer) -> Bool { pointers.contains(where: pointer.overlaps) }
+        func overlap(_ changed: [JSONPointer]) -> Bool {
+            for pointer in pointers { for changed in changed where pointer.overlaps(changed) { return true } }
+            return false
+        }
     }
 
     init<State>(_ type: String, _ draft: ActionEntryDraft<State>, number: Int, reads: [Reads]) {
@@ -45,7 +48,7 @@ final class ActionEntry: Sendable {
         homes = draft.homes
         let scopes = ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
-        self.reads = reads.filter { reads in scopes.contains { reads.overlap(JSONPointer($0)) } }
+        self.reads = reads.filter { reads in scopes.contains { reads.overlap([JSONPointer($0)]) } }
         handlers = ActionHandlers(draft)
     }
 

@@ -229,7 +229,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         // A batch has many actions of few types.
         var seen: Set<Int> = []
         for entry in entries where entries.count == 1 || seen.insert(entry.number).inserted {
-            for reads in entry.reads where changedPointers.contains(where: reads.overlap) {
+            for reads in entry.reads where reads.overlap(changedPointers) {
                 viewVersions[reads.view] = version
             }
         }

@@ -69,8 +69,7 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
         declaration.handlers.append(
             .init(type: Handled.type, actionType: Handled.self, scope: []) {
                 [reduce] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
-                // A pattern: a conditional cast would look up the metadata of the optional type for each action.
-                guard case let action as Handled = action else {
+                guard let action = action as? Handled else {
                     throw Rejection("type-confusion", "\(Handled.type) was dispatched as another Swift type")
                 }
                 try reduce(&state, action, context)

@@ -22,8 +22,8 @@ extension Core {
 
     /// The JSON that the client has sent, where it is what would be recorded and nothing has changed the action.
     private func recordedByClient(_ applied: [any Action], _ transaction: Transaction) -> [UInt8]? {
-        guard passesActionsOn, transaction.form == .single, applied.count == 1, let item = transaction.items.first,
-            let recorded = item.recorded, case .action(let action) = item.content,
+        guard passesActionsOn, transaction.form == .single, applied.count == 1, transaction.items.count == 1,
+            let recorded = transaction.items[0].recorded?.bytes, case .action(let action) = transaction.items[0].content,
             // A command has made another action.
             type(of: action) == type(of: applied[0])
         else { return nil }

@@ -96,18 +96,6 @@ struct Core<State: StateType>: Sendable {
         var latest: Snapshot<State>
         /// The context of the last transaction, which the next one uses again.
         var context: MiddlewareContext<State>?
-
-        /// The context of a transaction: the one of the last transaction, unless a middleware has kept that.
-        mutating func context(of transaction: Transaction) -> MiddlewareContext<State> {
-            let isDryRun = transaction.purpose == .dryRun
-            if isKnownUniquelyReferenced(&context), let context {
-                context.begin(latest, isDryRun: isDryRun, subject: transaction.subject)
-                return context
-            }
-            let made = MiddlewareContext(latest, isDryRun: isDryRun, subject: transaction.subject)
-            context = made
-            return made
-        }
     }
 
     var state: State { latest.state }
@@ -222,7 +210,7 @@ struct Core<State: StateType>: Sendable {
             }
             if let mark, let rejection = mark.begin(transaction) { return .rejected(rejection, index: 0) }
             let before = scratch.latest
-            let context = scratch.context(of: transaction)
+            let context = context(of: transaction, &scratch)
             let turnMark = TurnMark.current
             turnMark?.collector = context
             defer { turnMark?.collector = nil }
@@ -259,6 +247,19 @@ struct Core<State: StateType>: Sendable {
             scratch.encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
+    }
+
+    /// The context of a transaction: that of the last one, where only middleware of the store's own has seen it, which keeps
+    /// no context.
+    private func context(of transaction: Transaction, _ scratch: inout Scratch) -> MiddlewareContext<State> {
+        let isDryRun = transaction.purpose == .dryRun
+        if passesActionsOn, let context = scratch.context {
+            context.begin(scratch.latest, isDryRun: isDryRun, subject: transaction.subject)
+            return context
+        }
+        let made = MiddlewareContext(scratch.latest, isDryRun: isDryRun, subject: transaction.subject)
+        scratch.context = made
+        return made
     }
 
     /// Makes the patch from a state to the one that some actions have made of it.

@@ -12,7 +12,7 @@ package final class PendingTransaction: Sendable {
     let meter: TurnMeter?
 
     package init(
-        _ transaction: Transaction, watcherID: UInt64 = 0, meter: TurnMeter? = nil,
+        _ transaction: consuming Transaction, watcherID: UInt64 = 0, meter: TurnMeter? = nil,
         complete: @escaping @Sendable (Outcome) -> Void,
         completed: (@Sendable (CascadeReport) -> Void)? = nil
     ) {

@@ -62,8 +62,9 @@ struct ReplayTests {
             let actions = (0..<Int.random(in: 1...3, using: &generator)).map { _ in
                 Sample.anything(using: &generator)
             }
-            var transaction = Transaction(actions.map { .init($0) }, form: actions.count > 1 ? .batch : .single)
-            transaction.items[0].meta = Array(#"{"who":"me"}"#.utf8)
+            let meta = Array(#"{"who":"me"}"#.utf8)
+            let items = actions.enumerated().map { Transaction.Item($1, meta: $0 == 0 ? meta : nil) }
+            let transaction = Transaction(items, form: actions.count > 1 ? .batch : .single)
             for commit in core.run([transaction]).commits {
                 let replayed = try replay.take(commit)
                 let told = try patched.take(commit)

@@ -114,10 +114,11 @@ struct TurnTests {
 
     @Test("the client's own bytes are recorded only where no middleware can have changed the action")
     func recordedBytes() throws {
-        let sent = Array(#"{"type":"count/add","payload":{"amount":2}}"#.utf8)
-        var item = Transaction.Item(Sample.Add(amount: 2))
+        let sent = Array(#"{"type":"count/add","payload":{"amount":2},"meta":{"a":1}}"#.utf8)
         // Marked, to tell the client's bytes from the store's.
-        item.recorded = sent + [UInt8(ascii: " ")]
+        let marked = sent + [UInt8(ascii: " ")]
+        let item = Transaction.Item(
+            Sample.Add(amount: 2), id: nil, recorded: marked, meta: sent.count - 8..<sent.count - 1)
         let own = Middleware<Sample.State> { action, _, next throws(Rejection) in try next(action) }
         for (middleware, form, isVerbatim) in [
             ([.validation], .single, true), ([.validation, .logging { _ in }], .single, true), ([], .single, true),
@@ -126,7 +127,7 @@ struct TurnTests {
             var core = try Core.sample(middleware: middleware)
             let turn = core.run([Transaction([item], form: form)])
             let expected = form == .batch ? [UInt8(ascii: "[")] + sent + [UInt8(ascii: "]")] : sent
-            #expect(turn.commits[0].action == (isVerbatim ? item.recorded : expected))
+            #expect(turn.commits[0].action == (isVerbatim ? marked : expected))
         }
     }
 }
