@@ -20,7 +20,7 @@ package final class Exchange: Sendable {
     /// The trace that the request belongs to, which its answer names; nil where it names none.
     ///
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
-    nonisolated(unsafe) package var trace: TraceContext?
+    @exclusivity(unchecked) nonisolated(unsafe) package var trace: TraceContext?
 
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 

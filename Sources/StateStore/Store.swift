@@ -314,11 +314,11 @@ public final class Store<State: StateType>: Sendable {
     }
 
     /// What each of some transactions is answered by its idempotency key alone; nil where it has none.
-    func outcomes(byKeysOf transactions: ArraySlice<Transaction>) -> [Outcome?] {
+    func outcomes(byKeysOf pending: [PendingTransaction]) -> [Outcome?] {
         let time = now()
         return core.withLock { core in
             let historyTime = core.readHistoryTime(wall: time, monotonic: monotonicNow)
-            return transactions.map { core.outcome(byKeyOf: $0, at: historyTime) }
+            return pending.map { core.outcome(byKeyOf: $0, at: historyTime) }
         }
     }
 

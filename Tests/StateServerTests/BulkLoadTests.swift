@@ -66,7 +66,7 @@ struct BulkLoadTests {
         var transaction = Transaction([.init(Number.Add(amount: 1))])
         transaction.wantsRepresentation = isRepresented
         let load = BulkLoad(
-            Array(repeating: transaction, count: count),
+            Array(repeating: transaction, count: count), of: "a",
             into: try #require(LoadOutcomes(of: count, valuesBytesMax: valuesBytesMax, in: memory)), store: store,
             among: BulkLoads(), isAbandoned: isAbandoned)
         let outcomes = Mutex<LoadOutcomes?>(nil)

@@ -99,6 +99,13 @@ extension Core where State == Sample.State {
     }
 
     @discardableResult
+    mutating func run(_ pending: [PendingTransaction], at milliseconds: Int64) -> Turn {
+        turn(
+            pending, at: Timestamp(milliseconds: milliseconds),
+            monotonic: { Instant(nanoseconds: milliseconds * 1_000_000) })
+    }
+
+    @discardableResult
     mutating func run(_ actions: any Action...) -> Turn { run(actions.map { .of($0) }) }
 
     func json(_ pointer: JSONPointer = .root) throws -> String? {

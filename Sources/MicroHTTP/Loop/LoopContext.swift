@@ -12,7 +12,7 @@ final class LoopContext {
     /// How many connections the large daemon has.
     var longHeadsCount = 0
     @exclusivity(unchecked) var statistics = Statistics()
-    var stage = Stage.serving
+    @exclusivity(unchecked) var stage = Stage.serving
     private var alarms = Alarms()
     private var startedDaemons: Daemons?
     @exclusivity(unchecked) private var iterationTime: ContinuousClock.Instant?

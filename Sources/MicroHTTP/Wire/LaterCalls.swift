@@ -16,7 +16,7 @@ final class LaterCalls {
     }
 
     private let context: LoopContext
-    private var shares = IterationShares()
+    @exclusivity(unchecked) private var shares = IterationShares()
     /// The sockets that wait for their turn.
     private var waiting = ClientTurns<Call>()
     /// The same in no order: libmicrohttpd asks again for a socket that waits when more comes on it.

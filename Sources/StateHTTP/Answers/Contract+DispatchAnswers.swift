@@ -55,6 +55,10 @@ extension Contract {
             return response(to: problem, latest: latest, requestID: name.id, style: request.style)
         }
         let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
+        // Nearly all answers are this one, and a response that can still change would be copied.
+        if let receipt, !receipt.isReplay, request.options.returning == nil, cascade == nil {
+            return .json(body, style: request.style, cursor: receipt.cursor)
+        }
         var response = Response.json(body, style: request.style, cursor: receipt?.cursor ?? latest.description)
         if receipt?.isReplay == true { response.fields[.idempotencyReplayed] = "true" }
         switch request.options.returning {

@@ -78,9 +78,8 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Transaction.Expectation] = []
-            var transaction = Transaction([try item(node, of: body, &expectations, store, &hint)])
-            transaction.expectations = expectations
-            return transaction
+            let item = try item(node, of: body, &expectations, store, &hint)
+            return Transaction([item], expectations: expectations)
         }
         guard !elements.isEmpty else {
             throw Problem(.unprocessableContent, "empty-batch", "a batch needs at least one action")
@@ -92,9 +91,7 @@ extension Contract {
         var expectations: [Transaction.Expectation] = []
         var items: [Transaction.Item] = []
         for element in elements { items.append(try item(element, of: nil, &expectations, store, &hint)) }
-        var transaction = Transaction(items, form: .batch)
-        transaction.expectations = expectations
-        return transaction
+        return Transaction(items, form: .batch, expectations: expectations)
     }
 
     /// Reads one action.
@@ -223,7 +220,7 @@ extension DispatchOptions {
             // Each line of a bulk load is a commit of its own, so each line needs a key of its own. A client's key cannot
             // hold a line feed.
             transaction.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
-        } else if transaction.items.first?.id == nil {
+        } else if transaction.firstID == nil {
             transaction.contentHash = ContentHash(body)
         }
     }

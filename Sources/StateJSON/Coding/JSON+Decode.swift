@@ -180,15 +180,17 @@ extension Set: JSONArrayShaped {}
 
 /// The notes of one call to decode: which fields the type asks for, and which keys it does not know.
 final class JSONDecodingSession {
+    // One thread uses a session, and lends none of its variables to code that calls the session: the run-time checks of
+    // exclusive access can find nothing.
     let document: JSONDocument
     /// For each object, the keys that no container so far knows.
     ///
     /// A type can read one object through several containers.
-    var unknownFields: [Int: Set<Int>] = [:]
+    @exclusivity(unchecked) var unknownFields: [Int: Set<Int>] = [:]
     /// Whether the type has asked for anything; a type without fields does not.
-    var isRead = false
+    @exclusivity(unchecked) var isRead = false
     /// The object whose fields are noted, and the fields that the type has asked it for; nil outside a fault.
-    var asked: (object: Int, fields: [String])?
+    @exclusivity(unchecked) var asked: (object: Int, fields: [String])?
 
     init(_ document: JSONDocument) {
         self.document = document

@@ -38,10 +38,13 @@ final class JSONEncodingSession {
     private var isValueDue = true
     private var misuse: String?
     /// The outermost large arrays that it has encoded, where the caller has asked for them.
+    @exclusivity(unchecked)
     private(set) var arrays: [EncodedArray] = []
     /// Whether it keeps the next large array: not where the caller has not asked, nor inside another one.
+    @exclusivity(unchecked)
     private var collectsArrays = false
     /// The encoding of an earlier value, for the elements that are the same.
+    @exclusivity(unchecked)
     private var known: KnownText?
 
     private struct OpenContainer {

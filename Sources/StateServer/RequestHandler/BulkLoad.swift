@@ -14,19 +14,21 @@ final class BulkLoad: Sendable {
     }
 
     private let progress: Mutex<Progress>
+    private let client: String
     private let store: any AnyStore
     private let loads: BulkLoads
     private let isAbandoned: @Sendable () -> Bool
 
     /// - Parameter isAbandoned: whether the client has gone.
     init(
-        _ transactions: [Transaction], into outcomes: LoadOutcomes, store: any AnyStore, among loads: BulkLoads,
-        isAbandoned: @escaping @Sendable () -> Bool = { false }
+        _ transactions: [Transaction], of client: String, into outcomes: LoadOutcomes, store: any AnyStore,
+        among loads: BulkLoads, isAbandoned: @escaping @Sendable () -> Bool = { false }
     ) {
         // A value that is compared or sent with each line may be large.
         let hasValues = transactions.contains { $0.isConditional || $0.wantsRepresentation }
         progress = Mutex(
             Progress(rest: transactions[...], outcomes: outcomes, portion: PortionSize(first: hasValues ? 1 : 8)))
+        self.client = client
         self.store = store
         self.loads = loads
         self.isAbandoned = isAbandoned
@@ -50,7 +52,7 @@ final class BulkLoad: Sendable {
         while let portion = nextPortion() {
             let (collector, meter) = (OutcomeCollector(count: portion.count), TurnMeter())
             for (index, transaction) in portion.enumerated() {
-                store.enqueue(PendingTransaction(transaction, meter: meter) { collector.set(index, $0) })
+                store.enqueue(PendingTransaction(transaction, client: client, meter: meter) { collector.set(index, $0) })
             }
             let outcomes = collector.outcomes { [self] outcomes in
                 take(outcomes, costing: meter.cost)

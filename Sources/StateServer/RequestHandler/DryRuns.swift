@@ -58,7 +58,7 @@ final class DryRuns: Sendable {
         }
         guard !portion.isEmpty else { return }
         let begun = schedule.now()
-        let outcomes = store.rehearse(portion)
+        let outcomes = store.rehearse(portion, of: client)
         progress.withLock { progress in
             for outcome in outcomes { progress.outcomes.append(outcome) }
             progress.portion.adapt(to: schedule.now() - begun, of: outcomes.count, among: 1)

@@ -10,8 +10,7 @@ extension RequestHandler {
     func dispatch(_ request: DispatchRequest, _ exchange: Exchange, _ name: RequestName) -> Reply {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, name.id)) }
         switch request.content {
-        case .one(var transaction):
-            transaction.client = exchange.client
+        case .one(let transaction):
             guard transaction.purpose == .commit else { return dryRun(transaction, of: request, exchange, name) }
             if let wait = request.wait,
                 let reply = dispatch(request, transaction, awaitingCascade: wait, exchange, name)
@@ -19,7 +18,7 @@ extension RequestHandler {
                 return reply
             }
             store.enqueue(
-                PendingTransaction(transaction) { [self] outcome in
+                PendingTransaction(transaction, client: exchange.client) { [self] outcome in
                     note(outcome, name)
                     answer(exchange, request, outcome, name)
                 })
@@ -36,8 +35,7 @@ extension RequestHandler {
         guard let outcomes = LoadOutcomes(of: lines.count, in: gauges.memory) else {
             return .now(respond(.memoryExhausted, name.id))
         }
-        var transactions = lines.compactMap { line in try? line.content.get() }
-        for index in transactions.indices { transactions[index].client = exchange.client }
+        let transactions = lines.compactMap { line in try? line.content.get() }
         let isLong = lines.count > Self.quickLinesMax
         let end = { @Sendable [self] (outcomes: LoadOutcomes) in
             for outcome in outcomes.all { note(outcome, name) }
@@ -54,7 +52,9 @@ extension RequestHandler {
             return rehearse(transactions, into: outcomes, exchange, name, isAbandoned: isAbandoned, end)
                 ?? (isLong ? .workingLong : .working())
         }
-        BulkLoad(transactions, into: outcomes, store: store, among: bulkLoads, isAbandoned: isAbandoned).run(end)
+        BulkLoad(
+            transactions, of: exchange.client, into: outcomes, store: store, among: bulkLoads, isAbandoned: isAbandoned
+        ).run(end)
         return isLong ? .workingLong : .working()
     }
 
@@ -127,7 +127,7 @@ extension RequestHandler {
         guard hub.register(watch) == nil else { return nil }
         metrics.waitBegan(.action)
         store.enqueue(
-            PendingTransaction(transaction, watcherID: id) { [self] outcome in
+            PendingTransaction(transaction, client: exchange.client, watcherID: id) { [self] outcome in
                 note(outcome, name)
                 hub.decided(id, outcome)
             } completed: { [self] report in

@@ -198,7 +198,8 @@ final class RequestHandler: Sendable {
     /// Counts the problems of a response, and names the trace of its request in it.
     private func finished(_ response: consuming Response, _ trace: TraceContext?) -> Response {
         metrics.count(response.problems)
-        if let trace { response.fields[.traceParent] = trace.text }
+        guard let trace else { return response }
+        response.fields[.traceParent] = trace.text
         return response
     }
 

@@ -7,11 +7,14 @@ extension Store {
     /// The middleware, the commands and the reducers run on the caller's thread, perhaps at the same time as in a turn, but
     /// of one call at a time. A turn waits only for a look at the idempotency keys.
     ///
-    /// - Parameter transactions: dry runs, each of which applies to the same state.
+    /// - Parameters:
+    ///   - transactions: dry runs, each of which applies to the same state.
+    ///   - client: see ``PendingTransaction/client``.
     /// - Returns: an outcome for each; ``Outcome/committed(_:)`` is none of them.
-    package func rehearse(_ transactions: ArraySlice<Transaction>) -> [Outcome] {
-        let known = transactions.contains { $0.idempotency != nil } ? outcomes(byKeysOf: transactions) : []
-        let free = known.isEmpty ? transactions : zip(transactions, known).filter { $0.1 == nil }.map(\.0)[...]
+    package func rehearse(_ transactions: ArraySlice<Transaction>, of client: String? = nil) -> [Outcome] {
+        let pending = transactions.map { PendingTransaction($0, client: client) { _ in } }
+        let known = transactions.contains { $0.idempotency != nil } ? outcomes(byKeysOf: pending) : []
+        let free = known.isEmpty ? pending : zip(pending, known).filter { $0.1 == nil }.map(\.0)
         var rehearsed = compute(free)[...]
         let outcomes: [Outcome] =
             known.isEmpty
@@ -28,8 +31,7 @@ extension Store {
         return outcomes
     }
 
-    private func compute(_ dryRuns: ArraySlice<Transaction>) -> [Outcome] {
-        let pending = dryRuns.map { PendingTransaction($0) { _ in } }
+    private func compute(_ dryRuns: [PendingTransaction]) -> [Outcome] {
         let middleware = middleware
         return dryRunMark.withLock { mark in
             // A snapshot that is published is never taken back.
@@ -37,7 +39,7 @@ extension Store {
             var outcomes: [Outcome] = []
             // What a middleware dispatches belongs to a later turn, as in any turn.
             TurnMark.with(ObjectIdentifier(self)) {
-                outcomes = core.turn(pending, at: now(), monotonic: monotonicNow, clock: processorTime).outcomes
+                outcomes = core.turn(dryRuns, at: now(), monotonic: monotonicNow, clock: processorTime).outcomes
             }
             return outcomes
         }

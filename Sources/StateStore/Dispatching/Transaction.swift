@@ -96,9 +96,6 @@ package struct Transaction: Sendable {
     package var idempotency: (key: String, fingerprint: String)?
     /// The hash of the request's body or line; nil for a transaction of the process, and where a key or an ID identifies it.
     package var contentHash: ContentHash?
-    /// To whose shares of the turns and of the idempotency keys the transaction counts: a subject, or else an address; nil
-    /// for one of the process.
-    package var client: String?
     /// Who dispatches the transaction; nil where that is unknown.
     package var subject: String?
     /// The value of the field `traceparent` of the request; nil where it has none.
@@ -111,10 +108,17 @@ package struct Transaction: Sendable {
     /// Whether the transaction has preconditions.
     package var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
 
-    /// Makes a transaction without preconditions.
-    package init(_ items: [Item], form: Form = .single) {
+    /// The ID that the client gave to the first action.
+    package var firstID: String? {
+        // A subscript reads one field; `first` copies the item.
+        items.isEmpty ? nil : items[0].id
+    }
+
+    /// Makes a transaction of a client or of the process, without a key and without a tag guard.
+    package init(_ items: [Item], form: Form = .single, expectations: [Expectation] = []) {
         self.items = items
         self.form = form
+        self.expectations = expectations
     }
 }
 

@@ -24,7 +24,7 @@ package struct TransactionIdentity: Hashable, Sendable {
     init?(_ transaction: Transaction) {
         if let idempotency = transaction.idempotency {
             self.init(.key, Self.hash(idempotency.key))
-        } else if let id = transaction.items.first?.id {
+        } else if let id = transaction.firstID {
             var hash = Self.hash(id)
             for item in transaction.items.dropFirst() { hash = Self.combine(hash, item.id.map(Self.hash)) }
             if let subject = transaction.subject { hash = Self.combine(hash, Self.hash(subject)) }

@@ -226,13 +226,13 @@ package final class CompiledDomain<State: StateType>: Sendable {
         _ viewVersions: inout ViewVersions, changedPointers: [JSONPointer], by entries: [ActionEntry],
         at version: Version
     ) {
+        func note(_ reads: [ActionEntry.Reads]) {
+            for reads in reads where reads.overlap(changedPointers) { viewVersions[reads.view] = version }
+        }
+        if entries.count == 1 { return note(entries[0].reads) }
         // A batch has many actions of few types.
         var seen: Set<Int> = []
-        for entry in entries where entries.count == 1 || seen.insert(entry.number).inserted {
-            for reads in entry.reads where reads.overlap(changedPointers) {
-                viewVersions[reads.view] = version
-            }
-        }
+        for entry in entries where seen.insert(entry.number).inserted { note(entry.reads) }
     }
 
     /// Reads a whole state, as ``Snapshot/whole()`` writes it.

@@ -43,7 +43,7 @@ final class Snapshot<State: StateType>: AnySnapshot {
     /// The last-changed version of each view; empty for a past state, whose views are evaluated without the memo.
     ///
     /// unsafe: only the turn that makes the snapshot sets it, before another thread can have the snapshot.
-    nonisolated(unsafe) private(set) var viewVersions: ViewVersions
+    @exclusivity(unchecked) nonisolated(unsafe) private(set) var viewVersions: ViewVersions
     private let domain: CompiledDomain<State>
 
     init(_ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: ViewVersions) {

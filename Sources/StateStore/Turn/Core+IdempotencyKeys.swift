@@ -1,10 +1,8 @@
 /// What a turn answers by idempotency keys alone.
 extension Core {
     /// The outcome that a transaction has by its idempotency key alone: a replay or a refusal; nil where it has none.
-    func outcome(
-        byKeyOf transaction: Transaction, at historyTime: Timestamp
-    ) -> Outcome? {
-        guard let idempotency = transaction.idempotency else { return nil }
+    func outcome(byKeyOf pending: PendingTransaction, at historyTime: Timestamp) -> Outcome? {
+        guard let idempotency = pending.transaction.idempotency else { return nil }
         if let record = ledger.record(idempotency.key, at: historyTime) {
             guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
             return .committed(
@@ -13,7 +11,7 @@ extension Core {
                     isChange: record.isChange, isReplay: true))
         }
         guard ledger.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
-        if let client = transaction.client {
+        if let client = pending.client {
             // One client fills at most half of the ledger, so that there is room for another.
             guard ledger.count(of: client) < max(1, limits.idempotencyKeysMax / 2) else {
                 return .full(.idempotencyKeysOfClient)

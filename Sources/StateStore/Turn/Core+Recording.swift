@@ -3,17 +3,17 @@ internal import StateJSON
 /// How a turn records its actions.
 extension Core {
     /// The recorded JSON: the actions that have reached the reducers, with their IDs and metadata.
-    func recordedBytes(of applied: [any Action], _ transaction: Transaction) throws -> [UInt8] {
-        if let recorded = recordedByClient(applied, transaction) { return recorded }
+    func recordedBytes(of applied: [any Action], _ pending: PendingTransaction) throws -> [UInt8] {
+        if let recorded = recordedByClient(applied, pending) { return recorded }
         var writer = JSONWriter()
-        let isArray = transaction.form == .batch || applied.count != 1
+        let isArray = pending.transaction.form == .batch || applied.count != 1
         if isArray { writer.byte(UInt8(ascii: "[")) }
         var isFirst = true
         for (index, action) in applied.enumerated() {
             writer.separator(&isFirst)
             // Where a middleware has changed the number of actions, no item belongs to an action: the record then has no
             // IDs and no metadata.
-            let item = applied.count == transaction.items.count ? transaction.items[index] : nil
+            let item = applied.count == pending.transaction.items.count ? pending.transaction.items[index] : nil
             try Self.write(action, item, to: &writer)
         }
         if isArray { writer.byte(UInt8(ascii: "]")) }
@@ -21,9 +21,9 @@ extension Core {
     }
 
     /// The JSON that the client has sent, where it is what would be recorded and nothing has changed the action.
-    private func recordedByClient(_ applied: [any Action], _ transaction: Transaction) -> [UInt8]? {
-        guard passesActionsOn, transaction.form == .single, applied.count == 1, transaction.items.count == 1,
-            let recorded = transaction.items[0].recorded?.bytes, case .action(let action) = transaction.items[0].content,
+    private func recordedByClient(_ applied: [any Action], _ pending: PendingTransaction) -> [UInt8]? {
+        guard passesActionsOn, pending.transaction.form == .single, applied.count == 1, pending.transaction.items.count == 1,
+            let recorded = pending.transaction.items[0].recorded?.bytes, case .action(let action) = pending.transaction.items[0].content,
             // A command has made another action.
             type(of: action) == type(of: applied[0])
         else { return nil }

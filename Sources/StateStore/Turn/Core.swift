@@ -131,7 +131,7 @@ struct Core<State: StateType>: Sendable {
             preconditions: preconditions.take(), latest: latest)
         turn.outcomes.reserveCapacity(pending.count)
         for pending in pending {
-            turn.outcomes.append(apply(pending.transaction, in: &turn, at: time, clock, &scratch))
+            turn.outcomes.append(apply(pending, in: &turn, at: time, clock, &scratch))
         }
         mark?.end()
         patch = scratch.patch
@@ -190,37 +190,38 @@ struct Core<State: StateType>: Sendable {
         preconditions = nil
     }
 
+    /// Takes the transaction with the object that holds it: a value of so many fields would be copied at each call.
     private mutating func apply(
-        _ transaction: Transaction, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant,
+        _ pending: PendingTransaction, in turn: inout Turn, at time: Timestamp, _ clock: () -> Instant,
         _ scratch: inout Scratch
     ) -> Outcome {
-        if transaction.idempotency != nil, transaction.purpose == .commit,
-            let outcome = outcome(byKeyOf: transaction, at: turn.historyTime)
+        if pending.transaction.idempotency != nil, pending.transaction.purpose == .commit,
+            let outcome = outcome(byKeyOf: pending, at: turn.historyTime)
         {
             return outcome
         }
         do {
-            if transaction.isConditional {
+            if pending.transaction.isConditional {
                 var preconditions = scratch.preconditions.take() ?? Preconditions(domain.layout)
                 defer { scratch.preconditions = preconditions }
                 let latest = scratch.latest
-                if let failure = try preconditions.failure(of: transaction, in: latest.state, at: latest.version) {
+                if let failure = try preconditions.failure(of: pending.transaction, in: latest.state, at: latest.version) {
                     return .preconditionFailed(failure)
                 }
             }
-            if let mark, let rejection = mark.begin(transaction) { return .rejected(rejection, index: 0) }
+            if let mark, let rejection = mark.begin(pending.transaction) { return .rejected(rejection, index: 0) }
             let before = scratch.latest
-            let context = context(of: transaction, &scratch)
+            let context = context(of: pending, &scratch)
             let turnMark = TurnMark.current
             turnMark?.collector = context
             defer { turnMark?.collector = nil }
-            let end = transaction.items.count > 16 ? clock() + limits.transactionTime : nil
-            for index in transaction.items.indices {
+            let end = pending.transaction.items.count > 16 ? clock() + limits.transactionTime : nil
+            for index in pending.transaction.items.indices {
                 if let end, index.isMultiple(of: 16), clock() > end {
-                    return .rejected(tooLong(transaction, at: index), index: index)
+                    return .rejected(tooLong(pending.transaction, at: index), index: index)
                 }
                 do throws(Rejection) {
-                    switch transaction.items[index].content {
+                    switch pending.transaction.items[index].content {
                     case .action(let action): try dispatch(action, context)
                     case .creator(let create):
                         if let action = try create(context.state) { try dispatch(action, context) }
@@ -237,12 +238,12 @@ struct Core<State: StateType>: Sendable {
                 return .nothingCommitted
             }
             try compare(before.state, with: made.state, by: context.entries, &scratch)
-            if transaction.purpose == .dryRun {
+            if pending.transaction.purpose == .dryRun {
                 // The known encodings are those of a state that is dropped.
                 scratch.encodings = KnownTexts()
                 return .wouldCommit(isChange: !scratch.patch.isEmpty, patch: scratch.patch.text)
             }
-            return .committed(try commit(transaction, context, made, &scratch, in: &turn, at: time))
+            return .committed(try commit(pending, context, made, &scratch, in: &turn, at: time))
         } catch {
             scratch.encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
@@ -251,13 +252,13 @@ struct Core<State: StateType>: Sendable {
 
     /// The context of a transaction: that of the last one, where only middleware of the store's own has seen it, which keeps
     /// no context.
-    private func context(of transaction: Transaction, _ scratch: inout Scratch) -> MiddlewareContext<State> {
-        let isDryRun = transaction.purpose == .dryRun
+    private func context(of pending: PendingTransaction, _ scratch: inout Scratch) -> MiddlewareContext<State> {
+        let isDryRun = pending.transaction.purpose == .dryRun
         if passesActionsOn, let context = scratch.context {
-            context.begin(scratch.latest, isDryRun: isDryRun, subject: transaction.subject)
+            context.begin(scratch.latest, isDryRun: isDryRun, subject: pending.transaction.subject)
             return context
         }
-        let made = MiddlewareContext(scratch.latest, isDryRun: isDryRun, subject: transaction.subject)
+        let made = MiddlewareContext(scratch.latest, isDryRun: isDryRun, subject: pending.transaction.subject)
         scratch.context = made
         return made
     }
@@ -285,32 +286,32 @@ struct Core<State: StateType>: Sendable {
     }
 
     private mutating func commit(
-        _ transaction: Transaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
+        _ pending: PendingTransaction, _ context: MiddlewareContext<State>, _ next: Snapshot<State>,
         _ scratch: inout Scratch, in turn: inout Turn, at time: Timestamp
     ) throws -> Receipt {
         let version = next.version
         let (isChange, changedPointers) = (!scratch.patch.isEmpty, scratch.patch.changedPointers)
         let cursor = Cursor(epoch, version).description
-        let id = transaction.form == .single ? transaction.items.first?.id ?? cursor : cursor
-        let record = transaction.idempotency.map {
+        let id = pending.transaction.form == .single ? pending.transaction.firstID ?? cursor : cursor
+        let record = pending.transaction.idempotency.map {
             KeyRecord(
                 key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: isChange,
-                expiry: turn.historyTime.advanced(by: limits.idempotencyLifetime), client: transaction.client)
+                expiry: turn.historyTime.advanced(by: limits.idempotencyLifetime), client: pending.client)
         }
         // Nearly every commit has one action: its entry has the array ready.
         let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
         let commit = Commit(
-            version: version, time: time, id: id, cause: transaction.causation?.cause,
-            root: transaction.causation?.root, by: transaction.subject, trace: transaction.trace,
-            types: types, action: isRecorded ? try recordedBytes(of: context.applied, transaction) : [],
+            version: version, time: time, id: id, cause: pending.transaction.causation?.cause,
+            root: pending.transaction.causation?.root, by: pending.transaction.subject, trace: pending.transaction.trace,
+            types: types, action: isRecorded ? try recordedBytes(of: context.applied, pending) : [],
             patch: scratch.patch.text,
             changedPointers: changedPointers,
-            clientIDs: transaction.items.compactMap(\.id), idempotency: record)
+            clientIDs: pending.transaction.items.compactMap(\.id), idempotency: record)
         next.noteViewVersions {
             domain.noteViewVersions(&$0, changedPointers: changedPointers, by: context.entries, at: version)
         }
         let representation =
-            try transaction.wantsRepresentation
+            try pending.transaction.wantsRepresentation
             ? Self.representedPointers(changedPointers).map {
                 ($0, try domain.layout.select(next.state, $0.tokens[...]))
             } : nil

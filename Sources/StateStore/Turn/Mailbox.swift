@@ -1,6 +1,9 @@
-/// A transaction with the functions that take its outcome.
+/// A transaction with its client and the functions that take its outcome.
 package final class PendingTransaction: Sendable {
     package let transaction: Transaction
+    /// To whose shares of the turns and of the idempotency keys the transaction counts: a subject, or else an address; nil
+    /// for one of the process.
+    let client: String?
     /// The store calls this once, after the turn, on its queue; on the enqueuing thread where the mailbox refuses.
     package let complete: @Sendable (Outcome) -> Void
     /// The store calls this once after `complete` when the cascade is complete; where neither a commit nor a swallowed
@@ -12,11 +15,12 @@ package final class PendingTransaction: Sendable {
     let meter: TurnMeter?
 
     package init(
-        _ transaction: consuming Transaction, watcherID: UInt64 = 0, meter: TurnMeter? = nil,
+        _ transaction: Transaction, client: String? = nil, watcherID: UInt64 = 0, meter: TurnMeter? = nil,
         complete: @escaping @Sendable (Outcome) -> Void,
         completed: (@Sendable (CascadeReport) -> Void)? = nil
     ) {
         self.transaction = transaction
+        self.client = client
         self.watcherID = watcherID
         self.meter = meter
         self.complete = complete
@@ -95,8 +99,8 @@ struct Mailbox: Sendable {
     private mutating func takeInTurn(_ count: Int) -> [PendingTransaction] {
         var counts: [String?: Int] = [:]
         let ranks = waiting.map { pending in
-            counts[pending.transaction.client, default: 0] += 1
-            return counts[pending.transaction.client, default: 0]
+            counts[pending.client, default: 0] += 1
+            return counts[pending.client, default: 0]
         }
         let order = waiting.indices.sorted { (ranks[$0], $0) < (ranks[$1], $1) }
         let taken = order.prefix(count).map { waiting[$0] }

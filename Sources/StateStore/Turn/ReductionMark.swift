@@ -80,7 +80,7 @@ package final class ReductionMark: @unchecked Sendable {
             page.end(work)
             return rejection
         }
-        let name = transaction.idempotency?.key ?? transaction.items.first?.id ?? ""
+        let name = transaction.idempotency?.key ?? transaction.firstID ?? ""
         page.begin(identity, type: transaction.items.first?.type ?? "", name: name, in: work)
         return nil
     }

@@ -75,10 +75,8 @@ struct IdempotencyTests {
     @Test("a client has half of the keys, and leaves room for another; keys that expire or do not land make room")
     func shares() throws {
         var core = try Core.sample(limits: StoreLimits(idempotencyKeysMax: 6, idempotencyLifetime: .seconds(1)))
-        func transaction(_ key: String, _ client: String?) -> Transaction {
-            var transaction = Transaction.of(Sample.Add(amount: 1), key: key)
-            transaction.client = client
-            return transaction
+        func transaction(_ key: String, _ client: String?) -> PendingTransaction {
+            PendingTransaction(.of(Sample.Add(amount: 1), key: key), client: client) { _ in }
         }
 
         let first = core.run(["a", "b", "c", "d"].map { transaction($0, "one") } + [transaction("e", "two")], at: 0)

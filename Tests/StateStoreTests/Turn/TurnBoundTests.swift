@@ -64,10 +64,8 @@ struct TurnBoundTests {
             domain: try CompiledDomain(Sample()), now: { Timestamp(milliseconds: 0) }, observer: observer)
         let (answered, isAnswered) = (Collection<String>(), DispatchSemaphore(value: 0))
         func enqueue(_ name: String) {
-            var transaction = Transaction.of(Sample.Add(amount: 1))
-            transaction.client = String(name.prefix(1))
             store.enqueue(
-                PendingTransaction(transaction) { _ in
+                PendingTransaction(.of(Sample.Add(amount: 1)), client: String(name.prefix(1))) { _ in
                     answered.add(name)
                     isAnswered.signal()
                 })
