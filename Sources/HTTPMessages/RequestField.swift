@@ -44,14 +44,19 @@ package struct RequestFields: OptionSet, Sendable {
 
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 
+    /// Makes the empty set; to write it as an empty literal costs a call of generic code.
+    package init() { rawValue = 0 }
+
     /// Makes a set of one field.
     package init(_ field: RequestField) { rawValue = 1 << field.rawValue }
 
     /// The set of those that are among the fields of a head.
     init(in fields: HTTPFields) {
-        self = fields.reduce(into: []) { set, field in
-            if let known = RequestField(canonicalName: field.name.canonicalName) { set.insert(RequestFields(known)) }
+        var found: UInt32 = 0
+        for field in fields {
+            if let known = RequestField(canonicalName: field.name.canonicalName) { found |= 1 << known.rawValue }
         }
+        rawValue = found
     }
 
     /// Whether the set has a field.
@@ -62,8 +67,12 @@ extension Request.Head {
     /// The value of a field, or its values with commas between them; nil where there is none.
     package subscript(field: RequestField) -> String? {
         guard known.contains(field) else { return nil }
-        let values = self[values: field]
-        return values.count == 1 ? values[0] : values.joined(separator: ", ")
+        let name = field.name
+        var value: String?
+        for field in fields where field.name.canonicalName == name {
+            value = value.map { "\($0), \(field.value)" } ?? field.value
+        }
+        return value
     }
 
     /// The values of a field, in the order of the head.

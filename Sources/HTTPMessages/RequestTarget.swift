@@ -28,6 +28,8 @@ package struct RequestTarget: Sendable, Equatable {
     /// - Throws: ``Fault`` for a target that is not a path, a bad percent escape, or bytes that are not UTF-8.
     package init(_ target: String) throws(Fault) {
         segments = []
+        // Most paths have fewer: the array is then made once.
+        segments.reserveCapacity(6)
         parameters = []
         var origin = Self.originForm(target)
         let fault: Fault? = origin.withUTF8 { bytes in

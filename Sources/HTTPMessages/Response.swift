@@ -14,7 +14,7 @@ package struct Response: Sendable {
 
     private enum Head {
         case own(HTTPFields)
-        case filled(ResponseTemplate, value: String)
+        case filled(ResponseTemplate, ResponseTemplate.Values)
     }
 
     /// What the transport does with the connection after it has sent the response.
@@ -35,19 +35,17 @@ package struct Response: Sendable {
         head = .own(fields)
     }
 
-    /// Makes a response with the fields of a template.
-    ///
-    /// - Parameter value: the value of the template's varying field.
-    package init(status: HTTPResponse.Status, _ template: ResponseTemplate, _ value: String, body: [UInt8]) {
-        self.status = status
+    /// Makes a 200 with the fields of a template.
+    package init(_ template: ResponseTemplate, _ values: ResponseTemplate.Values, body: [UInt8]) {
+        status = .ok
         self.body = body
         connection = .keep
-        head = .filled(template, value: value)
+        head = .filled(template, values)
     }
 
-    /// The template and the value of its varying field; nil where the response has fields of its own.
-    package var filled: (template: ResponseTemplate, value: String)? {
-        if case .filled(let template, let value) = head { (template, value) } else { nil }
+    /// The template and the values of its varying fields; nil where the response has fields of its own.
+    package var filled: (template: ResponseTemplate, values: ResponseTemplate.Values)? {
+        if case .filled(let template, let values) = head { (template, values) } else { nil }
     }
 
     /// The header fields.
@@ -57,7 +55,7 @@ package struct Response: Sendable {
         get {
             switch head {
             case .own(let fields): fields
-            case .filled(let template, let value): template.fields(varying: value)
+            case .filled(let template, let values): template.fields(varying: values)
             }
         }
         set { head = .own(newValue) }
@@ -72,26 +70,58 @@ extension Response: Equatable {
     }
 }
 
-/// The header fields of responses that differ in the value of one field only.
+/// The header fields of responses that differ in the values of one or two fields only.
 ///
 /// A transport that has sent one of them on a connection can write the next one in its place. Templates are compared by
 /// identity, so a program makes each of them once.
 package final class ResponseTemplate: Sendable {
-    /// The fields with one value.
-    package let fields: HTTPFields
-    /// The name of the field whose value differs.
-    package let varyingName: HTTPField.Name
+    /// The values of the varying fields, in the order of their names.
+    package struct Values: Sendable {
+        package let first: String
+        /// Nil for a template with one varying field.
+        package let second: String?
 
-    /// Makes a template of the fields with one value and the name of the one without.
-    package init(_ fields: HTTPFields, varying name: HTTPField.Name) {
-        self.fields = fields
-        varyingName = name
+        /// Joins the values.
+        package init(_ first: String, _ second: String? = nil) {
+            self.first = first
+            self.second = second
+        }
     }
 
-    /// All fields, the varying one with a value.
-    package func fields(varying value: String) -> HTTPFields {
-        var fields = fields
-        fields.append(HTTPField(name: varyingName, value: value))
-        return fields
+    /// A field: with its value, or of the name whose value differs.
+    package enum Part: Sendable {
+        case fixed(HTTPField)
+        case varying(HTTPField.Name)
+    }
+
+    private let parts: [Part]
+    /// The name of the first field whose value differs.
+    package let firstName: HTTPField.Name
+    /// The name of the second one; nil where there is one only.
+    package let secondName: HTTPField.Name?
+
+    /// Makes a template of fields in their order.
+    ///
+    /// - Precondition: one or two of them vary.
+    package init(_ parts: [Part]) {
+        let names = parts.compactMap { part in
+            if case .varying(let name) = part { name } else { nil }
+        }
+        precondition((1...2).contains(names.count), "one or two fields of a template vary")
+        self.parts = parts
+        firstName = names[0]
+        secondName = names.count > 1 ? names[1] : nil
+    }
+
+    /// All fields, the varying ones with their values.
+    package func fields(varying values: Values) -> HTTPFields {
+        var rest = [values.first, values.second ?? ""][...]
+        return HTTPFields(
+            parts.map { part in
+                switch part {
+                case .fixed(let field): field
+                case .varying(let name): HTTPField(name: name, value: rest.removeFirst())
+                }
+            })
     }
 }

@@ -33,7 +33,7 @@ package final class Exchange: Sendable {
     nonisolated(unsafe) private var given: Response?
     /// Whether the loop looks for the answer in each of its iterations; only the loop thread uses it.
     nonisolated(unsafe) var isHeld = false
-    /// The place among the ``PendingExchanges``; nil outside them. Only the loop thread uses it.
+    /// The place among the ``PendingExchanges``, nil outside them; only the loop thread uses it.
     nonisolated(unsafe) var place: Int?
     private let sink: any AnswerSink
 

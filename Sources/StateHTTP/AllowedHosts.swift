@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// The names by which clients may reach the server.
 ///
 /// A page of another site can point a name of its own at this server's address and let the browser of a visitor send
@@ -5,6 +7,12 @@
 package struct AllowedHosts: Sendable {
     /// The names in lower case, with a port where only that port is allowed; nil allows every name.
     private let names: Set<String>?
+    /// The value that was allowed last: most clients name the server in the same way.
+    private let last = LastValue()
+
+    private final class LastValue: Sendable {
+        let value = Mutex("")
+    }
 
     /// Allows every name.
     package static let any = AllowedHosts(names: nil)
@@ -67,11 +75,17 @@ package struct AllowedHosts: Sendable {
 
     /// Whether a client may reach the server by the value of its `Host`.
     package func allows(_ value: String) -> Bool {
-        guard let names else { return true }
+        guard let names, last.value.withLock({ $0 != value }) else { return true }
+        guard Self.allows(value, names) else { return false }
+        last.value.withLock { $0 = value }
+        return true
+    }
+
+    private static func allows(_ value: String, _ names: Set<String>) -> Bool {
         let isLower = !value.utf8.contains { (0x41...0x5A).contains($0) || $0 >= 0x80 }
         let value = isLower ? value : value.lowercased()
         // Most clients send the port, and most names are allowed with any.
-        return Self.withoutPort(value).map(names.contains) == true || names.contains(value)
+        return withoutPort(value).map(names.contains) == true || names.contains(value)
     }
 
     /// The value without its port; nil where it has none, or is not of the form of RFC 9110, section 7.2.

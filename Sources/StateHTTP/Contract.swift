@@ -206,7 +206,7 @@ package struct Contract: Sendable {
         var tokens: [String] = []
         tokens.reserveCapacity(segments.count)
         for segment in segments {
-            guard segment.utf8.contains(UInt8(ascii: "~")) else {
+            guard JSONPointer.hasEscape(segment) else {
                 tokens.append(segment)
                 continue
             }

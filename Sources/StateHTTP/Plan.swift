@@ -142,7 +142,10 @@ package struct ReadRequest: Sendable {
     package var style: Style
     /// The content coding that the client prefers; nil for none.
     package var coding: ContentCoding?
-    package var requestID: RequestID
+    package var name: RequestName
+
+    /// The request's ID.
+    package var requestID: RequestID { name.id }
 
     /// The condition that ends the wait; nil for a request that does not wait.
     package var condition: WatchCondition? {

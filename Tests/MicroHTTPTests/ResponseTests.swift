@@ -62,19 +62,26 @@ struct ResponseTests {
         }
     }
 
-    /// Answers with one of two templates: the target's first letter chooses it, and the rest is the value and the body.
-    private static func templates() throws -> Handlers {
+    /// Answers with one of two templates: the target's first letter chooses it, and the rest is the values and the body.
+    ///
+    /// - Parameter isReusable: whether other requests with the same head may get the answer.
+    private static func templates(isReusable: Bool = false) throws -> Handlers {
         let name = try #require(HTTPField.Name("X-Value"))
-        let templates = [
-            ResponseTemplate([.contentType: "text/plain"], varying: name),
-            ResponseTemplate([.contentType: "text/plain", .server: "b"], varying: name),
-        ]
+        let other = try #require(HTTPField.Name("X-Other"))
+        let type = ResponseTemplate.Part.fixed(HTTPField(name: .contentType, value: "text/plain"))
+        let one = ResponseTemplate([type, .varying(name)])
+        let two = ResponseTemplate([.varying(other), type, .varying(name), .fixed(HTTPField(name: .server, value: "b"))])
         return Handlers { request, exchange in
             let value = String(request.target.dropFirst(2))
-            let template = templates[request.target.hasPrefix("/b") ? 1 : 0]
-            exchange.answer(
-                request.target.hasPrefix("/x")
-                    ? .text(value) : Response(status: .ok, template, value, body: Array("\(value)!".utf8)))
+            let body = Array("\(value)!".utf8)
+            let response =
+                switch request.target.dropFirst().first {
+                case "a": Response(one, .init(value), body: body)
+                case "b": Response(two, .init("\(value)?", value), body: body)
+                default: Response.text(value)
+                }
+            guard !isReusable else { return .reusable(response) }
+            exchange.answer(response)
             return .working()
         }
     }
@@ -95,7 +102,28 @@ struct ResponseTests {
                 #expect(response?.status == 200)
                 #expect(response?.body == (target.hasPrefix("/x") ? value : "\(value)!"))
                 #expect(response?.field("x-value") == (target.hasPrefix("/x") ? nil : value))
+                #expect(response?.field("x-other") == (target.hasPrefix("/b") ? "\(value)?" : nil))
                 #expect(response?.field("server") == (target.hasPrefix("/b") ? "b" : nil))
+            }
+        }
+    }
+
+    @Test("an answer that other requests get stays as it is when the connection has further answers of its template")
+    func reusable() async throws {
+        try await withServer(try Self.templates(isReusable: true)) { _, port in
+            let clients = [try RawClient(port: port), try RawClient(port: port)]
+
+            // From its second time on, the cache has a head, and from its third time on the answer.
+            for round in 0..<5 {
+                for (number, target) in ["/a1", "/b2", "/a3", "/b4", "/a5"].enumerated() {
+                    let client = clients[(round + number) % 2]
+                    client.request(target)
+                    let response = client.response()
+                    let value = String(target.dropFirst(2))
+                    #expect(response?.body == "\(value)!", "round \(round)")
+                    #expect(response?.field("x-value") == value, "round \(round)")
+                    #expect(response?.field("x-other") == (target.hasPrefix("/b") ? "\(value)?" : nil))
+                }
             }
         }
     }
@@ -117,11 +145,11 @@ struct ResponseTests {
     @Test("a response of a template equals the response with the same fields, and a change of its fields counts")
     func equality() throws {
         let name = try #require(HTTPField.Name("X-Value"))
-        let template = ResponseTemplate([.contentType: "text/plain"], varying: name)
-        var response = Response(status: .ok, template, "1", body: [1])
+        let template = ResponseTemplate([.fixed(.init(name: .contentType, value: "text/plain")), .varying(name)])
+        var response = Response(template, .init("1"), body: [1])
 
         #expect(response == Response(status: .ok, fields: [.contentType: "text/plain", name: "1"], body: [1]))
-        #expect(response != Response(status: .ok, template, "2", body: [1]))
+        #expect(response != Response(template, .init("2"), body: [1]))
         response.fields[.contentType] = nil
         #expect(response.fields == [name: "1"])
         #expect(response.filled == nil)

@@ -98,7 +98,9 @@ final class LoopContext {
             response.connection = .close
             return prepare(response)
         }
-        guard response.filled != nil, response.connection == .keep, !stage.isStopping else { return prepare(response) }
+        guard response.filled != nil, response.body.count <= RenewableResponse.bytesMax, response.connection == .keep,
+            !stage.isStopping
+        else { return prepare(response) }
         if let renewable = connection.renewable, renewable.renew(with: response) { return renewable.prepared }
         connection.renewable = RenewableResponse(response)
         return connection.renewable?.prepared ?? prepare(response)

@@ -12,7 +12,7 @@ final class FieldCache {
         var bytes: [UInt8] = []
         var nameCount = 0
         var field: HTTPField?
-        var known: RequestFields = []
+        var known = RequestFields()
     }
 
     @exclusivity(unchecked) private var entries = [Entry](repeating: Entry(), count: 256)
@@ -45,7 +45,7 @@ final class FieldCache {
     }
 
     private static func known(_ field: HTTPField) -> RequestFields {
-        RequestField(canonicalName: field.name.canonicalName).map(RequestFields.init) ?? []
+        RequestField(canonicalName: field.name.canonicalName).map { RequestFields($0) } ?? RequestFields()
     }
 
     private static func makeField(

@@ -88,7 +88,7 @@ private struct FieldScan {
     var next: UInt
     /// The fields in a plain list: HTTPTypes appends to its own by a general replacement of a range.
     var fields: [HTTPField] = []
-    var known: RequestFields = []
+    var known = RequestFields()
     var isWellFormed = true
 }
 

@@ -214,10 +214,13 @@ final class RequestReceiver {
         switch context.handlers.receive(request, exchange) {
         case .reusable(let response):
             let response = exchange.completed(response)
-            guard exchange.fire(), let prepared = context.prepare(response, for: connection) else { return false }
-            if response.connection == .keep, !context.stage.isStopping, !connection.hasLongHeads {
-                heads.store(prepared, response.body.count, of: generation, for: connection)
-            }
+            guard exchange.fire() else { return false }
+            // Other requests share the response only where the cache has the head, which it has when it comes again.
+            guard connection.head != nil, response.connection == .keep, !context.stage.isStopping,
+                !connection.hasLongHeads
+            else { return send(response, on: connection) }
+            guard let prepared = context.prepare(response) else { return false }
+            heads.store(prepared, response.body.count, of: generation, for: connection)
             return queue(prepared, on: connection)
         case .now(let response):
             // A handler that has also answered through the exchange has its answer in the mailbox.

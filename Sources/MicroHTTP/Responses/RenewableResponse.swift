@@ -4,7 +4,7 @@ import HTTPMessages
 import HTTPTypes
 
 /// The response of one connection to requests of which each is answered with the same template: libmicrohttpd's object
-/// stays, and the transport writes the next body and the next value of the varying field over the ones before.
+/// stays, and the transport writes the next body and the next values of the varying fields over the ones before.
 ///
 /// That spares the allocation of the object, of its body, and of a name and a value for each field. The transport may
 /// write while it has a request of the connection to answer: libmicrohttpd then has sent the former response, and has
@@ -12,13 +12,17 @@ import HTTPTypes
 /// it.
 final class RenewableResponse {
     let prepared: PreparedResponse
+    /// The longest body: a connection keeps its response as long as it lives.
+    static let bytesMax = 1024
     private let template: ResponseTemplate
     private let body: UnsafeMutableRawBufferPointer
-    private let value: UnsafeMutableRawBufferPointer
+    private let first: UnsafeMutableRawBufferPointer
+    /// Nil for a template with one varying field.
+    private let second: UnsafeMutableRawBufferPointer?
 
     /// Makes a response of a template, or returns nil where libmicrohttpd has no memory or refuses a field.
     init?(_ response: Response) {
-        guard let (template, text) = response.filled, !text.isEmpty, !response.body.isEmpty,
+        guard let (template, values) = response.filled, !response.body.isEmpty,
             let memory = malloc(response.body.count)
         else { return nil }
         body = UnsafeMutableRawBufferPointer(start: memory, count: response.body.count)
@@ -29,20 +33,35 @@ final class RenewableResponse {
             return nil
         }
         prepared = PreparedResponse(owning: handle, status: response.status)
-        guard prepared.addFields(of: response),
-            let found = MHD_get_response_header(handle, template.varyingName.rawName)
+        guard prepared.addFields(of: response), let first = Self.value(template.firstName, values.first, in: handle)
         else { return nil }
         self.template = template
-        value = UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(mutating: found), count: text.utf8.count)
+        self.first = first
+        if let name = template.secondName, let text = values.second {
+            guard let second = Self.value(name, text, in: handle) else { return nil }
+            self.second = second
+        } else {
+            second = nil
+        }
+    }
+
+    /// Where libmicrohttpd has the value of a field; nil where it has none.
+    private static func value(
+        _ name: HTTPField.Name, _ text: String, in handle: OpaquePointer
+    ) -> UnsafeMutableRawBufferPointer? {
+        guard let found = MHD_get_response_header(handle, name.rawName) else { return nil }
+        return UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(mutating: found), count: text.utf8.count)
     }
 
     /// Writes another response over this one; returns false where it has another template, status or length.
     func renew(with response: Response) -> Bool {
-        guard let (template, text) = response.filled, template === self.template, response.body.count == body.count,
-            text.utf8.count == value.count, prepared.has(response.status)
+        guard let (template, values) = response.filled, template === self.template, response.body.count == body.count,
+            values.first.utf8.count == first.count, values.second?.utf8.count == second?.count,
+            prepared.has(response.status)
         else { return false }
         body.copyBytes(from: response.body)
-        value.copyBytes(from: text.utf8)
+        first.copyBytes(from: values.first.utf8)
+        if let text = values.second { second?.copyBytes(from: text.utf8) }
         return true
     }
 }

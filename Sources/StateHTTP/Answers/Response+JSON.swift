@@ -9,11 +9,11 @@ extension Response {
         .crossOriginResourcePolicy: "same-origin",
     ]
 
-    private static let template = ResponseTemplate(fieldsOfJSON, varying: .stateCursor)
+    private static let template = ResponseTemplate(fieldsOfJSON.map { .fixed($0) } + [.varying(.stateCursor)])
 
     /// A 200 with a JSON body, `Cache-Control: no-store` and a `State-Cursor`.
     static func json(_ body: [UInt8], style: Style, cursor: String) -> Response {
-        Response(status: .ok, template, cursor, body: style == .pretty ? JSONText.indented(body) : body)
+        Response(template, .init(cursor), body: style == .pretty ? JSONText.indented(body) : body)
     }
 
     /// A JSON answer with `Cache-Control: no-store`.

@@ -43,24 +43,22 @@ package struct RequestID: Sendable {
 ///
 /// Few requests need the ID, so it is made where one does.
 package struct RequestName: Sendable {
-    private let head: Request.Head
+    /// The client's name, of at most 128 visible ASCII characters; nil where there is none.
+    private let given: String?
     private let number: UInt64
+    private let trace: TraceContext?
 
     /// Makes the name of a request with this head.
     package init(_ head: Request.Head, number: UInt64) {
-        self.head = head
+        given = head[.requestID].flatMap { name in
+            (1...128).contains(name.utf8.count) && name.utf8.allSatisfy { (0x21...0x7E).contains($0) } ? name : nil
+        }
         self.number = number
+        trace = head.trace
     }
 
     /// The ID, whose text is at most 128 visible ASCII characters.
-    package var id: RequestID { RequestID(text, head.trace) }
-
-    private var text: String {
-        guard let given = head[.requestID], (1...128).contains(given.utf8.count),
-            given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { return "r\(number)" }
-        return given
-    }
+    package var id: RequestID { RequestID(given ?? "r\(number)", trace) }
 }
 
 /// A request with its parsed target, the store that it addresses and its circumstances.

@@ -98,7 +98,8 @@ extension Contract {
     ///
     /// - Parameter body: the bytes of a body that is this action.
     private func item(
-        _ node: JSONNode, of body: [UInt8]?, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore, _ hint: inout Hint
+        _ node: JSONNode, of body: [UInt8]?, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore,
+        _ hint: inout Hint
     ) throws(Problem) -> Transaction.Item {
         guard let members = node.members else {
             throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")

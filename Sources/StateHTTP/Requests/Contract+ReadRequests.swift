@@ -31,7 +31,7 @@ extension Contract {
         }
         var read = ReadRequest(
             selection: selection, store: store, wait: try wait(parameters, request), style: try parameters.style(),
-            coding: coding(of: request), requestID: routed.circumstances.requestID)
+            coding: coding(of: request), name: routed.circumstances.name)
         if let format = streamFormat(request, offered: [.events]) {
             return .stream(try stream(read, format, request, parameters))
         }

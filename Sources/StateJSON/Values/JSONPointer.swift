@@ -31,6 +31,15 @@ package struct JSONPointer: Sendable {
         self.tokens = tokens
     }
 
+    /// Whether a token has a `~`, so that its unescaped form is another one.
+    package static func hasEscape(_ token: String) -> Bool {
+        var token = token
+        return token.withUTF8 { utf8 in
+            for byte in utf8 where byte == UInt8(ascii: "~") { return true }
+            return false
+        }
+    }
+
     /// The unescaped form of a token, or nil when a `~` is followed by neither `0` nor `1`.
     package static func unescape(_ escaped: Substring) -> String? {
         guard escaped.utf8.contains(UInt8(ascii: "~")) else { return String(escaped) }

@@ -52,7 +52,8 @@ final class BulkLoad: Sendable {
         while let portion = nextPortion() {
             let (collector, meter) = (OutcomeCollector(count: portion.count), TurnMeter())
             for (index, transaction) in portion.enumerated() {
-                store.enqueue(PendingTransaction(transaction, client: client, meter: meter) { collector.set(index, $0) })
+                store.enqueue(
+                    PendingTransaction(transaction, client: client, meter: meter) { collector.set(index, $0) })
             }
             let outcomes = collector.outcomes { [self] outcomes in
                 take(outcomes, costing: meter.cost)

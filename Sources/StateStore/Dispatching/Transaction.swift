@@ -178,8 +178,10 @@ public final class Receipt: Sendable {
     /// The commit's ID: the client's ID, or else the commit's cursor.
     public var id: String { ownID ?? cursor }
     /// The commit's cursor.
-    // One of the two is there.
-    public var cursor: String { ownCursor ?? transition?.cursor.description ?? "" }
+    public var cursor: String {
+        // One of the two is there.
+        ownCursor ?? transition?.cursor.description ?? ""
+    }
     /// Whether the state differs from the version before.
     ///
     /// Behind a direct turn each access compares the two states, which the receipt keeps, at a cost of O(n) in

@@ -21,7 +21,9 @@ package struct Catalogue: Sendable {
 }
 
 /// A store as a client sees it: the whole store, or a derived store of one slice.
-package struct Scope: Sendable {
+///
+/// It is an object, so that each request to the store has it without a copy.
+package final class Scope: Sendable {
     /// The name of the derived store; empty for the whole store.
     package let name: String
     /// The pointer to the store's state in the whole state.
@@ -30,6 +32,13 @@ package struct Scope: Sendable {
     package let actions: [String: any Action.Type]
     /// The names of the store's views in the whole store, by their names in this one.
     package let views: [String: String]
+
+    init(name: String, pointer: JSONPointer, actions: [String: any Action.Type], views: [String: String]) {
+        self.name = name
+        self.pointer = pointer
+        self.actions = actions
+        self.views = views
+    }
 
     /// The action types, sorted.
     package var types: [String] { actions.keys.sorted() }

@@ -58,11 +58,25 @@ struct PersistentMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     subscript(key: Key) -> Value? { Self.value(of: key, in: root) }
 
-    /// The search is recursive, because a loop's variable would retain and release each node on the way.
-    private static func value(of key: Key, in node: Node?) -> Value? {
-        guard let node else { return nil }
-        if key < node.key { return value(of: key, in: node.left) }
-        return node.key < key ? value(of: key, in: node.right) : node.value
+    /// The search counts no references, because to write the count of a node that no cache has costs more than to read it.
+    private static func value(of key: Key, in root: Node?) -> Value? {
+        guard let root else { return nil }
+        // unsafe: the root, which the caller owns, keeps all nodes below it.
+        return withExtendedLifetime(root) {
+            var node = Unmanaged.passUnretained(root)
+            while true {
+                let next: Unmanaged<Node>?
+                if node._withUnsafeGuaranteedRef({ key < $0.key }) {
+                    next = node._withUnsafeGuaranteedRef { $0.left.map(Unmanaged.passUnretained) }
+                } else if node._withUnsafeGuaranteedRef({ $0.key < key }) {
+                    next = node._withUnsafeGuaranteedRef { $0.right.map(Unmanaged.passUnretained) }
+                } else {
+                    return node._withUnsafeGuaranteedRef { $0.value }
+                }
+                guard let next else { return nil }
+                node = next
+            }
+        }
     }
 
     /// The element at a position in the order of the keys, counted from 0.

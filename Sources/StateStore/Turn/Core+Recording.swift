@@ -22,8 +22,10 @@ extension Core {
 
     /// The JSON that the client has sent, where it is what would be recorded and nothing has changed the action.
     private func recordedByClient(_ applied: [any Action], _ pending: PendingTransaction) -> [UInt8]? {
-        guard passesActionsOn, pending.transaction.form == .single, applied.count == 1, pending.transaction.items.count == 1,
-            let recorded = pending.transaction.items[0].recorded?.bytes, case .action(let action) = pending.transaction.items[0].content,
+        guard passesActionsOn, pending.transaction.form == .single, applied.count == 1,
+            pending.transaction.items.count == 1,
+            let recorded = pending.transaction.items[0].recorded?.bytes,
+            case .action(let action) = pending.transaction.items[0].content,
             // A command has made another action.
             type(of: action) == type(of: applied[0])
         else { return nil }

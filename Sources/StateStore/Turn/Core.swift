@@ -205,7 +205,9 @@ struct Core<State: StateType>: Sendable {
                 var preconditions = scratch.preconditions.take() ?? Preconditions(domain.layout)
                 defer { scratch.preconditions = preconditions }
                 let latest = scratch.latest
-                if let failure = try preconditions.failure(of: pending.transaction, in: latest.state, at: latest.version) {
+                if let failure = try preconditions.failure(
+                    of: pending.transaction, in: latest.state, at: latest.version)
+                {
                     return .preconditionFailed(failure)
                 }
             }
@@ -302,7 +304,8 @@ struct Core<State: StateType>: Sendable {
         let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
         let commit = Commit(
             version: version, time: time, id: id, cause: pending.transaction.causation?.cause,
-            root: pending.transaction.causation?.root, by: pending.transaction.subject, trace: pending.transaction.trace,
+            root: pending.transaction.causation?.root, by: pending.transaction.subject,
+            trace: pending.transaction.trace,
             types: types, action: isRecorded ? try recordedBytes(of: context.applied, pending) : [],
             patch: scratch.patch.text,
             changedPointers: changedPointers,
