@@ -70,7 +70,9 @@ struct ResponseTests {
         let other = try #require(HTTPField.Name("X-Other"))
         let type = ResponseTemplate.Part.fixed(HTTPField(name: .contentType, value: "text/plain"))
         let one = ResponseTemplate([type, .varying(name)])
-        let two = ResponseTemplate([.varying(other), type, .varying(name), .fixed(HTTPField(name: .server, value: "b"))])
+        let two = ResponseTemplate([
+            .varying(other), type, .varying(name), .fixed(HTTPField(name: .server, value: "b")),
+        ])
         return Handlers { request, exchange in
             let value = String(request.target.dropFirst(2))
             let body = Array("\(value)!".utf8)

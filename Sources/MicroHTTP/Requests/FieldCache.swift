@@ -40,6 +40,8 @@ final class FieldCache {
         guard let field = Self.makeField(name: name, value: value) else { return nil }
         let own = Self.known(field)
         known.formUnion(own)
+        // What names one request does not come again.
+        if own.contains(.idempotencyKey) || own.contains(.requestID) || own.contains(.traceParent) { return field }
         entries[slot] = Entry(bytes: Array(name) + Array(value), nameCount: name.count, field: field, known: own)
         return field
     }

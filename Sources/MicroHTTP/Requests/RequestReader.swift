@@ -58,9 +58,11 @@ struct RequestReader {
         guard scan.isWellFormed, scan.next + 2 == end else {
             throw .malformed("a line of the head is not of the form name, colon, value, CR LF")
         }
+        var fields = HTTPFields()
+        fields.reserveCapacity(scan.fields.count)
+        fields.append(contentsOf: scan.fields)
         return Request.Head(
-            method: methodValue, target: text, fields: HTTPFields(scan.fields), known: scan.known,
-            isLocal: connection.isLocal)
+            method: methodValue, target: text, fields: fields, known: scan.known, isLocal: connection.isLocal)
     }
 
     /// How many fields libmicrohttpd has found in the head.

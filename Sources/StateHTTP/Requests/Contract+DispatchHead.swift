@@ -6,10 +6,12 @@ internal import StateStore
 
 /// The head of a POST of actions: how the client wants its actions handled.
 extension Contract {
+    private static let parametersOfActions: Set = ["dry-run", "path", "pretty"]
+
     /// Reads the head of a POST of actions, once for all requests with the same head.
     func dispatchOptions(_ routed: RoutedRequest) throws(Problem) -> DispatchOptions {
         let (request, store) = (routed.request, routed.store)
-        let parameters = try Parameters(routed.target, known: ["dry-run", "path", "pretty"])
+        let parameters = try Parameters(routed.target, known: Self.parametersOfActions)
         let purpose: Transaction.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
         let style = try parameters.style()
         let tagGuard = try tagGuard(request, parameters, store)
