@@ -89,7 +89,8 @@ struct LifecycleTests {
             slow.request("/work")
             #expect(try await eventually { server.statistics.working == 2 })
 
-            let stopped = Task { await server.stop(grace: .milliseconds(300)) }
+            // Long enough for the answer below beside tests that block the threads of the pool.
+            let stopped = Task { await server.stop(grace: .seconds(2)) }
             try await Task.sleep(for: .milliseconds(50))
             record.parked[0].answer(.text("done"))
             #expect(quick.response()?.body == "done")
