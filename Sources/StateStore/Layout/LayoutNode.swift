@@ -96,13 +96,14 @@ struct ValueNode<Root: Codable & Sendable>: LayoutNode {
 /// A node of named members, each with a node of its own.
 struct ObjectNode<Root: Sendable>: LayoutNode {
     let members: [LayoutField<Root>]
-    /// The first of the members, each of which has the next one: to search an array of a generic type looks up its metadata
-    /// each time.
-    private let first: LayoutField<Root>?
+    private let names: [String]
+    /// The members without their type: Swift looks up the metadata of a generic element type at each access to a list.
+    private let fields: [any AnyObject & Sendable]
 
     init(members: [LayoutField<Root>]) {
         self.members = members
-        first = members.reversed().reduce(nil) { $1.before($0) }
+        names = members.map(\.name)
+        fields = members
     }
 
     func write(_ root: Root, to writer: inout JSONWriter) throws {
@@ -129,11 +130,9 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
     func count(_ root: Root) -> Int { members.reduce(1) { $0 + $1.count(root) } }
 
     func compare(_ old: Root, _ new: Root, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
-        var next = first
-        while let member = next {
-            next = member.next
-            guard scope.isEmpty || scope.first == member.name else { continue }
-            try patch.descend(member.name) { patch throws in try member.compare(old, new, scope.dropFirst(), &patch) }
+        for index in names.indices where scope.isEmpty || scope.first == names[index] {
+            let member = field(index)
+            try patch.descend(names[index]) { patch throws in try member.compare(old, new, scope.dropFirst(), &patch) }
         }
     }
 
@@ -155,12 +154,12 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
     }
 
     private func member(_ token: String) -> LayoutField<Root>? {
-        var next = first
-        while let member = next {
-            if JSONPointer.sameBytes(member.name, token) { return member }
-            next = member.next
-        }
+        for index in names.indices where JSONPointer.sameBytes(names[index], token) { return field(index) }
         return nil
+    }
+
+    private func field(_ index: Int) -> LayoutField<Root> {
+        unsafeDowncast(fields[index], to: LayoutField<Root>.self)
     }
 }
 
@@ -178,8 +177,6 @@ final class LayoutField<Root: Sendable>: Sendable {
     let path: any PartialKeyPath<Root> & Sendable
     let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
     let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void
-    /// The next member of the same node.
-    let next: LayoutField?
 
     init<Part: Sendable>(
         _ name: String, _ path: any WritableKeyPath<Root, Part> & Sendable, _ node: some LayoutNode<Part>
@@ -192,21 +189,5 @@ final class LayoutField<Root: Sendable>: Sendable {
         count = { node.count($0[keyPath: path]) }
         compare = { try node.compare($0[keyPath: path], $1[keyPath: path], scope: $2, into: &$3) }
         read = { (json, root) throws(JSONFault) in try node.read(json, into: &root[keyPath: path]) }
-        next = nil
     }
-
-    private init(_ field: LayoutField, before next: LayoutField?) {
-        name = field.name
-        path = field.path
-        declares = field.declares
-        write = field.write
-        select = field.select
-        count = field.count
-        compare = field.compare
-        read = field.read
-        self.next = next
-    }
-
-    /// The same member with another one behind it.
-    func before(_ next: LayoutField?) -> LayoutField { LayoutField(self, before: next) }
 }
