@@ -138,7 +138,7 @@ extension Contract {
             throw unknownType(type, at: node.pointer.appending("type"), store, hint)
         }
         let action = try decode(actionType, payload, in: node)
-        if let body, let match = plainForms[type]?.match(body) {
+        if let body, let match = plainForms[ObjectIdentifier(actionType)]?.match(body) {
             return .init(action, id: id, recorded: body, meta: match.meta)
         }
         return .init(action, id: id, meta: meta?.text)
