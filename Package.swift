@@ -6,7 +6,7 @@ import PackageDescription
 // The targets are in the order of their dependencies: each imports only targets above it. PackageTests checks this.
 
 // The sanitizers have an allocator of their own, whose place jemalloc would take; .ci/sanitize sets this variable.
-let allocator: [Target.Dependency] = Context.environment["STOREKEEPER_WITHOUT_JEMALLOC"] == nil ? ["CJemalloc"] : []
+let allocator: [Target.Dependency] = Context.environment["BUILD_WITHOUT_JEMALLOC"] == nil ? ["CJemalloc"] : []
 
 let package = Package(
     name: "storekeeper",
