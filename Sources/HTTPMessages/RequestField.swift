@@ -68,11 +68,12 @@ extension Request.Head {
     package subscript(field: RequestField) -> String? {
         guard known.contains(field) else { return nil }
         let name = field.name
-        var value: String?
-        for field in fields where field.name.canonicalName == name {
-            value = value.map { "\($0), \(field.value)" } ?? field.value
+        var found: String?
+        for candidate in fields where candidate.name.canonicalName == name {
+            guard found == nil else { return self[values: field].joined(separator: ", ") }
+            found = candidate.value
         }
-        return value
+        return found
     }
 
     /// The values of a field, in the order of the head.

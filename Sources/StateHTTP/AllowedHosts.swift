@@ -75,7 +75,8 @@ package struct AllowedHosts: Sendable {
 
     /// Whether a client may reach the server by the value of its `Host`.
     package func allows(_ value: String) -> Bool {
-        guard let names, last.value.withLock({ $0 != value }) else { return true }
+        guard let names else { return true }
+        if last.value.withLock({ $0 == value }) { return true }
         guard Self.allows(value, names) else { return false }
         last.value.withLock { $0 = value }
         return true

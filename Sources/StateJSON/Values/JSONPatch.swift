@@ -108,7 +108,7 @@ package struct JSONPatch: Sendable {
         // A token is escaped twice: for RFC 6901, then for the JSON string that holds the pointer.
         var writer = JSONWriter(capacity: token.utf8.count + 4)
         writer.string(JSONPointer([token]).description)
-        // Without the quotes, and the solidus that is there.
+        // Without the quotes, and without the first solidus, which is there already.
         escapedPath.append(contentsOf: writer.bytes.dropFirst(2).dropLast())
     }
 
