@@ -11,10 +11,12 @@ struct RehearsingTests {
     let memory = ReductionMarkTests.Memory()
 
     private func store(
-        _ middleware: [Middleware<Sample.State>] = [], mark: ReductionMark? = nil, observer: StoreObserver? = nil
+        _ middleware: [Middleware<Sample.State>] = [], mark: ReductionMark? = nil, observer: StoreObserver? = nil,
+        limits: StoreLimits = StoreLimits()
     ) throws -> Store<Sample.State> {
         Store(
-            domain: try CompiledDomain(Sample()), middleware: middleware, now: { Timestamp(milliseconds: 0) },
+            domain: try CompiledDomain(Sample()), middleware: middleware, limits: limits,
+            now: { Timestamp(milliseconds: 0) },
             mark: mark, observer: observer)
     }
 
@@ -95,6 +97,21 @@ struct RehearsingTests {
                 "false []", #"true [{"op":"replace","path":"/count/value","value":2}]"#, "reused k",
                 #"true [{"op":"replace","path":"/count/value","value":3}]"#,
             ])
+    }
+
+    @Test("a dry run with a key is refused to a client whose share of the keys is used up")
+    func shares() throws {
+        let store = try store(limits: StoreLimits(idempotencyKeysMax: 2))
+        var real = add(1, key: ("k", "body"))
+        real.purpose = .commit
+        store.submit(PendingTransaction(real, client: "one") { _ in })
+        store.drain()
+
+        let refused = store.rehearse([add(1, key: ("other", "body"))], of: "one")
+        let allowed = store.rehearse([add(1, key: ("other", "body"))], of: "two")
+
+        guard case .full(.idempotencyKeysOfClient) = refused[0] else { Issue.record("\(refused)"); return }
+        #expect(allowed.map(text) == [#"true [{"op":"replace","path":"/count/value","value":2}]"#])
     }
 
     @Test("metrics count dry runs")
