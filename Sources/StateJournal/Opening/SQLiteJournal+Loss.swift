@@ -1,3 +1,4 @@
+internal import GRDB
 internal import StateJSON
 package import StateStore
 
@@ -22,9 +23,13 @@ extension SQLiteJournal {
         initial: () throws -> [UInt8]
     ) throws -> (journal: SQLiteJournal, recovery: Recovery) {
         func open(_ extent: StartCheck.Extent?) throws -> (SQLiteJournal, Recovery) {
-            let journal = try SQLiteJournal(
-                directory: directory, retention: retention, extent: extent, report: report, initial: initial)
-            return (journal, try journal.recover(at: time))
+            do {
+                let journal = try SQLiteJournal(
+                    directory: directory, retention: retention, extent: extent, report: report, initial: initial)
+                return (journal, try journal.recover(at: time))
+            } catch let error as DatabaseError {
+                throw JournalError("open", DataDirectory(path: directory).journal, error)
+            }
         }
         guard policy == .acceptLoss else { return try open(nil) }
         do {
