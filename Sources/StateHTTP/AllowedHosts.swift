@@ -11,7 +11,7 @@ package struct AllowedHosts: Sendable {
     private let last = LastValue()
 
     private final class LastValue: Sendable {
-        let value = Mutex("")
+        let value = Mutex<String?>(nil)
     }
 
     /// Allows every name.

@@ -19,6 +19,18 @@ struct AllowedHostsTests {
         ] { #expect(!hosts.allows(name), "\(name)") }
     }
 
+    @Test("a name is judged alike, whichever name was allowed before")
+    func remembered() {
+        let names = [
+            "", "localhost", "evil.example", "localhost:1", "LOCALHOST", "127.0.0.1", "localhost.evil.example",
+        ]
+        let allowed = Set(["localhost", "localhost:1", "LOCALHOST", "127.0.0.1"])
+        for first in names {
+            let hosts = AllowedHosts(listening: ["127.0.0.1"], further: [])
+            for name in [first] + names { #expect(hosts.allows(name) == allowed.contains(name), "\(first), \(name)") }
+        }
+    }
+
     @Test("a server on an address is known by it and by further names, one with a port on that port only")
     func further() {
         let hosts = AllowedHosts(listening: ["192.0.2.1"], further: ["State.example", "other.example:8080"])
