@@ -120,6 +120,25 @@ struct WireTests {
         }
     }
 
+    @Test("a long head is answered behind requests of one segment that have their answers")
+    func longHeadsBehindPipelinedOnes() async throws {
+        try await withServer { _, port in
+            let short = "GET /s HTTP/1.1\r\nHost: a\r\n\r\n"
+            let posted = "POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"
+            for size in [2500, 3900, 6000, 16_000] {
+                let long = "GET /l HTTP/1.1\r\nHost: a\r\nCookie: \(String(repeating: "x", count: size))\r\n\r\n"
+                for first in [short, short + short, short + short + short, posted + short, short + posted] {
+                    let client = try RawClient(port: port)
+                    client.send(first)
+                    for _ in first.ranges(of: "HTTP/1.1") { #expect(client.response()?.status == 200) }
+                    client.send(long + short)
+                    #expect(client.response()?.body == "GET /l ", "\(size) \(first)")
+                    #expect(client.response()?.body == "GET /s ")
+                }
+            }
+        }
+    }
+
     @Test("a body behind a long head arrives whole")
     func longHeadWithBody() async throws {
         try await withServer(configuration: .small(bodyBytesMax: 1 << 20)) { _, port in

@@ -192,7 +192,11 @@ extension ClientConnection {
             behindBody = []
             return
         }
-        guard !hasLongHeads, overCapacity == nil, unansweredCount > 0, let receivedEnd else { return }
+        guard !hasLongHeads, overCapacity == nil, unansweredCount > 0, let receivedEnd else {
+            // What was kept is the head of this request, behind an earlier one.
+            partialHead = []
+            return
+        }
         guard partialHead.count < unansweredCount else {
             // They were kept behind an earlier request, and libmicrohttpd has moved its copy since.
             partialHead = partialHead.suffix(unansweredCount)
