@@ -14,7 +14,13 @@ package struct Response: Sendable {
 
     private enum Head {
         case own(HTTPFields)
-        case filled(ResponseTemplate, ResponseTemplate.Values)
+        case filled(Filled)
+    }
+
+    /// A template with the values of its varying fields.
+    package struct Filled: Sendable {
+        package let template: ResponseTemplate
+        package let values: ResponseTemplate.Values
     }
 
     /// What the transport does with the connection after it has sent the response.
@@ -40,13 +46,11 @@ package struct Response: Sendable {
         status = .ok
         self.body = body
         connection = .keep
-        head = .filled(template, values)
+        head = .filled(Filled(template: template, values: values))
     }
 
     /// The template and the values of its varying fields; nil where the response has fields of its own.
-    package var filled: (template: ResponseTemplate, values: ResponseTemplate.Values)? {
-        if case .filled(let template, let values) = head { (template, values) } else { nil }
-    }
+    package var filled: Filled? { if case .filled(let filled) = head { filled } else { nil } }
 
     /// The header fields.
     ///
@@ -55,7 +59,7 @@ package struct Response: Sendable {
         get {
             switch head {
             case .own(let fields): fields
-            case .filled(let template, let values): template.fields(varying: values)
+            case .filled(let filled): filled.template.fields(varying: filled.values)
             }
         }
         set { head = .own(newValue) }

@@ -64,14 +64,17 @@ package struct Contract: Sendable {
         schemas = catalogue.whole.actions.mapValues(SchemaProbe.schema)
     }
 
+    /// Reads a POST with a head that has come before into what it dispatches; nil for any other request.
+    ///
+    /// - Parameter head: what is remembered of the head.
+    package func dispatch(repeating head: RememberedHead, _ body: [UInt8]) throws(Problem) -> DispatchRequest? {
+        guard let options = head.options else { return nil }
+        return try dispatch(body, options)
+    }
+
     /// Reads a request into a plan; a request with a fault gives a plan that responds with a problem.
     package func plan(for request: Request, in circumstances: Circumstances) -> Plan {
         do throws(Problem) {
-            if case .granted(let access) = circumstances.authentication,
-                let options = (request.memo?.value as? RememberedHead)?.options, options.store.access === access
-            {
-                return try dispatch(request.body, options)
-            }
             let plan = try route(request, circumstances)
             guard case .respond(var response) = plan, case .granted = circumstances.authentication else { return plan }
             response.fields[.stateCursor] = circumstances.latest.description
@@ -273,7 +276,7 @@ package struct Contract: Sendable {
             case .post:
                 let options = try dispatchOptions(routed)
                 routed.request.memo?.store(RememberedHead(routed.store.access, options))
-                return try dispatch(routed.request.body, options)
+                return .dispatch(try dispatch(routed.request.body, options))
             case .get, .head: return try fixed(routed) { documents(of: routed.store).catalogue }
             default: return .respond(try Self.refuseMethod(routed.request, allowed: "GET, HEAD, POST, OPTIONS"))
             }

@@ -46,7 +46,7 @@ package enum Style: Sendable {
 }
 
 /// A POST of actions.
-package final class DispatchRequest: Sendable {
+package struct DispatchRequest: Sendable {
     /// The form of the body: one JSON document, or NDJSON.
     enum Form: Sendable { case one, lines }
 
@@ -75,11 +75,6 @@ package final class DispatchRequest: Sendable {
     /// What the head of the request asks for.
     let options: DispatchOptions
     package let content: Content
-
-    init(options: DispatchOptions, content: Content) {
-        self.options = options
-        self.content = content
-    }
 
     /// The store that the path names.
     package var store: VisibleStore { options.store }

@@ -277,8 +277,7 @@ extension StateServer {
     /// A restart that changes nothing makes no commit.
     private static func resume<State>(_ store: Store<State>, _ compiled: CompiledDomain<State>, _ logger: Logger) {
         guard compiled.handles(StoreResume.type) else { return }
-        var rehearsal = Transaction([.init(StoreResume())])
-        rehearsal.purpose = .dryRun
+        let rehearsal = Transaction([.init(StoreResume())], purpose: .dryRun)
         if case .wouldCommit(isChange: false, _) = store.submitNow(rehearsal),
             !compiled.startsEffects(StoreResume.type)
         {

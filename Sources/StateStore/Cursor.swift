@@ -5,13 +5,22 @@ public typealias Version = UInt64
 ///
 /// An epoch lasts as long as its journal. A history whose versions start again from 0 has another epoch.
 package struct Epoch: Hashable, Sendable, CustomStringConvertible {
+    /// The bytes of ``text``, as they lie in memory: every answer copies a cursor, and a copy of a string counts references.
+    private let (first, second): (UInt64, UInt64)
+    fileprivate static let count = 16
+    private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
+
     /// Sixteen characters from `a` to `z` and `2` to `7`.
-    package let text: String
-    private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567")
+    package var text: String {
+        String(unsafeUninitializedCapacity: Self.count) { bytes in
+            write(to: bytes)
+            return Self.count
+        }
+    }
 
     /// Makes the name of a new history from a generator's numbers.
     package static func random(using generator: inout some RandomNumberGenerator) -> Epoch {
-        Epoch(checked: String((0..<16).map { _ in alphabet[Int.random(in: 0..<32, using: &generator)] }))
+        Epoch(checked: (0..<count).map { _ in alphabet[Int.random(in: 0..<32, using: &generator)] })
     }
 
     /// Makes the name of a new history from the system's random numbers.
@@ -22,11 +31,22 @@ package struct Epoch: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads a name; the result is nil when the argument is not spelled as ``text`` says.
     package init?(_ text: some StringProtocol) {
-        guard text.utf8.count == 16, text.allSatisfy(Epoch.alphabet.contains) else { return nil }
-        self.init(checked: String(text))
+        guard text.utf8.count == Self.count, text.utf8.allSatisfy(Epoch.alphabet.contains) else { return nil }
+        self.init(checked: Array(text.utf8))
     }
 
-    private init(checked text: String) { self.text = text }
+    private init(checked bytes: [UInt8]) {
+        (first, second) = bytes.withUnsafeBytes { bytes in
+            (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        }
+    }
+
+    /// Writes the bytes of ``text`` to the beginning of a buffer.
+    fileprivate func write(to bytes: UnsafeMutableBufferPointer<UInt8>) {
+        let bytes = UnsafeMutableRawBufferPointer(bytes)
+        bytes.storeBytes(of: first, as: UInt64.self)
+        bytes.storeBytes(of: second, toByteOffset: 8, as: UInt64.self)
+    }
 
     /// The same as ``text``.
     package var description: String { text }
@@ -58,9 +78,9 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
     package var description: String {
         // Each answer holds a cursor: writing it in place costs a quarter of what an interpolation costs.
         String(unsafeUninitializedCapacity: 40) { bytes in
-            var count = bytes.update(fromContentsOf: epoch.text.utf8)
-            bytes[count] = UInt8(ascii: ".")
-            count += 1
+            epoch.write(to: bytes)
+            bytes[Epoch.count] = UInt8(ascii: ".")
+            let count = Epoch.count + 1
             var (digits, rest) = (1, version)
             while rest >= 10 {
                 rest /= 10

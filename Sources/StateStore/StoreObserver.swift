@@ -76,8 +76,8 @@ struct ActionTally {
     /// Adds the actions of a transaction; the action of a creator counts where it is committed.
     mutating func add(_ transaction: Transaction, _ outcome: Outcome) {
         let kind = outcome.kind
-        for item in transaction.items {
-            if let type = item.type {
+        for index in transaction.items.indices {
+            if let type = transaction.type(at: index) {
                 add(type, kind)
             } else if case .committed(let receipt) = outcome, let type = receipt.types.first {
                 add(type, kind)

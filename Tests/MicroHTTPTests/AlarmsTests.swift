@@ -6,7 +6,7 @@ import Testing
 struct AlarmsTests {
     @Test("due alarms are taken once each, the earliest first, and one that is set again is due in the next call")
     func due() {
-        let start = ContinuousClock.now
+        let start = LoopInstant.now
         var alarms = Alarms()
         alarms.set(.receiving, at: start + .seconds(2))
         alarms.set(.idleConnections, at: start + .seconds(1))

@@ -11,7 +11,7 @@ struct IterationSharesTests {
     @Test("a client has its time in each iteration, and what others take does not count")
     func time() {
         var shares = IterationShares()
-        let start = ContinuousClock.now
+        let start = LoopInstant.now
         let half = IterationShares.time / 2
 
         /// Whether a client has time, so many halves of a share after the start.

@@ -63,8 +63,7 @@ struct BulkLoadTests {
         of count: Int, in store: Store<Number.State>, valuesBytesMax: Int = LoadOutcomes.valuesBytesMax,
         isRepresented: Bool = false, isAbandoned: @escaping @Sendable () -> Bool = { false }
     ) throws -> LoadOutcomes {
-        var transaction = Transaction([.init(Number.Add(amount: 1))])
-        transaction.wantsRepresentation = isRepresented
+        let transaction = Transaction([.init(Number.Add(amount: 1))], wantsRepresentation: isRepresented)
         let load = BulkLoad(
             Array(repeating: transaction, count: count), of: "a",
             into: try #require(LoadOutcomes(of: count, valuesBytesMax: valuesBytesMax, in: memory)), store: store,

@@ -122,8 +122,7 @@ struct StoreTests {
             journal: HookedJournal { _ in if isFailing.withLock({ $0 }) { throw UnknownOutcome() } })
         let token = store.subscribe(changesOf: { $0 }, notify: { if $0.old != nil { published.add($0.version) } })
         defer { token.cancel() }
-        var transaction = Transaction.of(Sample.Add(amount: 2), key: "k")
-        transaction.items[0].id = "mine"
+        let transaction = Transaction([.init(Sample.Add(amount: 2), id: "mine")], idempotency: ("k", ""))
 
         let first = store.submitNow(transaction)
         let versionAfter = store.version

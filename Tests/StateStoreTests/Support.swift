@@ -114,11 +114,13 @@ extension Core where State == Sample.State {
 }
 
 extension Transaction {
-    static func of(_ actions: any Action..., form: Form = .single, key: String? = nil, body: String = "") -> Transaction
-    {
-        var transaction = Transaction(actions.map { Item($0) }, form: form)
-        transaction.idempotency = key.map { ($0, body) }
-        return transaction
+    static func of(
+        _ actions: any Action..., form: Form = .single, purpose: Purpose = .commit, expectations: [Expectation] = [],
+        tagGuard: TagGuard? = nil, key: String? = nil, body: String = ""
+    ) -> Transaction {
+        Transaction(
+            actions.map { Item($0) }, form: form, purpose: purpose, expectations: expectations, tagGuard: tagGuard,
+            idempotency: key.map { ($0, body) })
     }
 }
 

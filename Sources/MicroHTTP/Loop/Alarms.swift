@@ -24,7 +24,7 @@ struct Alarms {
     }
 
     private struct Alarm: Comparable {
-        let instant: ContinuousClock.Instant
+        let instant: LoopInstant
         let subject: Subject
 
         static func < (left: Alarm, right: Alarm) -> Bool { left.instant < right.instant }
@@ -34,10 +34,10 @@ struct Alarms {
     private static let sweepCount = 4096
 
     /// The instant of the earliest alarm.
-    var next: ContinuousClock.Instant? { heap.min?.instant }
+    var next: LoopInstant? { heap.min?.instant }
 
     /// Adds an alarm; O(log n) in the number of alarms.
-    mutating func set(_ subject: Subject, at instant: ContinuousClock.Instant) {
+    mutating func set(_ subject: Subject, at instant: LoopInstant) {
         heap.insert(Alarm(instant: instant, subject: subject))
     }
 
@@ -45,7 +45,7 @@ struct Alarms {
     ///
     /// An alarm that is set while these are handled comes in a later call, also where it is due already: an iteration of the
     /// loop ends, however long the process was paused.
-    mutating func takeDue(now: ContinuousClock.Instant) -> [Subject] {
+    mutating func takeDue(now: LoopInstant) -> [Subject] {
         var due: [Subject] = []
         while let alarm = heap.min, alarm.instant <= now { due.append(heap.removeMin().subject) }
         return due

@@ -154,7 +154,7 @@ final class EventLoop {
         }
         for instant in [context.nextAlarm, context.stage.deadline] {
             guard let instant else { continue }
-            let left = ContinuousClock.now.duration(to: instant) / .milliseconds(1)
+            let left = LoopInstant.now.duration(to: instant) / .milliseconds(1)
             limit = min(limit, left <= 0 ? 0 : Int32(clamping: Int64(left.rounded(.up))))
         }
         return limit == Int32.max ? -1 : limit
@@ -162,7 +162,7 @@ final class EventLoop {
 
     private func handleDueAlarms() {
         guard context.nextAlarm != nil else { return }
-        for subject in context.takeDueAlarms(now: ContinuousClock.now) {
+        for subject in context.takeDueAlarms(now: LoopInstant.now) {
             switch subject {
             case .exchange(let number):
                 if let connection = pending.timed(number) { pending.expire(connection, .deadline) }
@@ -236,7 +236,7 @@ final class EventLoop {
 
     /// Begins to stop; of several calls, the earliest end applies.
     private func beginDraining(grace: Duration) {
-        let until = ContinuousClock.now + grace
+        let until = LoopInstant.now + grace
         switch context.stage {
         case .serving:
             context.stage = .draining(until: until)

@@ -9,7 +9,7 @@ struct IterationShares {
     private var spent: [String: Duration] = [:]
     /// The client that the loop works for.
     private var current: String?
-    private var lastInstant: ContinuousClock.Instant?
+    private var lastInstant: LoopInstant?
 
     /// Forgets what the clients have had in the last iteration.
     mutating func beginIteration() {
@@ -22,7 +22,7 @@ struct IterationShares {
     /// Notes that the loop is about to work for a client, and no longer for the one before.
     ///
     /// - Returns: whether the client has not had its share; otherwise the loop works for no client.
-    mutating func begins(_ client: String, at now: ContinuousClock.Instant) -> Bool {
+    mutating func begins(_ client: String, at now: LoopInstant) -> Bool {
         if let current, let lastInstant { spent[current, default: .zero] += lastInstant.duration(to: now) }
         lastInstant = now
         let hasTime = spent[client, default: .zero] < Self.time

@@ -15,7 +15,7 @@ final class LoopContext {
     @exclusivity(unchecked) var stage = Stage.serving
     private var alarms = Alarms()
     private var startedDaemons: Daemons?
-    @exclusivity(unchecked) private var iterationTime: ContinuousClock.Instant?
+    @exclusivity(unchecked) private var iterationTime: LoopInstant?
     /// Whether the current iteration has done more than to look at held connections.
     @exclusivity(unchecked) private(set) var hasProgressed = false
     /// Whether the current iteration has received a request.
@@ -41,9 +41,9 @@ final class LoopContext {
     // MARK: The iteration
 
     /// The time of the current iteration: the loop reads the clock at most once in each.
-    func time() -> ContinuousClock.Instant {
+    func time() -> LoopInstant {
         if let iterationTime { return iterationTime }
-        let now = ContinuousClock.now
+        let now = LoopInstant.now
         iterationTime = now
         return now
     }
@@ -63,14 +63,14 @@ final class LoopContext {
     // MARK: Alarms
 
     /// The instant of the earliest alarm.
-    var nextAlarm: ContinuousClock.Instant? { alarms.next }
+    var nextAlarm: LoopInstant? { alarms.next }
 
     /// Sets an alarm after a duration from the time of the iteration.
     func setAlarm(_ subject: Alarms.Subject, after duration: Duration) { alarms.set(subject, at: time() + duration) }
 
-    func setAlarm(_ subject: Alarms.Subject, at instant: ContinuousClock.Instant) { alarms.set(subject, at: instant) }
+    func setAlarm(_ subject: Alarms.Subject, at instant: LoopInstant) { alarms.set(subject, at: instant) }
 
-    func takeDueAlarms(now: ContinuousClock.Instant) -> [Alarms.Subject] { alarms.takeDue(now: now) }
+    func takeDueAlarms(now: LoopInstant) -> [Alarms.Subject] { alarms.takeDue(now: now) }
 
     func sweepAlarms(subjectsCount: Int, exists: (Alarms.Subject) -> Bool) {
         alarms.sweep(subjectsCount: subjectsCount, exists: exists)
@@ -98,11 +98,11 @@ final class LoopContext {
             response.connection = .close
             return prepare(response)
         }
-        guard response.filled != nil, response.body.count <= RenewableResponse.bytesMax, response.connection == .keep,
-            !stage.isStopping
+        guard response.body.count <= RenewableResponse.bytesMax, response.connection == .keep, !stage.isStopping,
+            let filled = response.filled
         else { return prepare(response) }
-        if let renewable = connection.renewable, renewable.renew(with: response) { return renewable.prepared }
-        connection.renewable = RenewableResponse(response)
+        if let renewable = connection.renewable, renewable.renew(with: response, filled) { return renewable.prepared }
+        connection.renewable = RenewableResponse(response, filled)
         return connection.renewable?.prepared ?? prepare(response)
     }
 }

@@ -4,8 +4,8 @@
 /// same way, and cutting leaves a moment for answers that are being sent before the loop closes their connections.
 enum Stage {
     case serving
-    case draining(until: ContinuousClock.Instant)
-    case cutting(until: ContinuousClock.Instant)
+    case draining(until: LoopInstant)
+    case cutting(until: LoopInstant)
 
     /// Whether answers close their connections, and waits and streams end as soon as they begin.
     var isStopping: Bool {
@@ -19,7 +19,7 @@ enum Stage {
     var refusesWork: Bool { if case .cutting = self { true } else { false } }
 
     /// When the stage ends even if no event occurs.
-    var deadline: ContinuousClock.Instant? {
+    var deadline: LoopInstant? {
         switch self {
         case .serving: nil
         case .draining(let until), .cutting(let until): until

@@ -43,13 +43,13 @@ final class ParkedConnection {
     /// The count of what the socket has not taken.
     var holding: MemoryBudget.Holding?
     /// When the socket last took bytes.
-    var lastSent: ContinuousClock.Instant
+    var lastSent: LoopInstant
     /// How long the server may send nothing on a stream before the heartbeat is due.
     var heartbeat = Duration.zero
 
     init(
         number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
-        isOfWork: Bool, hasLongHeads: Bool, phase: Phase, now: ContinuousClock.Instant
+        isOfWork: Bool, hasLongHeads: Bool, phase: Phase, now: LoopInstant
     ) {
         self.number = number
         self.descriptor = descriptor

@@ -42,7 +42,7 @@ extension ParkedConnections {
     }
 
     private func heartbeatDue(_ connection: ParkedConnection, _ exchange: Exchange, isSending: Bool) {
-        let now = ContinuousClock.now
+        let now = LoopInstant.now
         let due = connection.lastSent + connection.heartbeat
         if isSending, connection.lastSent + context.configuration.idleTimeout <= now { return fail(connection) }
         if !isSending, due <= now { noteSilent(exchange) }

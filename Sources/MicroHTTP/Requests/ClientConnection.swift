@@ -51,10 +51,7 @@ final class ClientConnection {
     let overCapacity: UInt64?
     @exclusivity(unchecked) var phase = Phase.idle
     /// Until when the current request is held, if it is.
-    ///
-    /// It is not a part of the phase because the size of an instant is known only at run time, which would make each
-    /// copy of a phase slower.
-    @exclusivity(unchecked) var heldUntil: ContinuousClock.Instant?
+    @exclusivity(unchecked) var heldUntil: LoopInstant?
     /// The current request's target, as received.
     @exclusivity(unchecked) var target = RawTarget()
     /// The head cache's entry for the current request's head, if it has one.
@@ -110,7 +107,7 @@ final class ClientConnection {
     /// Whether the server has answered a request whose body it discards, so that libmicrohttpd sends nothing more.
     var isAnsweredEarly = false
     /// Since when a request has been arriving, as far as ``WireObserver/check()`` has noticed, and which one it is.
-    var receivingSince: ContinuousClock.Instant?
+    var receivingSince: LoopInstant?
     var receivingNumber = 0
 
     init(handle: OpaquePointer, peer: Peer, isProxy: Bool, overCapacity: UInt64?, hasLongHeads: Bool) {

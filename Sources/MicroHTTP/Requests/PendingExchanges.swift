@@ -25,7 +25,12 @@ final class PendingExchanges {
     @exclusivity(unchecked) private var timed: [UInt64: ClientConnection] = [:]
     @exclusivity(unchecked) private var heldCount = 0
 
-    init(_ context: LoopContext) { self.context = context }
+    private let delay: LoopInstant.Span
+
+    init(_ context: LoopContext) {
+        self.context = context
+        delay = LoopInstant.Span(context.configuration.parkingDelay)
+    }
 
     var count: Int { connections.count }
     var isEmpty: Bool { connections.isEmpty }
@@ -46,7 +51,7 @@ final class PendingExchanges {
         heldCount += 1
         connection.phase = .held(exchange)
         exchange.isHeld = true
-        connection.heldUntil = context.time() + context.configuration.parkingDelay
+        connection.heldUntil = context.time() + delay
         guard let time else { return }
         timed[exchange.id] = connection
         context.setAlarm(.exchange(exchange.id), after: time)

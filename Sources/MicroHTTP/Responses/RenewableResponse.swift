@@ -21,10 +21,9 @@ final class RenewableResponse {
     private let second: UnsafeMutableRawBufferPointer?
 
     /// Makes a response of a template, or returns nil where libmicrohttpd has no memory or refuses a field.
-    init?(_ response: Response) {
-        guard let (template, values) = response.filled, !response.body.isEmpty,
-            let memory = malloc(response.body.count)
-        else { return nil }
+    init?(_ response: Response, _ filled: Response.Filled) {
+        guard !response.body.isEmpty, let memory = malloc(response.body.count) else { return nil }
+        let (template, values) = (filled.template, filled.values)
         body = UnsafeMutableRawBufferPointer(start: memory, count: response.body.count)
         body.copyBytes(from: response.body)
         // The response owns the memory, so that the body stays as long as libmicrohttpd refers to it.
@@ -54,14 +53,14 @@ final class RenewableResponse {
     }
 
     /// Writes another response over this one; returns false where it has another template, status or length.
-    func renew(with response: Response) -> Bool {
-        guard let (template, values) = response.filled, template === self.template, response.body.count == body.count,
-            values.first.utf8.count == first.count, values.second?.utf8.count == second?.count,
+    func renew(with response: Response, _ filled: Response.Filled) -> Bool {
+        guard filled.template === template, response.body.count == body.count,
+            filled.values.first.utf8.count == first.count, filled.values.second?.utf8.count == second?.count,
             prepared.has(response.status)
         else { return false }
         body.copyBytes(from: response.body)
-        first.copyBytes(from: values.first.utf8)
-        if let text = values.second { second?.copyBytes(from: text.utf8) }
+        first.copyBytes(from: filled.values.first.utf8)
+        if let text = filled.values.second { second?.copyBytes(from: text.utf8) }
         return true
     }
 }

@@ -286,7 +286,7 @@ final class WireObserver {
     ///
     /// The cost is O(n) in the number of descriptors, twice a second while there are connections.
     func check() {
-        let now = ContinuousClock.now
+        let now = LoopInstant.now
         var isUsed = false
         for connection in connections {
             guard let connection else { continue }

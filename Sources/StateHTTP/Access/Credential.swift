@@ -20,6 +20,12 @@ package final class RememberedHead: Sendable {
     /// Remembers the access only.
     package convenience init(_ access: Access) { self.init(access, nil) }
 
+    /// Finds what is remembered of the head of a request; nil where nothing is, or the access has ended.
+    package static func of(_ request: Request) -> RememberedHead? {
+        guard let head = request.memo?.value as? RememberedHead, !head.access.hasEnded else { return nil }
+        return head
+    }
+
     init(_ access: Access, _ options: DispatchOptions?) {
         self.access = access
         self.options = options

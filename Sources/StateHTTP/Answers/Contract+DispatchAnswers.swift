@@ -42,10 +42,20 @@ extension Contract {
 
     /// The answer to a POST of one transaction.
     ///
-    /// - Parameter cascade: the report of the cascade, for a client that waits for it.
+    /// - Parameters:
+    ///   - cascade: the report of the cascade, for a client that waits for it.
+    ///   - latest: the latest cursor, which few answers need.
     package func response(
-        to request: DispatchRequest, outcome: Outcome, cascade: CascadeReport? = nil, latest: Cursor, name: RequestName
+        to request: DispatchRequest, outcome: Outcome, cascade: CascadeReport? = nil, latest: @autoclosure () -> Cursor,
+        name: RequestName
     ) -> Response {
+        let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
+        // Nearly all answers are this one, and a response that can still change would be copied.
+        if let receipt, !receipt.isReplay, request.options.returning == nil, cascade == nil {
+            let cursor = receipt.cursor
+            return .json(Self.json(receipt, cursor, request.options), style: request.style, cursor: cursor)
+        }
+        let latest = latest()
         let form: Transaction.Form =
             if case .one(let transaction) = request.content { transaction.form } else { .single }
         let body: [UInt8]
@@ -53,11 +63,6 @@ extension Contract {
         case .success(let bytes): body = bytes
         case .failure(let problem):
             return response(to: problem, latest: latest, requestID: name.id, style: request.style)
-        }
-        let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
-        // Nearly all answers are this one, and a response that can still change would be copied.
-        if let receipt, !receipt.isReplay, request.options.returning == nil, cascade == nil {
-            return .json(body, style: request.style, cursor: receipt.cursor)
         }
         var response = Response.json(body, style: request.style, cursor: receipt?.cursor ?? latest.description)
         if receipt?.isReplay == true { response.fields[.idempotencyReplayed] = "true" }
@@ -92,7 +97,8 @@ extension Contract {
         epoch: Epoch
     ) -> Result<[UInt8], Problem> {
         switch outcome {
-        case .committed(let receipt): .success(Self.json(receipt, options, cascade, epoch: epoch))
+        case .committed(let receipt):
+            .success(Self.json(receipt, receipt.cursor, options, cascade.map { ($0, epoch) }))
         case .wouldCommit(let isChange, let patch):
             .success(Self.json(dryRunWith: patch, isChange: isChange, options.store))
         case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))
@@ -140,17 +146,17 @@ extension Contract {
     }
 
     private static func json(
-        _ receipt: Receipt, _ options: DispatchOptions, _ cascade: CascadeReport?, epoch: Epoch
+        _ receipt: Receipt, _ cursor: String, _ options: DispatchOptions,
+        _ cascade: (report: CascadeReport, epoch: Epoch)? = nil
     ) -> [UInt8] {
         var writer = JSONWriter(capacity: 160)
         var isFirst = false
-        let (cursor, id) = (receipt.cursor, receipt.id)
         writer.raw("{\"cursor\":")
         writer.plain(cursor)
         writer.raw(",\"version\":")
         writer.digits(of: receipt.version)
         writer.raw(",\"id\":")
-        if id == cursor { writer.plain(id) } else { writer.string(id) }
+        if let id = receipt.ownID { writer.string(id) } else { writer.plain(cursor) }
         writer.raw(receipt.isChange ? ",\"changed\":true" : ",\"changed\":false")
         if let representation = receipt.representation {
             writer.key("state", &isFirst)
@@ -168,7 +174,7 @@ extension Contract {
             }
             writer.byte(UInt8(ascii: "}"))
         }
-        if let cascade { write(cascade, options.store, epoch: epoch, to: &writer, &isFirst) }
+        if let cascade { write(cascade.report, options.store, epoch: cascade.epoch, to: &writer, &isFirst) }
         writer.byte(UInt8(ascii: "}"))
         return writer.bytes
     }

@@ -8,13 +8,12 @@ extension Contract {
     /// Reads the body of a POST of actions into the transactions to dispatch.
     ///
     /// A fault of a single body is a problem of the request; a fault of an NDJSON line belongs to its line.
-    func dispatch(_ body: [UInt8], _ options: DispatchOptions) throws(Problem) -> Plan {
+    func dispatch(_ body: [UInt8], _ options: DispatchOptions) throws(Problem) -> DispatchRequest {
         switch options.form {
         case .one:
             var hint = Hint.nearestNames
-            var transaction = try transaction(body, options.store, &hint)
-            options.apply(to: &transaction, body: body, line: nil)
-            return .dispatch(DispatchRequest(options: options, content: .one(transaction)))
+            let transaction = try transaction(body, options, line: nil, &hint)
+            return DispatchRequest(options: options, content: .one(transaction))
         case .lines:
             var found: [DispatchRequest.Line] = []
             var faultsCount = 0
@@ -33,10 +32,7 @@ extension Contract {
             for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
                 let content: Result<Transaction, Problem>
                 do throws(Problem) {
-                    let line = Array(line)
-                    var transaction = try transaction(line, options.store, &hint)
-                    options.apply(to: &transaction, body: line, line: index)
-                    content = .success(transaction)
+                    content = .success(try transaction(Array(line), options, line: index, &hint))
                 } catch {
                     content = .failure(error)
                     faultsCount += 1
@@ -53,13 +49,16 @@ extension Contract {
             guard !found.isEmpty else {
                 throw Problem(.badRequest, "malformed-json", "the body is empty; one action a line was expected")
             }
-            return .dispatch(DispatchRequest(options: options, content: .lines(found)))
+            return DispatchRequest(options: options, content: .lines(found))
         }
     }
 
     /// Reads one action, or an array of actions, as one transaction.
-    private func transaction(_ body: [UInt8], _ store: VisibleStore, _ hint: inout Hint) throws(Problem) -> Transaction
-    {
+    ///
+    /// - Parameter line: the index of the line that the body is; nil for a whole body.
+    private func transaction(
+        _ body: [UInt8], _ options: DispatchOptions, line: Int?, _ hint: inout Hint
+    ) throws(Problem) -> Transaction {
         let document: JSONDocument
         do throws(JSONFault) {
             document = try JSONDocument(body, depthMax: limits.depthMax)
@@ -78,8 +77,8 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Transaction.Expectation] = []
-            let item = try item(node, of: body, &expectations, store, &hint)
-            return Transaction([item], expectations: expectations)
+            let item = try item(node, of: body, &expectations, options.store, &hint)
+            return options.transaction([item], .single, expectations, of: body, line: line)
         }
         guard !elements.isEmpty else {
             throw Problem(.unprocessableContent, "empty-batch", "a batch needs at least one action")
@@ -90,8 +89,8 @@ extension Contract {
         }
         var expectations: [Transaction.Expectation] = []
         var items: [Transaction.Item] = []
-        for element in elements { items.append(try item(element, of: nil, &expectations, store, &hint)) }
-        return Transaction(items, form: .batch, expectations: expectations)
+        for element in elements { items.append(try item(element, of: nil, &expectations, options.store, &hint)) }
+        return options.transaction(items, .batch, expectations, of: body, line: line)
     }
 
     /// Reads one action.
@@ -108,7 +107,7 @@ extension Contract {
         var payload: JSONNode?
         var id: String?
         var meta: JSONNode?
-        for (key, value) in members {
+        try members.visit { (key, value) throws(Problem) in
             switch key {
             case "type":
                 guard let text = value.string else { throw invalid(value.pointer, "expected a string") }
@@ -137,18 +136,17 @@ extension Contract {
             defer { hint = .list }
             throw unknownType(type, at: node.pointer.appending("type"), store, hint)
         }
-        let action = try decode(actionType, payload, in: node)
-        if let body, let match = plainForms[ObjectIdentifier(actionType)]?.match(body) {
-            return .init(action, id: id, recorded: body, meta: match.meta)
-        }
+        let match = body.flatMap { plainForms[ObjectIdentifier(actionType)]?.match($0) }
+        let action = try decode(actionType, payload, in: node, hasOnlyFields: match != nil)
+        if let body, let match { return .init(action, id: id, recorded: body, meta: match.meta) }
         return .init(action, id: id, meta: meta?.text)
     }
 
     private func decode(
-        _ type: any Action.Type, _ payload: JSONNode?, in node: JSONNode
+        _ type: any Action.Type, _ payload: JSONNode?, in node: JSONNode, hasOnlyFields: Bool
     ) throws(Problem) -> any Action {
         do throws(JSONFault) {
-            return try type.decode(payload: payload)
+            return try type.decode(payload: payload, hasOnlyFields: hasOnlyFields)
         } catch {
             // Without a payload, the pointers of the fault begin at the place of the missing payload.
             let pointer =
@@ -208,21 +206,25 @@ extension Contract {
 }
 
 extension DispatchOptions {
-    /// Gives a transaction the options of the head.
-    fileprivate func apply(to transaction: inout Transaction, body: [UInt8], line: Int?) {
-        transaction.tagGuard = tagGuard
-        transaction.purpose = purpose
-        transaction.wantsRepresentation = returning == .representation
-        transaction.subject = store.access.subject
-        transaction.trace = trace
-        if var key {
-            // A key counts for the subject that has sent it. Neither of them can hold a NUL.
-            if let subject = store.access.subject { key = "\(subject)\0\(key)" }
-            // Each line of a bulk load is a commit of its own, so each line needs a key of its own. A client's key cannot
-            // hold a line feed.
-            transaction.idempotency = (line.map { "\(key)\n\($0)" } ?? key, ContentHash(body).text)
-        } else if transaction.firstID == nil {
-            transaction.contentHash = ContentHash(body)
-        }
+    /// Makes the transaction of a body, or of a line of one, as the head asks for it.
+    fileprivate func transaction(
+        _ items: [Transaction.Item], _ form: Transaction.Form, _ expectations: [Transaction.Expectation],
+        of body: [UInt8], line: Int?
+    ) -> Transaction {
+        let isNamed = items[0].id != nil
+        return Transaction(
+            items, form: form, purpose: purpose, expectations: expectations, tagGuard: tagGuard,
+            idempotency: key.map { (fullKey($0, line), ContentHash(body).text) },
+            contentHash: key == nil && !isNamed ? ContentHash(body) : nil, subject: store.access.subject, trace: trace,
+            wantsRepresentation: returning == .representation)
+    }
+
+    /// The idempotency key of a transaction.
+    private func fullKey(_ key: String, _ line: Int?) -> String {
+        // A key counts for the subject that has sent it. Neither of them can hold a NUL.
+        let own = store.access.subject.map { "\($0)\0\(key)" } ?? key
+        // Each line of a bulk load is a commit of its own, so each line needs a key of its own. A client's key cannot hold a
+        // line feed.
+        return line.map { "\(own)\n\($0)" } ?? own
     }
 }

@@ -66,9 +66,13 @@ package struct JSONNode {
 
     /// Decodes this value.
     ///
+    /// - Parameter hasOnlyFields: whether the value is known to have no field that the type does not know; it is then not
+    ///   searched for one.
     /// - Throws: ``JSONFault`` with the pointer in the whole document and what was expected there.
-    package func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws(JSONFault) -> Value {
-        let session = JSONDecodingSession(document)
+    package func decode<Value: Decodable>(
+        _ type: Value.Type = Value.self, hasOnlyFields: Bool = false
+    ) throws(JSONFault) -> Value {
+        let session = JSONDecodingSession(document, index, hasOnlyFields: hasOnlyFields)
         let decoder = JSONValueDecoder(session: session, index: index)
         let value: Value
         do {
@@ -80,7 +84,8 @@ package struct JSONNode {
         } catch {
             throw JSONFault(.mismatch, at: pointer, "\(error)")
         }
-        if let unknown = session.unknownFields.values.joined().min() {
+        if hasOnlyFields { return value }
+        if !session.unknownFields.isEmpty, let unknown = session.unknownFields.values.joined().min() {
             let object = session.unknownFields.first { $1.contains(unknown) }?.key ?? index
             throw JSONFault(
                 .mismatch, at: document.pointer(to: unknown),
@@ -96,7 +101,7 @@ package struct JSONNode {
     ///
     /// It decodes the value once more; only faults need it.
     private func fieldNames<Value: Decodable>(of object: Int, in type: Value.Type) -> [String] {
-        let session = JSONDecodingSession(document)
+        let session = JSONDecodingSession(document, index)
         session.asked = (object, [])
         // The value has decoded before, so an error cannot come; only the notes matter.
         _ = try? JSONValueDecoder(session: session, index: index).decode(type)
@@ -117,6 +122,17 @@ package struct JSONMembers: Sequence {
     /// Returns an iterator at the first member.
     package func makeIterator() -> Iterator { Iterator(document: document, key: document.firstChild(object)) }
 
+    /// Calls a function with each member in turn, whose key it can compare without a string of it.
+    package func visit<Failure: Error>(
+        _ body: (JSONMemberName, JSONNode) throws(Failure) -> Void
+    ) throws(Failure) {
+        var key = document.firstChild(object)
+        while !document.isEnd(key) {
+            try body(JSONMemberName(utf8: document.utf8(key)), JSONNode(document, key + 1))
+            key = document.after(key + 1)
+        }
+    }
+
     /// An iterator over the members.
     package struct Iterator: IteratorProtocol {
         fileprivate let document: JSONDocument
@@ -128,6 +144,16 @@ package struct JSONMembers: Sequence {
             defer { key = document.after(key + 1) }
             return (document.string(key), JSONNode(document, key + 1))
         }
+    }
+}
+
+/// The key of a member, valid as long as its document.
+package struct JSONMemberName {
+    fileprivate let utf8: UnsafeBufferPointer<UInt8>
+
+    /// Whether a key has these bytes.
+    package static func ~= (name: StaticString, key: JSONMemberName) -> Bool {
+        key.utf8.hasBytes(of: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
     }
 }
 
@@ -192,13 +218,26 @@ final class JSONDecodingSession {
     /// The object whose fields are noted, and the fields that the type has asked it for; nil outside a fault.
     @exclusivity(unchecked) var asked: (object: Int, fields: [String])?
 
-    init(_ document: JSONDocument) {
+    /// The index of the value that is decoded.
+    let outermost: Int
+    /// Where a container looks for the next member of that value, where it is an object.
+    @exclusivity(unchecked) var hint: Int
+    private let hasOnlyFields: Bool
+
+    /// - Parameters:
+    ///   - outermost: the index of the value to decode.
+    ///   - hasOnlyFields: whether no object has a key that the type does not know.
+    init(_ document: JSONDocument, _ outermost: Int, hasOnlyFields: Bool = false) {
         self.document = document
+        self.outermost = outermost
+        self.hasOnlyFields = hasOnlyFields
+        hint = document.firstChild(outermost)
     }
 
     /// Notes the keys of an object that a type of coding keys does not know.
     func note<Key: CodingKey>(_ object: Int, _ keys: Key.Type) {
         isRead = true
+        guard !hasOnlyFields else { return }
         var unknown: Set<Int> = []
         var key = document.firstChild(object)
         while !document.isEnd(key) {

@@ -14,12 +14,14 @@ struct JSONKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let session: JSONDecodingSession
     let object: Int
     /// The index behind the last member found: most types ask for fields in the order of the text.
-    private let hint: MemberHint
+    ///
+    /// Nil for the outermost object, whose hint the session has.
+    private let hint: MemberHint?
 
     init(session: JSONDecodingSession, object: Int) {
         self.session = session
         self.object = object
-        hint = MemberHint(session.document.firstChild(object))
+        hint = object == session.outermost ? nil : MemberHint(session.document.firstChild(object))
     }
 
     private var document: JSONDocument { session.document }
@@ -28,8 +30,13 @@ struct JSONKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
         if let asked = session.asked, asked.object == object, !asked.fields.contains(key.stringValue) {
             session.asked?.fields.append(key.stringValue)
         }
-        return document.member(key.stringValue, of: object, hint: &hint.index)
-            .map { JSONValueDecoder(session: session, index: $0) }
+        let found =
+            if let hint {
+                document.member(key.stringValue, of: object, hint: &hint.index)
+            } else {
+                document.member(key.stringValue, of: object, hint: &session.hint)
+            }
+        return found.map { JSONValueDecoder(session: session, index: $0) }
     }
 
     private func value(_ key: Key, _ type: Any.Type) throws -> JSONValueDecoder {

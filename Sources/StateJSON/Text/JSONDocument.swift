@@ -96,8 +96,7 @@ package final class JSONDocument {
     ///
     /// - Parameter hint: the index of the key to begin the search with; set to the key behind the member found.
     func member(_ key: String, of object: Int, hint: inout Int) -> Int? {
-        var key = key
-        return key.withUTF8 { wanted in
+        key.withBytes { wanted in
             let start = hint
             var index = start
             repeat {

@@ -114,8 +114,7 @@ package struct JSONWriter {
 
     /// Appends a quoted string that needs no escapes.
     package mutating func plain(_ value: String) {
-        var value = value
-        value.withUTF8 {
+        value.withBytes {
             byte(UInt8(ascii: "\""))
             bytes.append(contentsOf: $0)
             byte(UInt8(ascii: "\""))
@@ -124,8 +123,7 @@ package struct JSONWriter {
 
     /// Appends a quoted string, with the escapes that RFC 8259 requires.
     package mutating func string(_ value: String) {
-        var value = value
-        value.withUTF8 { string($0) }
+        value.withBytes { string($0) }
     }
 
     /// Appends a quoted string of valid UTF-8 bytes.

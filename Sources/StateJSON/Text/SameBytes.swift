@@ -12,3 +12,12 @@ extension UnsafeBufferPointer<UInt8> {
         return memcmp(start, otherStart, count) == 0
     }
 }
+
+extension String {
+    /// Calls a function with the UTF-8 bytes, which a string of Swift's own nearly always lends without a copy.
+    @inline(__always)
+    func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
+        if let result = try utf8.withContiguousStorageIfAvailable(body) { return result }
+        return try Array(utf8).withUnsafeBufferPointer(body)
+    }
+}

@@ -31,10 +31,13 @@ package struct JSONPatch: Sendable {
     /// - Parameter texts: the known encodings of the old value.
     package mutating func begin(knowing texts: KnownTexts) {
         operations.removeAll(keepingCapacity: true)
-        let pointers = changedPointers
-        if !pointers.isEmpty { lastPointers = pointers }
+        if let pointers = ownPointers {
+            if !pointers.isEmpty { lastPointers = pointers }
+            ownPointers = nil
+        } else if sharedCount > 0 {
+            lastPointers.removeLast(lastPointers.count - sharedCount)
+        }
         sharedCount = 0
-        ownPointers = nil
         // A comparison that has thrown may have left a part of a pointer.
         if !path.isEmpty {
             path.removeAll(keepingCapacity: true)
@@ -95,8 +98,7 @@ package struct JSONPatch: Sendable {
         path.append(token)
         escapedLengths.append(escapedPath.count)
         escapedPath.append(UInt8(ascii: "/"))
-        var token = token
-        let isPlain = token.withUTF8 { utf8 in
+        let isPlain = token.withBytes { utf8 in
             // Most names need no escapes.
             for byte in utf8 where byte < 0x20 || byte == 0x22 || byte == 0x2F || byte == 0x5C || byte == 0x7E {
                 return false
@@ -117,16 +119,12 @@ package struct JSONPatch: Sendable {
         escapedPath.removeLast(escapedPath.count - escapedLengths.removeLast())
     }
 
-    private mutating func begin(_ operation: StaticString) {
-        var writer = JSONWriter(capacity: 0)
-        swap(&writer.bytes, &operations)
-        if !writer.bytes.isEmpty { writer.byte(UInt8(ascii: ",")) }
-        writer.raw("{\"op\":\"")
-        writer.raw(operation)
-        writer.raw("\",\"path\":\"")
-        writer.raw(escapedPath)
-        writer.byte(UInt8(ascii: "\""))
-        swap(&writer.bytes, &operations)
+    /// - Parameter head: the operation up to the content of its path.
+    private mutating func begin(_ head: StaticString) {
+        if !operations.isEmpty { operations.append(UInt8(ascii: ",")) }
+        operations.append(contentsOf: UnsafeBufferPointer(start: head.utf8Start, count: head.utf8CodeUnitCount))
+        operations.append(contentsOf: escapedPath)
+        operations.append(UInt8(ascii: "\""))
     }
 
     private mutating func end(value: some Collection<UInt8>) {
@@ -137,7 +135,7 @@ package struct JSONPatch: Sendable {
 
     /// Adds the operation that replaces the value at the current pointer.
     package mutating func replace(with value: some Collection<UInt8>) {
-        begin("replace")
+        begin("{\"op\":\"replace\",\"path\":\"")
         end(value: value)
         noteChange()
     }
@@ -145,7 +143,7 @@ package struct JSONPatch: Sendable {
     /// Adds the operation that adds a member to the object at the current pointer.
     package mutating func add(member key: String, value: some Collection<UInt8>) {
         push(key)
-        begin("add")
+        begin("{\"op\":\"add\",\"path\":\"")
         end(value: value)
         noteChange()
         pop()
@@ -154,7 +152,7 @@ package struct JSONPatch: Sendable {
     /// Adds the operation that removes a member from the object at the current pointer.
     package mutating func remove(member key: String) {
         push(key)
-        begin("remove")
+        begin("{\"op\":\"remove\",\"path\":\"")
         operations.append(UInt8(ascii: "}"))
         noteChange()
         pop()
@@ -163,7 +161,7 @@ package struct JSONPatch: Sendable {
     /// Adds the operation that inserts an element before the one at `index` into the array at the current pointer.
     package mutating func insert(at index: Int, value: some Collection<UInt8>) {
         push(String(index))
-        begin("add")
+        begin("{\"op\":\"add\",\"path\":\"")
         end(value: value)
         pop()
         noteArray()
@@ -172,7 +170,7 @@ package struct JSONPatch: Sendable {
     /// Adds the operation that removes an element from the array at the current pointer.
     package mutating func remove(at index: Int) {
         push(String(index))
-        begin("remove")
+        begin("{\"op\":\"remove\",\"path\":\"")
         operations.append(UInt8(ascii: "}"))
         pop()
         noteArray()

@@ -73,9 +73,8 @@ package struct JSONPointer: Sendable {
 
     /// Whether two strings have the same UTF-8 bytes; equal strings in Swift can have different bytes.
     package static func sameBytes(_ left: String, _ right: String) -> Bool {
-        var (left, right) = (left, right)
         guard left.utf8.count == right.utf8.count else { return false }
-        return left.withUTF8 { left in right.withUTF8 { left.hasBytes(of: $0) } }
+        return left.withBytes { left in right.withBytes { left.hasBytes(of: $0) } }
     }
 }
 

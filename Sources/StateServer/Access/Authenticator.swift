@@ -66,9 +66,7 @@ final class Authenticator: Sendable {
     ///
     /// Where the head is not remembered, the cost is a hash of the credential.
     func authenticate(_ request: Request) -> Recognition {
-        if let access = (request.memo?.value as? RememberedHead)?.access, !access.hasEnded {
-            return .known(.granted(access))
-        }
+        if let head = RememberedHead.of(request) { return .known(.granted(head.access)) }
         let access: Access
         if let open = state.withLock({ $0.open }) {
             access = open

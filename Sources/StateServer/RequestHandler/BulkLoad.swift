@@ -77,12 +77,9 @@ final class BulkLoad: Sendable {
         let room = max(1, store.mailboxMax / 2 / max(1, loads.count))
         return progress.withLock { progress in
             guard !progress.rest.isEmpty else { return nil }
-            var portion = Array(progress.rest.prefix(min(progress.portion.count, room)))
+            let portion = progress.rest.prefix(min(progress.portion.count, room))
             progress.rest = progress.rest.dropFirst(portion.count)
-            if progress.outcomes.isFull {
-                for index in portion.indices { portion[index].wantsRepresentation = false }
-            }
-            return portion
+            return progress.outcomes.isFull ? portion.map(\.withoutRepresentation) : Array(portion)
         }
     }
 

@@ -101,12 +101,12 @@ extension RequestHandler {
 
     /// Answers a POST; a long representation is indented on a read queue, because this thread serves others.
     private func answer(_ exchange: Exchange, _ request: DispatchRequest, _ outcome: Outcome, _ name: RequestName) {
-        let latest = latest
         guard request.style == .pretty, outcome.representationBytesCount > Self.quickBytesMax else {
             let response = contract.response(to: request, outcome: outcome, latest: latest, name: name)
             note(response, to: name)
             return answer(exchange, consume response)
         }
+        let latest = latest
         schedule.slow(.read, exchange.client) { [self] in
             answer(exchange, contract.response(to: request, outcome: outcome, latest: latest, name: name))
         }

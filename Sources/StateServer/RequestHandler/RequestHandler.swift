@@ -88,6 +88,11 @@ final class RequestHandler: Sendable {
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id)
         if let fields = addedFields(of: request) { exchange.add(fields) }
+        if request.method == .post, request.body.count <= Self.quickBytesMax, let head = RememberedHead.of(request),
+            let reply = receive(request, repeating: head, exchange, name)
+        {
+            return reply
+        }
         let authentication: Authentication
         switch authenticator.authenticate(request) {
         case .known(let known): authentication = known
@@ -103,6 +108,21 @@ final class RequestHandler: Sendable {
             return receiveLong(request, exchange, circumstances)
         }
         return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
+    }
+
+    /// Dispatches a POST with a head that has come before, of which only the body is new; nil for another request.
+    private func receive(
+        _ request: Request, repeating head: RememberedHead, _ exchange: Exchange, _ name: RequestName
+    ) -> Reply? {
+        do throws(Problem) {
+            guard let dispatch = try contract.dispatch(repeating: head, request.body) else { return nil }
+            if let share = head.access.share { exchange.count(toShareOf: share) }
+            return self.dispatch(dispatch, exchange, name)
+        } catch {
+            let response = contract.response(to: error, latest: latest, requestID: name.id)
+            note(response, to: name)
+            return .now(response)
+        }
     }
 
     /// What the answers to a request get so that a browser gives them to the page; nil without allowed origins.
@@ -187,7 +207,9 @@ final class RequestHandler: Sendable {
 
     /// Answers an exchange.
     func answer(_ exchange: Exchange, _ response: consuming Response) {
-        exchange.answer(finished(consume response, exchange))
+        metrics.count(response.problems)
+        if let trace = exchange.trace { response.fields[.traceParent] = trace.text }
+        exchange.answer(response)
     }
 
     /// The response as the client of an exchange gets it.
@@ -198,8 +220,7 @@ final class RequestHandler: Sendable {
     /// Counts the problems of a response, and names the trace of its request in it.
     private func finished(_ response: consuming Response, _ trace: TraceContext?) -> Response {
         metrics.count(response.problems)
-        guard let trace else { return response }
-        response.fields[.traceParent] = trace.text
+        if let trace { response.fields[.traceParent] = trace.text }
         return response
     }
 

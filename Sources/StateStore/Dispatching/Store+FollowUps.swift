@@ -13,9 +13,7 @@ extension Store {
         _ items: [Transaction.Item], _ form: Transaction.Form, _ causation: Causation,
         complete: @escaping @Sendable (Outcome) -> Void = { _ in }
     ) {
-        var transaction = Transaction(items, form: form)
-        transaction.causation = causation
-        transaction.subject = causation.subject
+        let transaction = Transaction(items, form: form, causation: causation)
         if let refusal = cascades.withLock({ $0.register(causation, actions: items.count) }) {
             refused(transaction, .rejected(refusal, index: 0), causation)
             return complete(.rejected(refusal, index: 0))
@@ -116,7 +114,8 @@ extension Store {
     @discardableResult
     func refuse(_ transaction: Transaction, _ error: DispatchError, _ causation: Causation?) -> CascadeReport.Refused {
         let refused = CascadeReport.Refused(
-            type: transaction.items.compactMap(\.type).joined(separator: ","), cause: causation?.cause ?? "",
+            type: transaction.items.indices.compactMap(transaction.type).joined(separator: ","),
+            cause: causation?.cause ?? "",
             code: error.code, detail: error.description)
         report(.followUpRefused(refused, root: causation?.root))
         return refused

@@ -1,7 +1,9 @@
 package import StateJSON
 
 /// Actions that apply together or not at all, with their preconditions and their idempotency key.
-package struct Transaction: Sendable {
+///
+/// It is an object, because a turn and its landing hand it on often, and a value of so many fields would be copied.
+package final class Transaction: Sendable {
     /// What an item asks for.
     package enum Content: Sendable {
         case action(any Action)
@@ -46,13 +48,6 @@ package struct Transaction: Sendable {
             recorded = nil
         }
 
-        /// The type of the action; nil for a creator, whose action is not known before the turn.
-        package var type: String? {
-            switch content {
-            case .action(let action): Swift.type(of: action).type
-            case .creator: nil
-            }
-        }
     }
 
     /// The value that the state must have at a pointer before the transaction applies.
@@ -88,22 +83,31 @@ package struct Transaction: Sendable {
     /// Whether the transaction is committed, or only computed.
     package enum Purpose: Sendable { case commit, dryRun }
 
-    package var items: [Item]
-    package var form: Form
-    package var purpose = Purpose.commit
-    package var expectations: [Expectation] = []
-    package var tagGuard: TagGuard?
-    package var idempotency: (key: String, fingerprint: String)?
+    package let items: [Item]
+    package let form: Form
+    package let purpose: Purpose
+    package let expectations: [Expectation]
+    package let tagGuard: TagGuard?
+    package let idempotency: (key: String, fingerprint: String)?
     /// The hash of the request's body or line; nil for a transaction of the process, and where a key or an ID identifies it.
-    package var contentHash: ContentHash?
+    package let contentHash: ContentHash?
     /// Who dispatches the transaction; nil where that is unknown.
-    package var subject: String?
+    package let subject: String?
     /// The value of the field `traceparent` of the request; nil where it has none.
-    package var trace: String?
+    package let trace: String?
     /// Whether the receipt has the changed parts of the new state.
-    package var wantsRepresentation = false
+    package let wantsRepresentation: Bool
     /// The causation of a follow-up; nil for a transaction that no commit caused.
-    var causation: Causation?
+    let causation: Causation?
+
+    /// The type of an action; nil for a creator, whose action is not known before the turn.
+    package func type(at index: Int) -> String? {
+        // A property of the item would copy the item.
+        switch items[index].content {
+        case .action(let action): Swift.type(of: action).type
+        case .creator: nil
+        }
+    }
 
     /// Whether the transaction has preconditions.
     package var isConditional: Bool { tagGuard != nil || !expectations.isEmpty }
@@ -114,11 +118,51 @@ package struct Transaction: Sendable {
         items.isEmpty ? nil : items[0].id
     }
 
-    /// Makes a transaction of a client or of the process, without a key and without a tag guard.
-    package init(_ items: [Item], form: Form = .single, expectations: [Expectation] = []) {
+    /// The IDs that the client gave to the actions.
+    var clientIDs: [String] {
+        if items.count == 1 { return items[0].id.map { [$0] } ?? [] }
+        return items.compactMap(\.id)
+    }
+
+    /// Makes a transaction of a client or of the process.
+    package init(
+        _ items: [Item], form: Form = .single, purpose: Purpose = .commit, expectations: [Expectation] = [],
+        tagGuard: TagGuard? = nil, idempotency: (key: String, fingerprint: String)? = nil,
+        contentHash: ContentHash? = nil, subject: String? = nil, trace: String? = nil, wantsRepresentation: Bool = false
+    ) {
         self.items = items
         self.form = form
+        self.purpose = purpose
         self.expectations = expectations
+        self.tagGuard = tagGuard
+        self.idempotency = idempotency
+        self.contentHash = contentHash
+        self.subject = subject
+        self.trace = trace
+        self.wantsRepresentation = wantsRepresentation
+        causation = nil
+    }
+
+    /// The same transaction of a client, whose receipt has no part of the new state.
+    package var withoutRepresentation: Transaction {
+        Transaction(
+            items, form: form, purpose: purpose, expectations: expectations, tagGuard: tagGuard,
+            idempotency: idempotency, contentHash: contentHash, subject: subject, trace: trace)
+    }
+
+    /// Makes a follow-up.
+    init(_ items: [Item], form: Form, causation: Causation) {
+        self.items = items
+        self.form = form
+        purpose = .commit
+        expectations = []
+        tagGuard = nil
+        idempotency = nil
+        contentHash = nil
+        subject = causation.subject
+        trace = nil
+        wantsRepresentation = false
+        self.causation = causation
     }
 }
 
@@ -186,10 +230,12 @@ public final class Receipt: Sendable {
     ///
     /// Behind a direct turn each access compares the two states, which the receipt keeps, at a cost of O(n) in
     /// the size of what the action's reducers can change. States that cannot be encoded count as different.
-    public var isChange: Bool { transition?.isChange ?? hasChanged }
-    private let ownID: String?
+    public var isChange: Bool { hasChanged ?? transition?.isChange ?? true }
+    /// The ID that the client gave; nil for a commit that its cursor names.
+    package let ownID: String?
     private let ownCursor: String?
-    private let hasChanged: Bool
+    /// Nil behind a direct turn.
+    private let hasChanged: Bool?
     /// Both states of a direct turn, which says only when it is asked what it has made; nil for another turn.
     private let transition: (any DirectTransition)?
     /// Whether an earlier request with the same idempotency key made the commit.
@@ -200,11 +246,11 @@ public final class Receipt: Sendable {
     package let representation: [(pointer: JSONPointer, value: [UInt8]?)]?
 
     init(
-        version: Version, id: String, cursor: String, isChange: Bool, isReplay: Bool, types: [String] = [],
+        version: Version, ownID: String?, cursor: String, isChange: Bool, isReplay: Bool, types: [String] = [],
         representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil
     ) {
         self.version = version
-        (ownID, ownCursor, hasChanged, transition) = (id, cursor, isChange, nil)
+        (self.ownID, ownCursor, hasChanged, transition) = (ownID, cursor, isChange, nil)
         self.isReplay = isReplay
         self.types = types
         self.representation = representation
@@ -213,14 +259,14 @@ public final class Receipt: Sendable {
     /// Makes the receipt of a direct turn.
     init(_ transition: any DirectTransition, types: [String]) {
         version = transition.cursor.version
-        (ownID, ownCursor, hasChanged, self.transition) = (nil, nil, true, transition)
+        (ownID, ownCursor, hasChanged, self.transition) = (nil, nil, nil, transition)
         isReplay = false
         self.types = types
         representation = nil
     }
 
     fileprivate var withoutRepresentation: Receipt {
-        Receipt(version: version, id: id, cursor: cursor, isChange: isChange, isReplay: isReplay, types: types)
+        Receipt(version: version, ownID: ownID, cursor: cursor, isChange: isChange, isReplay: isReplay, types: types)
     }
 }
 

@@ -226,13 +226,14 @@ package final class CompiledDomain<State: StateType>: Sendable {
         _ viewVersions: inout ViewVersions, changedPointers: [JSONPointer], by entries: [ActionEntry],
         at version: Version
     ) {
-        func note(_ reads: [ActionEntry.Reads]) {
-            for reads in reads where reads.overlap(changedPointers) { viewVersions[reads.view] = version }
+        if entries.count == 1 {
+            return entries[0].noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
         }
-        if entries.count == 1 { return note(entries[0].reads) }
         // A batch has many actions of few types.
         var seen: Set<Int> = []
-        for entry in entries where seen.insert(entry.number).inserted { note(entry.reads) }
+        for entry in entries where seen.insert(entry.number).inserted {
+            for reads in entry.reads where reads.overlap(changedPointers) { viewVersions[reads.view] = version }
+        }
     }
 
     /// Reads a whole state, as ``Snapshot/whole()`` writes it.

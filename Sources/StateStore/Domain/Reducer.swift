@@ -69,10 +69,12 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
         declaration.handlers.append(
             .init(type: Handled.type, actionType: Handled.self, scope: []) {
                 [reduce] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
-                guard let action = action as? Handled else {
+                guard Swift.type(of: action) == Handled.self else {
                     throw Rejection("type-confusion", "\(Handled.type) was dispatched as another Swift type")
                 }
-                try reduce(&state, action, context)
+                // A conditional cast would look up the metadata of an optional at each action.
+                // swift-format-ignore: NeverForceUnwrap
+                try reduce(&state, action as! Handled, context)
             })
     }
 }

@@ -62,8 +62,17 @@ final class Snapshot<State: StateType>: AnySnapshot {
         Snapshot(state, of: domain, at: Cursor(cursor.epoch, version + 1), viewVersions: viewVersions)
     }
 
-    /// Sets the last-changed versions of the views that a commit concerns; for the turn that has made the snapshot.
-    func noteViewVersions(_ note: (inout ViewVersions) -> Void) { note(&viewVersions) }
+    /// Sets the last-changed versions of the views that a commit of these actions concerns; for the turn that has made the
+    /// snapshot.
+    func noteViewVersions(changedPointers: [JSONPointer], by entries: [ActionEntry]) {
+        domain.noteViewVersions(&viewVersions, changedPointers: changedPointers, by: entries, at: version)
+    }
+
+    /// Sets the last-changed versions of all views that read what an action can change; for the turn that has made the
+    /// snapshot.
+    func noteViewVersions(by entry: ActionEntry) {
+        for reads in entry.reads { viewVersions[reads.view] = version }
+    }
 
     /// Whether the state differs from one before it, where only the reducers of an action can have changed it.
     ///

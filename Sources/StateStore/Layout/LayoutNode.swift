@@ -183,11 +183,16 @@ final class LayoutField<Root: Sendable>: Sendable {
     ) {
         self.name = name
         self.path = path
+        let part = StoredMember(path)
         declares = { node.declares($0) }
-        write = { try node.write($0[keyPath: path], to: &$1) }
-        select = { try node.select($0[keyPath: path], $1, countMax: $2) }
-        count = { node.count($0[keyPath: path]) }
-        compare = { try node.compare($0[keyPath: path], $1[keyPath: path], scope: $2, into: &$3) }
+        write = { root, writer in try part.read(root) { try node.write($0, to: &writer) } }
+        select = { root, tokens, countMax in try part.read(root) { try node.select($0, tokens, countMax: countMax) } }
+        count = { root in part.read(root) { node.count($0) } }
+        compare = { old, new, scope, patch in
+            try part.read(old) { old in
+                try part.read(new) { new in try node.compare(old, new, scope: scope, into: &patch) }
+            }
+        }
         read = { (json, root) throws(JSONFault) in try node.read(json, into: &root[keyPath: path]) }
     }
 }

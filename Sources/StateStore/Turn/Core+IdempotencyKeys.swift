@@ -5,9 +5,10 @@ extension Core {
         guard let idempotency = pending.transaction.idempotency else { return nil }
         if let record = ledger.record(idempotency.key, at: historyTime) {
             guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
+            let cursor = Cursor(epoch, record.version).description
             return .committed(
                 Receipt(
-                    version: record.version, id: record.id, cursor: Cursor(epoch, record.version).description,
+                    version: record.version, ownID: record.id == cursor ? nil : record.id, cursor: cursor,
                     isChange: record.isChange, isReplay: true))
         }
         guard ledger.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }

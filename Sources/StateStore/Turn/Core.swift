@@ -176,9 +176,7 @@ struct Core<State: StateType>: Sendable {
             try domain.reduce(&state, action, by: entry, ReducerContext(subject: nil))
         }
         let next = latest.next(consume state)
-        if !entry.reads.isEmpty {
-            next.noteViewVersions { versions in for reads in entry.reads { versions[reads.view] = next.version } }
-        }
+        next.noteViewVersions(by: entry)
         latest = next
         forgetEncodings()
         return latest
@@ -294,7 +292,8 @@ struct Core<State: StateType>: Sendable {
         let version = next.version
         let (isChange, changedPointers) = (!scratch.patch.isEmpty, scratch.patch.changedPointers)
         let cursor = Cursor(epoch, version).description
-        let id = pending.transaction.form == .single ? pending.transaction.firstID ?? cursor : cursor
+        let ownID = pending.transaction.form == .single ? pending.transaction.firstID : nil
+        let id = ownID ?? cursor
         let record = pending.transaction.idempotency.map {
             KeyRecord(
                 key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: isChange,
@@ -309,10 +308,8 @@ struct Core<State: StateType>: Sendable {
             types: types, action: isRecorded ? try recordedBytes(of: context.applied, pending) : [],
             patch: scratch.patch.text,
             changedPointers: changedPointers,
-            clientIDs: pending.transaction.items.compactMap(\.id), idempotency: record)
-        next.noteViewVersions {
-            domain.noteViewVersions(&$0, changedPointers: changedPointers, by: context.entries, at: version)
-        }
+            clientIDs: pending.transaction.clientIDs, idempotency: record)
+        next.noteViewVersions(changedPointers: changedPointers, by: context.entries)
         let representation =
             try pending.transaction.wantsRepresentation
             ? Self.representedPointers(changedPointers).map {
@@ -320,8 +317,8 @@ struct Core<State: StateType>: Sendable {
             } : nil
         scratch.latest = next
         var effects: [Consequence.Effect] = []
-        for (index, entry) in context.entries.enumerated() where entry.hasEffects {
-            effects.append(Consequence.Effect(entry: entry, action: context.applied[index]))
+        for index in context.entries.indices where context.entries[index].hasEffects {
+            effects.append(Consequence.Effect(entry: context.entries[index], action: context.applied[index]))
         }
         turn.commits.append(commit)
         turn.consequences.append(
@@ -329,7 +326,7 @@ struct Core<State: StateType>: Sendable {
         if !effects.isEmpty || !context.followUps.isEmpty { turn.hasConsequences = true }
         if let record { ledger.insert(record) }
         return Receipt(
-            version: version, id: id, cursor: cursor, isChange: isChange, isReplay: false, types: types,
+            version: version, ownID: ownID, cursor: cursor, isChange: isChange, isReplay: false, types: types,
             representation: representation)
     }
 }

@@ -81,7 +81,7 @@ package final class ReductionMark: @unchecked Sendable {
             return rejection
         }
         let name = transaction.idempotency?.key ?? transaction.firstID ?? ""
-        page.begin(identity, type: transaction.items.first?.type ?? "", name: name, in: work)
+        page.begin(identity, type: transaction.items.isEmpty ? "" : transaction.type(at: 0) ?? "", name: name, in: work)
         return nil
     }
 

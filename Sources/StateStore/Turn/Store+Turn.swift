@@ -69,15 +69,15 @@ extension Store {
         if journal != nil { inFlight.withLock { $0.endLanding() } }
         if var tally = ActionTally(observer) {
             for turn in turns {
-                for (pending, outcome) in zip(turn.pending, turn.result.outcomes) {
-                    tally.add(pending.transaction, outcome)
+                for index in turn.pending.indices {
+                    tally.add(turn.pending[index].transaction, turn.result.outcomes[index])
                 }
             }
             tally.end()
         }
         for turn in turns {
             let roots = turn.result.hasConsequences || subscribers.count > 0 ? followUp(turn) : [:]
-            for (pending, outcome) in zip(turn.pending, turn.result.outcomes) { answer(pending, outcome, roots) }
+            for index in turn.pending.indices { answer(turn.pending[index], turn.result.outcomes[index], roots) }
         }
     }
 

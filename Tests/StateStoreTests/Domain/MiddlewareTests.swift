@@ -143,8 +143,7 @@ struct RunningMiddlewareTests {
                 try next(action)
             }
         ])
-        var dryRun = Transaction.of(Sample.Add(amount: 1))
-        dryRun.purpose = .dryRun
+        let dryRun = Transaction.of(Sample.Add(amount: 1), purpose: .dryRun)
 
         let turn = core.run([.of(Sample.Add(amount: -1)), dryRun, .of(Sample.Add(amount: 1))])
 

@@ -38,9 +38,7 @@ struct ReducerContextTests {
     }
 
     private func transaction(_ actions: [any Action], by subject: String?) -> Transaction {
-        var transaction = Transaction(actions.map { .init($0) }, form: .batch)
-        transaction.subject = subject
-        return transaction
+        Transaction(actions.map { .init($0) }, form: .batch, subject: subject)
     }
 
     @Test("a handler reads the subject of its transaction, also in a batch and behind middleware")
@@ -74,8 +72,7 @@ struct ReducerContextTests {
     @Test("a dry run has the subject of its client")
     func dryRun() throws {
         var core = try core()
-        var dryRun = transaction([Notes.Write(text: "a")], by: "anna")
-        dryRun.purpose = .dryRun
+        let dryRun = Transaction([.init(Notes.Write(text: "a"))], form: .batch, purpose: .dryRun, subject: "anna")
 
         let turn = core.act([dryRun])
 
@@ -90,10 +87,8 @@ struct ReducerContextTests {
             if (action as? Notes.Write)?.text == "a" { context.dispatch(Notes.Write(text: "echo")) }
         }
         let store = try Store(Notes(), middleware: [echo])
-        var transaction = transaction([Notes.Write(text: "a")], by: "anna")
-        transaction.form = .single
 
-        _ = store.submitNow(transaction)
+        _ = store.submitNow(Transaction([.init(Notes.Write(text: "a"))], subject: "anna"))
 
         for await lines in store.values({ $0.select(\.notes.lines) }) where lines.count == 2 {
             #expect(lines == ["anna: a", "anna: echo"])

@@ -15,7 +15,8 @@ private enum Event: CaseIterable {
         case .published2: return watch.published(7, hasMore: true, at: now)
         case .prepared: return watch.prepared(.next, 6, hasMore: false, at: now)
         case .decided:
-            return watch.decided(.committed(Receipt(version: 6, id: "a", cursor: "a", isChange: true, isReplay: false)))
+            return watch.decided(
+                .committed(Receipt(version: 6, ownID: nil, cursor: "a", isChange: true, isReplay: false)))
         case .rejected: return watch.decided(.nothingCommitted)
         case .completed: return watch.completed()
         case .ends: return watch.ends()

@@ -84,8 +84,8 @@ struct ReplayTests {
 
     @Test("a replayed commit keeps its time, its IDs and its recorded action")
     func kept() throws {
-        var transaction = Transaction.of(Tally.Add(amount: 1), Tally.Name(name: "x"), form: .batch)
-        transaction.items[0].id = "mine"
+        let items: [Transaction.Item] = [.init(Tally.Add(amount: 1), id: "mine"), .init(Tally.Name(name: "x"))]
+        let transaction = Transaction(items, form: .batch)
         let (start, commits) = try history(Tally(), [transaction])
         var replay = try Replay(try CompiledDomain(Tally()), from: start, version: 0)
 
@@ -99,8 +99,7 @@ struct ReplayTests {
 
     @Test("a replay gives the reducers the recorded subject")
     func subject() throws {
-        var transaction = Transaction.of(Notes.Write(text: "mine"))
-        transaction.subject = "anna"
+        let transaction = Transaction([.init(Notes.Write(text: "mine"))], subject: "anna")
         let (start, commits) = try history(Notes(), [transaction, .of(Notes.Write(text: "of the process"))])
         var replay = try Replay(try CompiledDomain(Notes()), from: start, version: 0)
 

@@ -35,8 +35,7 @@ struct DispatchInTurnTests {
     @Test("what a middleware dispatches for a dry run, or for an action that is refused, is dropped")
     func dropped() throws {
         let store = try dispatching()
-        var dryRun = Transaction.of(Sample.Add(amount: 1))
-        dryRun.purpose = .dryRun
+        let dryRun = Transaction.of(Sample.Add(amount: 1), purpose: .dryRun)
 
         _ = store.rehearse([dryRun])
         _ = store.submitNow(dryRun)

@@ -144,8 +144,9 @@ struct NestedDispatchTests {
     @Test("a full mailbox still takes a follow-up")
     func room() throws {
         var mailbox = Mailbox(capacity: 1)
-        var followUp = Transaction.of(Plain.SetOther(other: 1))
-        followUp.causation = Causation(cause: "a", root: "a", rootVersion: 1, depth: 1)
+        let followUp = Transaction(
+            [.init(Plain.SetOther(other: 1))], form: .single,
+            causation: Causation(cause: "a", root: "a", rootVersion: 1, depth: 1))
 
         let first = mailbox.enqueue(PendingTransaction(.of(Plain.SetOther(other: 1))) { _ in })
         let refused = mailbox.enqueue(PendingTransaction(.of(Plain.SetOther(other: 1))) { _ in })

@@ -76,8 +76,7 @@ struct ObserverTests {
         let record = Record()
         let store = try store(record, limits: StoreLimits(mailboxMax: 1))
         let add = Sample.Add.type
-        var dryRun = Transaction.of(Sample.Add(amount: 1))
-        dryRun.purpose = .dryRun
+        let dryRun = Transaction.of(Sample.Add(amount: 1), purpose: .dryRun)
 
         _ = store.submitNow(.of(Sample.Add(amount: 1), key: "k", body: "b"))
         _ = store.submitNow(.of(Sample.Add(amount: 1), key: "k", body: "b"))

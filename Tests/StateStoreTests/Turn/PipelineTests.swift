@@ -36,10 +36,9 @@ struct PipelineTests {
         let (outcomes, seen) = (Collection<String>(), Collection<Version>())
         let token = store.subscribe(changesOf: { $0 }, notify: { if $0.old != nil { seen.add($0.version) } })
         defer { token.cancel() }
-        var dryRun = Transaction.of(Sample.Add(amount: 1))
-        dryRun.purpose = .dryRun
-        var conditional = Transaction.of(Sample.Add(amount: 1))
-        conditional.expectations = [.init(JSONPointer(["count", "value"]), .integer(9))]
+        let dryRun = Transaction.of(Sample.Add(amount: 1), purpose: .dryRun)
+        let conditional = Transaction.of(
+            Sample.Add(amount: 1), expectations: [.init(JSONPointer(["count", "value"]), .integer(9))])
         let generation = store.hub.generation
 
         for (name, transaction) in [
@@ -238,17 +237,21 @@ struct PipelineTests {
     }
 
     private static func transaction(using generator: inout SplitMix) -> Transaction {
-        var transaction = Transaction.of(Sample.anything(using: &generator))
+        let action = Sample.anything(using: &generator)
+        var idempotency: (key: String, fingerprint: String)?
+        var expectations: [Transaction.Expectation] = []
         if Int.random(in: 0..<3, using: &generator) == 0 {
             let key = Int.random(in: 0..<6, using: &generator)
-            transaction.idempotency = ("\(key)", "\(Int.random(in: 0..<3, using: &generator) == 0)")
+            idempotency = ("\(key)", "\(Int.random(in: 0..<3, using: &generator) == 0)")
         }
         if Int.random(in: 0..<4, using: &generator) == 0 {
             let value = Int64.random(in: 0..<4, using: &generator)
-            transaction.expectations = [.init(JSONPointer(["count", "value"]), .integer(value))]
+            expectations = [.init(JSONPointer(["count", "value"]), .integer(value))]
         }
-        if Int.random(in: 0..<6, using: &generator) == 0 { transaction.purpose = .dryRun }
-        return transaction
+        let isDryRun = Int.random(in: 0..<6, using: &generator) == 0
+        return Transaction(
+            [.init(action)], purpose: isDryRun ? .dryRun : .commit, expectations: expectations,
+            idempotency: idempotency)
     }
 
     /// An outcome as text, so that two can be compared.

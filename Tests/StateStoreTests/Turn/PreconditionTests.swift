@@ -45,9 +45,8 @@ struct PreconditionTests {
     }
 
     private static func append(expecting text: String, at pointer: JSONPointer = .root) throws -> Transaction {
-        var transaction = Transaction.of(Archive.Append(entry: "new"))
-        transaction.expectations = [.init(pointer, try JSONValue(parsing: Array(text.utf8)))]
-        return transaction
+        let value = try JSONValue(parsing: Array(text.utf8))
+        return Transaction.of(Archive.Append(entry: "new"), expectations: [.init(pointer, value)])
     }
 
     @Test("for many preconditions on one pointer, each version of its value is encoded once")
@@ -67,8 +66,7 @@ struct PreconditionTests {
         var core = try Self.core(entries: 1000)
         let before = core.latest
         let failing = try Self.append(expecting: "{}")
-        var guarded = Transaction.of(Archive.Append(entry: "new"))
-        guarded.tagGuard = .init(.root, .tags(["another"]))
+        let guarded = Transaction.of(Archive.Append(entry: "new"), tagGuard: .init(.root, .tags(["another"])))
         let count = { Archive.State.encodingsCount.load(ordering: .relaxed) }
 
         let start = count()
@@ -90,9 +88,8 @@ struct PreconditionTests {
         var core = try Self.core(entries: 1000)
         /// The outcome of a dry run, and how often it has encoded the state.
         func dryRun(guarding pointer: JSONPointer?) -> (Outcome?, Int) {
-            var transaction = Transaction.of(Archive.Append(entry: "new"))
-            transaction.tagGuard = pointer.map { .init($0, .any) }
-            transaction.purpose = .dryRun
+            let transaction = Transaction.of(
+                Archive.Append(entry: "new"), purpose: .dryRun, tagGuard: pointer.map { .init($0, .any) })
             let before = Archive.State.encodingsCount.load(ordering: .relaxed)
             let outcome = core.turn([transaction], at: Timestamp(milliseconds: 0)).outcomes.first
             return (outcome, Archive.State.encodingsCount.load(ordering: .relaxed) - before)

@@ -38,10 +38,9 @@ struct ReductionMarkTests {
     }
 
     func transaction(_ amount: Int = 1, id: String? = nil, key: String? = nil, body: String? = nil) -> Transaction {
-        var transaction = Transaction([.init(Sample.Add(amount: amount), id: id)])
-        transaction.idempotency = key.map { ($0, "f") }
-        transaction.contentHash = body.map { ContentHash(Array($0.utf8)) }
-        return transaction
+        Transaction(
+            [.init(Sample.Add(amount: amount), id: id)], idempotency: key.map { ($0, "f") },
+            contentHash: body.map { ContentHash(Array($0.utf8)) })
     }
 
     @Test("the page names each transaction while it is reduced, and none after the turn")
@@ -62,8 +61,7 @@ struct ReductionMarkTests {
     @Test("equal identities are of the same key, the same IDs and subject, or the same bytes")
     func identity() throws {
         func identity(_ transaction: Transaction) -> TransactionIdentity? { TransactionIdentity(transaction) }
-        var ofAnother = transaction(id: "a")
-        ofAnother.subject = "ci"
+        let ofAnother = Transaction([.init(Sample.Add(amount: 1), id: "a")], subject: "ci")
         let batch = Transaction([.init(Sample.Add(amount: 1), id: "a"), .init(Sample.Add(amount: 1))], form: .batch)
 
         let all = [
@@ -111,8 +109,8 @@ struct ReductionMarkTests {
             #expect(memory.page.suspects.count == place + 1)
         }
         var core = try core()
-        var conditional = transaction(id: "a")
-        conditional.expectations = [.init("/count/value", .string("never"))]
+        let conditional = Transaction(
+            [.init(Sample.Add(amount: 1), id: "a")], expectations: [.init("/count/value", .string("never"))])
 
         _ = core.turn([conditional, transaction(id: "c")], at: Timestamp(milliseconds: 0))
         #expect(memory.page.suspects.map(\.record.name) == ["a", "b"])

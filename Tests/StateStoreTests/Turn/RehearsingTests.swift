@@ -21,10 +21,7 @@ struct RehearsingTests {
     }
 
     private func add(_ amount: Int, key: (String, String)? = nil) -> Transaction {
-        var transaction = Transaction.of(Sample.Add(amount: amount))
-        transaction.purpose = .dryRun
-        transaction.idempotency = key.map { ($0.0, $0.1) }
-        return transaction
+        Transaction.of(Sample.Add(amount: amount), purpose: .dryRun, key: key?.0, body: key?.1 ?? "")
     }
 
     private func text(_ outcome: Outcome) -> String {
@@ -83,8 +80,7 @@ struct RehearsingTests {
     func keys() throws {
         let store = try store()
         _ = store.rehearse([add(1, key: ("k", "body"))])
-        var real = add(1, key: ("k", "body"))
-        real.purpose = .commit
+        let real = Transaction.of(Sample.Add(amount: 1), key: "k", body: "body")
         _ = store.submitNow(real)
 
         let outcomes = store.rehearse([
@@ -102,8 +98,7 @@ struct RehearsingTests {
     @Test("a dry run with a key is refused to a client whose share of the keys is used up")
     func shares() throws {
         let store = try store(limits: StoreLimits(idempotencyKeysMax: 2))
-        var real = add(1, key: ("k", "body"))
-        real.purpose = .commit
+        let real = Transaction.of(Sample.Add(amount: 1), key: "k", body: "body")
         store.submit(PendingTransaction(real, client: "one") { _ in })
         store.drain()
 
@@ -139,9 +134,8 @@ struct RehearsingTests {
         let mark = ReductionMark(page, owner: memory)
         let store = try store([looking], mark: mark)
         let real = Transaction([.init(Sample.Add(amount: 1), id: "real")])
-        var (first, bad) = (add(1), add(1))
-        first.items[0].id = "first"
-        bad.items[0].id = "bad"
+        let first = Transaction([.init(Sample.Add(amount: 1), id: "first")], purpose: .dryRun)
+        let bad = Transaction([.init(Sample.Add(amount: 1), id: "bad")], purpose: .dryRun)
         mark.setQuarantined([try #require(TransactionIdentity(bad)): "q1"])
 
         let outcomes = store.rehearse([bad, first])

@@ -72,8 +72,7 @@ struct TurnTests {
     @Test("a dry run returns the patch and keeps nothing")
     func dryRun() throws {
         var core = try Core.sample()
-        var transaction = Transaction.of(Sample.Add(amount: 4), key: "k")
-        transaction.purpose = .dryRun
+        let transaction = Transaction.of(Sample.Add(amount: 4), purpose: .dryRun, key: "k")
 
         let turn = core.run([transaction])
 
@@ -87,8 +86,9 @@ struct TurnTests {
     func expectation() throws {
         var core = try Core.sample()
         core.run(Sample.Add(amount: 4))
-        var transaction = Transaction.of(Sample.Add(amount: 1))
-        transaction.expectations = [.init("/count/value", .double(4.0)), .init("/count/none", .null)]
+        let transaction = Transaction.of(
+            Sample.Add(amount: 1),
+            expectations: [.init("/count/value", .double(4.0)), .init("/count/none", .null)])
 
         let turn = core.run([transaction])
 
@@ -103,8 +103,7 @@ struct TurnTests {
         var core = try Core.sample()
         let tag = Encoded(Array(#"{"value":0}"#.utf8)).tag
         core.run(Sample.Put(id: 1, name: "elsewhere"))
-        var transaction = Transaction.of(Sample.Add(amount: 1))
-        transaction.tagGuard = .init("/count", .tags([tag]))
+        let transaction = Transaction.of(Sample.Add(amount: 1), tagGuard: .init("/count", .tags([tag])))
 
         let turn = core.run([transaction, transaction])
 

@@ -1,0 +1,23 @@
+/// A key path to a part of a value, which reads a stored property at its offset.
+///
+/// A key path looks up the metadata of generic types at each access, which costs more than comparing a small part.
+struct StoredMember<Root: Sendable, Part: Sendable>: Sendable {
+    private let path: any WritableKeyPath<Root, Part> & Sendable
+    /// Where the part lies in the memory of the value; nil for a computed property, one with observers, and one behind a
+    /// reference.
+    private let offset: Int?
+
+    init(_ path: any WritableKeyPath<Root, Part> & Sendable) {
+        self.path = path
+        offset = MemoryLayout<Root>.offset(of: path)
+    }
+
+    /// Calls a function with the part.
+    @inline(__always)
+    func read<Result>(_ root: Root, _ body: (Part) throws -> Result) rethrows -> Result {
+        guard let offset else { return try body(root[keyPath: path]) }
+        return try withUnsafePointer(to: root) { root in
+            try body(UnsafeRawPointer(root).advanced(by: offset).assumingMemoryBound(to: Part.self).pointee)
+        }
+    }
+}
