@@ -6,12 +6,17 @@ package struct Request: Sendable {
     package final class Head: Sendable {
         package let method: HTTPRequest.Method
         package let target: String
-        package let fields: HTTPFields
+        /// The header fields, in the order of the head.
+        ///
+        /// They are a list: HTTPTypes appends to its own by a general replacement of a range.
+        package let list: [HTTPField]
         /// Which of the fields that the server reads are among them.
         package let known: RequestFields
         /// Whether it came over a Unix socket, which pages in a browser cannot reach under any name.
         package let isLocal: Bool
         package let memo: HeadMemo?
+        /// What a transport shares between requests with equal header sections, whatever their targets.
+        package let sectionMemo: HeadMemo?
         /// The trace that the request belongs to; nil where it names none.
         package let trace: TraceContext?
 
@@ -19,16 +24,19 @@ package struct Request: Sendable {
         ///
         /// - Parameter known: which of the fields that the server reads are among `fields`; nil where it is not known.
         package init(
-            method: HTTPRequest.Method, target: String, fields: HTTPFields, known: RequestFields? = nil,
-            isLocal: Bool = false, memo: HeadMemo? = nil
+            method: HTTPRequest.Method, target: String, fields: [HTTPField], known: RequestFields? = nil,
+            isLocal: Bool = false, memo: HeadMemo? = nil, sectionMemo: HeadMemo? = nil
         ) {
             self.method = method
             self.target = target
-            self.fields = fields
+            list = fields
             self.known = known ?? RequestFields(in: fields)
             self.isLocal = isLocal
             self.memo = memo
-            trace = self.known.contains(.traceParent) ? fields[.traceParent].flatMap(TraceContext.init) : nil
+            self.sectionMemo = sectionMemo
+            trace =
+                self.known.contains(.traceParent)
+                ? fields.first { $0.name == .traceParent }.flatMap { TraceContext($0.value) } : nil
         }
     }
 
@@ -43,8 +51,8 @@ package struct Request: Sendable {
     package var method: HTTPRequest.Method { head.method }
     /// The raw request target: path and query exactly as sent, still percent-encoded.
     package var target: String { head.target }
-    /// The header fields, in the order of the head.
-    package var fields: HTTPFields { head.fields }
+    /// The header fields, in the order of the head; O(n) in their number.
+    package var fields: HTTPFields { HTTPFields(head.list) }
     /// The value of `Host`, of which the transport allows one; nil without it.
     package var host: String? { self[.host] }
     /// The trace that the request belongs to; nil where it names none.
@@ -57,7 +65,7 @@ package struct Request: Sendable {
         method: HTTPRequest.Method = .get, target: String, fields: HTTPFields = [:], body: [UInt8] = [],
         client: String = "127.0.0.1"
     ) {
-        self.init(Head(method: method, target: target, fields: fields), body: body, client: client)
+        self.init(Head(method: method, target: target, fields: Array(fields)), body: body, client: client)
     }
 
     /// Makes a request with a head that other requests may have, too.

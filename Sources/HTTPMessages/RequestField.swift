@@ -51,7 +51,7 @@ package struct RequestFields: OptionSet, Sendable {
     package init(_ field: RequestField) { rawValue = 1 << field.rawValue }
 
     /// The set of those that are among the fields of a head.
-    init(in fields: HTTPFields) {
+    init(in fields: [HTTPField]) {
         var found: UInt32 = 0
         for field in fields {
             if let known = RequestField(canonicalName: field.name.canonicalName) { found |= 1 << known.rawValue }
@@ -65,11 +65,14 @@ package struct RequestFields: OptionSet, Sendable {
 
 extension Request.Head {
     /// The value of a field, or its values with commas between them; nil where there is none.
-    package subscript(field: RequestField) -> String? {
-        guard known.contains(field) else { return nil }
+    package subscript(field: RequestField) -> String? { known.contains(field) ? value(of: field) : nil }
+
+    /// It is not inlined: the memory of its loop would be cleared where it does not run, too.
+    @inline(never)
+    private func value(of field: RequestField) -> String? {
         let name = field.name
         var found: String?
-        for candidate in fields where candidate.name.canonicalName == name {
+        for candidate in list where candidate.name.canonicalName == name {
             guard found == nil else { return self[values: field].joined(separator: ", ") }
             found = candidate.value
         }
@@ -79,7 +82,7 @@ extension Request.Head {
     /// The values of a field, in the order of the head.
     package subscript(values field: RequestField) -> [String] {
         guard known.contains(field) else { return [] }
-        return fields.lazy.filter { $0.name.canonicalName == field.name }.map(\.value)
+        return list.lazy.filter { $0.name.canonicalName == field.name }.map(\.value)
     }
 }
 

@@ -1,7 +1,9 @@
 package import HTTPTypes
 
 /// The place of a request in a distributed trace (W3C Trace Context): the value of the field `traceparent`.
-package struct TraceContext: Hashable, Sendable {
+///
+/// It is an object, because few requests have one: nil for an object is copied at no cost, but not nil for a string.
+package final class TraceContext: Sendable {
     /// The value as the client has sent it: version, trace ID, parent ID and flags.
     package let text: String
 

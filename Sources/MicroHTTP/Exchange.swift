@@ -57,14 +57,10 @@ package final class Exchange: Sendable {
     /// A handler calls this while it receives the request, before another thread knows the exchange.
     package func add(_ fields: AddedFields) { added = fields }
 
-    /// The response with the added fields.
-    package func completed(_ response: consuming Response) -> Response {
-        if let added {
-            var fields = response.fields
-            fields.append(contentsOf: added.fields)
-            response.fields = fields
-        }
-        return response
+    /// Gives a response the added fields.
+    package func complete(_ response: inout Response) {
+        guard let added else { return }
+        response.fields.append(contentsOf: added.fields)
     }
 
     /// Sends the answer, unless this exchange has already been answered or has ended.
@@ -72,7 +68,8 @@ package final class Exchange: Sendable {
     /// The call returns before the answer is on the wire.
     package func answer(_ response: consuming Response) {
         guard fire() else { return }
-        given = added == nil ? response : completed(response)
+        complete(&response)
+        given = response
         stage.store(.given, ordering: .releasing)
         sink.put(.single(self))
     }
@@ -99,8 +96,9 @@ package final class Exchange: Sendable {
             return deliver(exchanges) { .answer($0, response) }
         }
         for group in Dictionary(grouping: exchanges, by: { $0.added.map(ObjectIdentifier.init) }).values {
-            let response = group[0].completed(response)
-            deliver(group) { .answer($0, response) }
+            var response = response
+            group[0].complete(&response)
+            deliver(group) { [response] in .answer($0, response) }
         }
     }
 

@@ -64,20 +64,25 @@ package struct Handlers: Sendable {
 extension Handlers {
     /// Ends an exchange because the server is stopping; an answer that is about to come is too late.
     func stop(_ exchange: Exchange) -> Response {
-        exchange.completed(expire(exchange, .stopping) ?? Response(status: .serviceUnavailable))
+        var response = expire(exchange, .stopping) ?? Response(status: .serviceUnavailable)
+        exchange.complete(&response)
+        return response
     }
 
     /// Ends an exchange and returns what to send, or nil where its answer is on its way.
     func end(_ exchange: Exchange, _ reason: Expiry) -> Response? {
         if case .stopping = reason { return exchange.fire() ? stop(exchange) : nil }
         // The handler is asked before the exchange is claimed, so that a deadline does not overtake an answer.
-        guard !exchange.isOver, let response = expire(exchange, reason), exchange.fire() else { return nil }
-        return exchange.completed(response)
+        guard !exchange.isOver, var response = expire(exchange, reason), exchange.fire() else { return nil }
+        exchange.complete(&response)
+        return response
     }
 }
 
 /// What a handler returns for a complete request.
-package enum Reply: Sendable {
+///
+/// It cannot be copied, so that a response is handed on and not copied at each step of its way.
+package enum Reply: ~Copyable, Sendable {
     /// The answer.
     case now(Response)
     /// The answer, which every client that sends the same head gets as long as ``Handlers/generation`` stays the same.

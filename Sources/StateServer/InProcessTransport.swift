@@ -75,11 +75,15 @@ package final class InProcessTransport: AnswerSink {
     }
 
     private func receive(_ request: Request, _ exchange: Exchange) {
-        let reply = handlers.receive(request, exchange)
-        switch reply {
-        case .now(let response), .reusable(let response): exchange.answer(response)
-        case .working(let time), .waiting(let time):
+        let expireAfter = { [self] (time: Duration?) in
             if let time { after(time) { [weak self] in self?.expire(exchange) } }
+        }
+        var isStream = false
+        switch handlers.receive(request, exchange) {
+        case .now(let response): exchange.answer(response)
+        case .reusable(let response): exchange.answer(response)
+        case .working(let time): expireAfter(time)
+        case .waiting(let time): expireAfter(time)
         case .deferred:
             let isResumed = state.withLock { state in
                 if state.resumed.remove(exchange.id) != nil { return true }
@@ -89,12 +93,14 @@ package final class InProcessTransport: AnswerSink {
             }
             if isResumed { receive(request, exchange) }
         case .workingLong: break
-        case .streaming(let response, let heartbeat):
-            state.withLock { $0.clients[exchange.id] }?(.head(exchange.completed(response)))
+        case .streaming(var response, let heartbeat):
+            exchange.complete(&response)
+            state.withLock { $0.clients[exchange.id] }?(.head(response))
             beat(exchange, heartbeat)
+            isStream = true
         }
         handlers.iterationEnded()
-        if case .streaming = reply { handlers.writable([exchange]) }
+        if isStream { handlers.writable([exchange]) }
     }
 
     /// Ends an exchange as the closed connection of a client does.

@@ -34,9 +34,8 @@ struct RequestScreeningTests {
     private func framing(
         _ lines: [(String, String)], host: Bool = true, version: ProtocolVersion = .http11
     ) throws(TransportFault) -> BodyFraming {
-        var fields = HTTPFields()
-        for (name, value) in (host ? [("Host", "a")] : []) + lines {
-            fields.append(HTTPField(name: HTTPField.Name(name) ?? .cookie, value: value))
+        let fields = ((host ? [("Host", "a")] : []) + lines).map { name, value in
+            HTTPField(name: HTTPField.Name(name) ?? .cookie, value: value)
         }
         return try RequestScreening.framing(of: fields, version: version, bodyBytesMax: 1000)
     }

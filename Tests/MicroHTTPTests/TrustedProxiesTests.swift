@@ -9,11 +9,10 @@ struct TrustedProxiesTests {
     static let proxies = ["127.0.0.1", "10.0.0.0/8", "fd00::/8"]
 
     func client(_ lines: [(String, String)], by names: [String] = Self.proxies) -> String? {
-        var fields = HTTPFields()
-        for (name, value) in lines {
-            if let name = HTTPField.Name(name) { fields.append(HTTPField(name: name, value: value)) }
+        let fields = lines.compactMap { name, value in
+            HTTPField.Name(name).map { HTTPField(name: $0, value: value) }
         }
-        return TrustedProxies(names)?.client(by: fields)
+        return TrustedProxies(names)?.client(by: Request.Head(method: .get, target: "/", fields: fields))
     }
 
     @Test(

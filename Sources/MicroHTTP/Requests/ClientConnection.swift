@@ -58,6 +58,8 @@ final class ClientConnection {
     @exclusivity(unchecked) var head: HeadCache.Entry?
     /// The slot of the head cache that had the last head of the connection.
     @exclusivity(unchecked) var headSlot = 0
+    /// The slot of the section cache that had the last header section of the connection.
+    @exclusivity(unchecked) var sectionSlot = 0
     /// The current request while it is received, unless its head came from the head cache.
     @exclusivity(unchecked) var request: Request?
     /// The current request, complete, while a handler defers it.

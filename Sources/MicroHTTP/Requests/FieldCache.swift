@@ -15,7 +15,15 @@ final class FieldCache {
         var known = RequestFields()
     }
 
+    /// A name, for fields whose values differ from request to request.
+    private struct NameEntry {
+        var bytes: [UInt8] = []
+        var name: HTTPField.Name?
+        var known = RequestFields()
+    }
+
     @exclusivity(unchecked) private var entries = [Entry](repeating: Entry(), count: 256)
+    @exclusivity(unchecked) private var names = [NameEntry](repeating: NameEntry(), count: 64)
     private static let bytesMax = 160
 
     /// Returns the field with this name and value, or nil if RFC 9110 forbids one of them.
@@ -25,11 +33,7 @@ final class FieldCache {
         name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, _ known: inout RequestFields
     ) -> HTTPField? {
         let count = name.count + value.count
-        guard count <= Self.bytesMax else {
-            guard let field = Self.makeField(name: name, value: value) else { return nil }
-            known.formUnion(Self.known(field))
-            return field
-        }
+        guard count <= Self.bytesMax else { return makeField(name: name, value: value, &known) }
         let slot = Self.slot(name: name, value: value)
         if entries[slot].nameCount == name.count, entries[slot].bytes.count == count,
             Self.isEqual(entries[slot].bytes, name, value)
@@ -37,8 +41,8 @@ final class FieldCache {
             known.formUnion(entries[slot].known)
             return entries[slot].field
         }
-        guard let field = Self.makeField(name: name, value: value) else { return nil }
-        let own = Self.known(field)
+        var own = RequestFields()
+        guard let field = makeField(name: name, value: value, &own) else { return nil }
         known.formUnion(own)
         // What names one request does not come again.
         if own.contains(.idempotencyKey) || own.contains(.requestID) || own.contains(.traceParent) { return field }
@@ -46,27 +50,39 @@ final class FieldCache {
         return field
     }
 
-    private static func known(_ field: HTTPField) -> RequestFields {
-        RequestField(canonicalName: field.name.canonicalName).map { RequestFields($0) } ?? RequestFields()
-    }
-
-    private static func makeField(
-        name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>
+    private func makeField(
+        name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, _ known: inout RequestFields
     ) -> HTTPField? {
         // HTTPField's initializer would turn forbidden bytes into spaces; the server refuses them.
-        guard let name = HTTPField.Name(String(decoding: name, as: UTF8.self)), HTTPField.isValidValue(value) else {
-            return nil
-        }
+        guard let name = self.name(name, &known), HTTPField.isValidValue(value) else { return nil }
         return HTTPField(name: name, value: value)
+    }
+
+    /// The name with these bytes, or nil if RFC 9110 forbids it.
+    private func name(_ bytes: UnsafeBufferPointer<UInt8>, _ known: inout RequestFields) -> HTTPField.Name? {
+        let slot = (bytes.count &* 7 &+ Int(bytes.first ?? 0)) & (names.count - 1)
+        if names[slot].bytes.count == bytes.count, Self.isEqual(names[slot].bytes, bytes, .init(start: nil, count: 0)),
+            let name = names[slot].name
+        {
+            known.formUnion(names[slot].known)
+            return name
+        }
+        guard let name = HTTPField.Name(String(decoding: bytes, as: UTF8.self)) else { return nil }
+        let own = RequestField(canonicalName: name.canonicalName).map { RequestFields($0) } ?? RequestFields()
+        known.formUnion(own)
+        if bytes.count <= Self.bytesMax { names[slot] = NameEntry(bytes: Array(bytes), name: name, known: own) }
+        return name
     }
 
     private static func slot(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) -> Int {
         // Lengths and a few bytes at both ends distinguish the common fields; a full hash would cost more than it
         // saves.
         var hash = UInt64(truncatingIfNeeded: name.count &* 31 &+ value.count)
-        for byte in [name.first, name.last, value.first, value.last] {
-            hash = (hash ^ UInt64(byte ?? 0)) &* 0x100_0000_01B3
-        }
+        func mix(_ byte: UInt8?) { hash = (hash ^ UInt64(byte ?? 0)) &* 0x100_0000_01B3 }
+        mix(name.first)
+        mix(name.last)
+        mix(value.first)
+        mix(value.last)
         return Int((hash ^ (hash >> 23)) & 255)
     }
 

@@ -1,6 +1,4 @@
-import CMicroHTTPD
 import CXXHash
-import Glibc
 import HTTPMessages
 
 /// A cache of parsed request heads by their bytes, with the reusable answers to them.
@@ -26,7 +24,7 @@ final class HeadCache {
         fileprivate init(key: [UInt8], request: Request, framing: BodyFraming, isLast: Bool) {
             self.key = key
             head = Request.Head(
-                method: request.method, target: request.target, fields: request.fields, known: request.head.known,
+                method: request.method, target: request.target, fields: request.head.list, known: request.head.known,
                 isLocal: request.head.isLocal, memo: HeadMemo())
             self.framing = framing
             self.isLast = isLast
@@ -38,7 +36,7 @@ final class HeadCache {
         /// connection.
         func namedClient(by proxies: TrustedProxies) -> String? {
             if let named { return named }
-            let found = proxies.client(by: head.fields)
+            let found = proxies.client(by: head)
             named = .some(found)
             return found
         }
@@ -69,14 +67,9 @@ final class HeadCache {
 
     /// Returns the entry of the head with these bytes, if there is one.
     ///
-    /// - Parameters:
-    ///   - connection: the connection, with the target as received; libmicrohttpd has decoded its own copy (Libmicrohttpd
-    ///     page, 19).
-    ///   - version: the version, which begins the part of the head after the target.
-    func entry(
-        of connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
-    ) -> Entry? {
-        guard let head = HeadBytes(of: connection, method: method, version: version) else {
+    /// - Parameter head: the bytes; nil where libmicrohttpd has not left them in one piece.
+    func entry(of connection: ClientConnection, _ head: HeadBytes?) -> Entry? {
+        guard let head else {
             key.removeAll(keepingCapacity: true)
             return nil
         }
@@ -94,7 +87,7 @@ final class HeadCache {
     ///
     /// A NUL in a head looks like an end that libmicrohttpd has marked, but it makes fewer lines and so fewer fields.
     private func hasFields(of entry: Entry, _ connection: ClientConnection) -> Bool {
-        RequestReader.fieldsCount(of: connection.handle) == entry.head.fields.count
+        RequestReader.fieldsCount(of: connection.handle) == entry.head.list.count
     }
 
     /// Stores the parsed form of the head that `entry` was last called with, if that head was received before.
@@ -134,60 +127,5 @@ final class HeadCache {
         head.fill(&key)
         hash = key.withUnsafeBytes { storekeeper_short_hash($0.baseAddress, $0.count) }
         return true
-    }
-}
-
-/// The bytes that identify a head, in libmicrohttpd's memory.
-///
-/// They are those that libmicrohttpd leaves after parsing, with NULs at the ends of names and values at the same places for
-/// the same head, and the target as received. Heads of Unix sockets have keys of their own, because any `Host` is allowed in
-/// them, and their answers must not be those of other connections.
-private struct HeadBytes {
-    /// The method with the NUL behind it, which separates it from the target.
-    private let method: UnsafeRawBufferPointer
-    private let target: [UInt8]
-    /// The version and all fields: libmicrohttpd has replaced the space before the version by a NUL, which is left out.
-    private let rest: UnsafeRawBufferPointer
-    private let isLocal: Bool
-
-    /// Makes the bytes of a connection's current head; nil where libmicrohttpd has not left them in one piece.
-    init?(of connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>) {
-        let end = UnsafePointer(method + Int(microhttpd_head_size(connection.handle)))
-        guard version > method, version < end else { return nil }
-        self.method = UnsafeRawBufferPointer(start: method, count: strlen(method) + 1)
-        target = connection.target.bytes
-        rest = UnsafeRawBufferPointer(start: version, count: end - version)
-        isLocal = connection.isLocal
-    }
-
-    /// How long a key of them is.
-    var count: Int { method.count + target.count + rest.count + (isLocal ? 1 : 0) }
-
-    /// Makes a key of them.
-    func fill(_ key: inout [UInt8]) {
-        key.append(contentsOf: method)
-        key.append(contentsOf: target)
-        key.append(contentsOf: rest)
-        // The key of another head ends with the bytes of the empty line.
-        if isLocal { key.append(1) }
-    }
-
-    /// Whether a key is the one that ``fill(_:)`` makes.
-    func isSpelled(_ key: [UInt8]) -> Bool {
-        guard key.count == count, !isLocal || key.last == 1 else { return false }
-        return key.withUnsafeBytes { key in
-            target.withUnsafeBytes { target in
-                method.isAt(0, of: key) && target.isAt(method.count, of: key)
-                    && rest.isAt(method.count + target.count, of: key)
-            }
-        }
-    }
-}
-
-extension UnsafeRawBufferPointer {
-    /// Whether these bytes stand at a place of longer ones.
-    fileprivate func isAt(_ place: Int, of bytes: UnsafeRawBufferPointer) -> Bool {
-        guard let own = baseAddress, let other = bytes.baseAddress else { return isEmpty }
-        return memcmp(own, other + place, count) == 0
     }
 }

@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import Glibc
 import HTTPMessages
 
 /// The reading of request heads: from the head cache, or by the reader and the screening.
@@ -8,6 +9,7 @@ final class RequestHeads {
     private let configuration: ServerConfiguration
     private let reader = RequestReader()
     private let cache = HeadCache()
+    private let sections = SectionCache()
 
     init(_ configuration: ServerConfiguration) { self.configuration = configuration }
 
@@ -23,31 +25,42 @@ final class RequestHeads {
         let isVersion10 = RequestReader.version(version) == .http10
         connection.isVersion10 = isVersion10
         connection.namedClient = nil
-        if connection.overCapacity == nil,
-            let head = cache.entry(of: connection, method: method, version: version)
-        {
+        let bytes = HeadBytes(of: connection, method: method, version: version)
+        if connection.overCapacity == nil, let head = cache.entry(of: connection, bytes) {
             connection.head = head
             if connection.isProxy { connection.namedClient = head.namedClient(by: configuration.trustedProxies) }
             connection.isLastRequest = head.isLast
             return connection.accept(head.framing, headCount: headCount, end: end)
         }
         do throws(TransportFault) {
+            let isGet = strcmp(method, "GET") == 0 && connection.overCapacity == nil
+            if isGet, let bytes, let section = sections.entry(of: connection, bytes) {
+                let head = try reader.head(of: connection, version: version, section)
+                if connection.isProxy {
+                    connection.namedClient = configuration.trustedProxies.client(by: head)
+                }
+                guard headCount <= configuration.headBytesMax else { throw configuration.headFault }
+                let request = Request(head, client: connection.requestClient)
+                connection.request = request
+                connection.head = cache.store(request, section.framing, isLast: section.isLast)
+                connection.isLastRequest = section.isLast
+                return connection.accept(section.framing, headCount: headCount, end: end)
+            }
             let head = try reader.head(of: connection, method: method, version: version)
-            if connection.isProxy { connection.namedClient = configuration.trustedProxies.client(by: head.fields) }
+            if connection.isProxy { connection.namedClient = configuration.trustedProxies.client(by: head) }
             let request = Request(head, client: connection.requestClient)
             connection.request = request
             guard connection.overCapacity == nil || configuration.reservedTargets.contains(request.target) else {
                 throw .connectionsExhausted
             }
-            guard headCount <= configuration.headBytesMax, request.fields.count <= configuration.fieldsMax else {
+            guard headCount <= configuration.headBytesMax, head.list.count <= configuration.fieldsMax else {
                 throw configuration.headFault
             }
             let framing = try RequestScreening.framing(
-                of: request.fields, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)
-            let isLast =
-                (isVersion10 || request.head.known.contains(.connection))
-                && request.fields.endConnection(isVersion10: isVersion10)
+                of: head.list, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)
+            let isLast = head.endsConnection(isVersion10: isVersion10)
             connection.head = cache.store(request, framing, isLast: isLast)
+            if isGet, let bytes { sections.store(bytes, of: head, framing, isLast: isLast) }
             connection.isLastRequest = isLast
             return connection.accept(framing, headCount: headCount, end: end)
         } catch {

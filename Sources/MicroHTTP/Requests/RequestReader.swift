@@ -44,11 +44,10 @@ struct RequestReader {
     func head(
         of connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>
     ) throws(TransportFault) -> Request.Head {
-        guard let text = connection.target.text, UInt(bitPattern: version) == connection.target.end + 1 else {
-            throw .malformed("the request target holds a byte that must be percent-encoded")
-        }
+        let text = try target(of: connection, version: version)
         guard let methodValue = Self.method(method) else { throw .malformed("the method is not a token") }
         var scan = FieldScan(cache: cache, next: UInt(bitPattern: version) + UInt(strlen(version)) + 2)
+        scan.fields.reserveCapacity(Self.fieldsCount(of: connection.handle))
         withUnsafeMutablePointer(to: &scan) { scan in
             // The returned number of fields is not needed: the scan has the fields.
             _ = MHD_get_connection_values_n(connection.handle, .HEADER_KIND, scanField, scan)
@@ -58,11 +57,28 @@ struct RequestReader {
         guard scan.isWellFormed, scan.next + 2 == end else {
             throw .malformed("a line of the head is not of the form name, colon, value, CR LF")
         }
-        var fields = HTTPFields()
-        fields.reserveCapacity(scan.fields.count)
-        fields.append(contentsOf: scan.fields)
         return Request.Head(
-            method: methodValue, target: text, fields: fields, known: scan.known, isLocal: connection.isLocal)
+            method: methodValue, target: text, fields: scan.fields, known: scan.known, isLocal: connection.isLocal)
+    }
+
+    /// Returns the head of a GET with a header section that is known.
+    ///
+    /// - Throws: ``TransportFault/malformed(_:)``.
+    func head(
+        of connection: ClientConnection, version: UnsafePointer<CChar>, _ section: SectionCache.Entry
+    ) throws(TransportFault) -> Request.Head {
+        Request.Head(
+            method: .get, target: try target(of: connection, version: version), fields: section.fields,
+            known: section.known, isLocal: connection.isLocal, sectionMemo: section.memo)
+    }
+
+    private func target(
+        of connection: ClientConnection, version: UnsafePointer<CChar>
+    ) throws(TransportFault) -> String {
+        guard let text = connection.target.text, UInt(bitPattern: version) == connection.target.end + 1 else {
+            throw .malformed("the request target holds a byte that must be percent-encoded")
+        }
+        return text
     }
 
     /// How many fields libmicrohttpd has found in the head.
@@ -88,7 +104,6 @@ private struct FieldScan {
     let cache: FieldCache
     /// The address at which the next field must begin.
     var next: UInt
-    /// The fields in a plain list: HTTPTypes appends to its own by a general replacement of a range.
     var fields: [HTTPField] = []
     var known = RequestFields()
     var isWellFormed = true

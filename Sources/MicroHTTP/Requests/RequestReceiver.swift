@@ -212,8 +212,8 @@ final class RequestReceiver {
     ) -> Bool {
         context.noteRequest()
         switch context.handlers.receive(request, exchange) {
-        case .reusable(let response):
-            let response = exchange.completed(response)
+        case .reusable(var response):
+            exchange.complete(&response)
             guard exchange.fire() else { return false }
             // Other requests share the response only where the cache has the head, which it has when it comes again.
             guard connection.head != nil, response.connection == .keep, !context.stage.isStopping,
@@ -222,10 +222,11 @@ final class RequestReceiver {
             guard let prepared = context.prepare(response) else { return false }
             heads.store(prepared, response.body.count, of: generation, for: connection)
             return queue(prepared, on: connection)
-        case .now(let response):
+        case .now(var response):
             // A handler that has also answered through the exchange has its answer in the mailbox.
             guard exchange.fire() else { return hold(connection, exchange, atMost: nil) }
-            return send(exchange.completed(response), on: connection)
+            exchange.complete(&response)
+            return send(response, on: connection)
         case .working(let time):
             return hold(connection, exchange, atMost: time)
         case .deferred:
@@ -238,9 +239,10 @@ final class RequestReceiver {
         case .waiting(let time):
             let options = ResponseOptions(request, isVersion10: connection.isVersion10)
             return park(connection, exchange, options, atMost: time)
-        case .streaming(let response, let heartbeat):
+        case .streaming(var response, let heartbeat):
+            exchange.complete(&response)
             let options = ResponseOptions(request, isVersion10: connection.isVersion10)
-            return beginStream(connection, exchange, options, exchange.completed(response), heartbeat: heartbeat)
+            return beginStream(connection, exchange, options, response, heartbeat: heartbeat)
         }
     }
 

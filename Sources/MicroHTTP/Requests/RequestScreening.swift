@@ -24,11 +24,11 @@ enum RequestScreening {
     ///
     /// - Throws: the ``TransportFault`` for which the server refuses the request.
     static func framing(
-        of fields: HTTPFields, version: ProtocolVersion, bodyBytesMax: Int
+        of fields: [HTTPField], version: ProtocolVersion, bodyBytesMax: Int
     ) throws(TransportFault) -> BodyFraming {
         var hosts = 0
-        var length: HTTPField?
-        var coding: HTTPField?
+        var length: String?
+        var coding: String?
         for field in fields {
             // The comparison of the lengths spares almost every field the comparison of strings.
             let name = field.name.canonicalName
@@ -37,10 +37,10 @@ enum RequestScreening {
                 hosts += 1
             case 14 where name == "content-length":
                 guard length == nil else { throw .malformed("expected one Content-Length, found several") }
-                length = field
+                length = field.value
             case 17 where name == "transfer-encoding":
                 guard coding == nil else { throw .malformed("expected one Transfer-Encoding, found several") }
-                coding = field
+                coding = field.value
             default:
                 break
             }
@@ -53,7 +53,7 @@ enum RequestScreening {
             guard length == nil else {
                 throw .malformed("expected Content-Length or Transfer-Encoding, found both")
             }
-            guard coding.value.lowercased() == "chunked" else { throw .unsupportedTransferCoding }
+            guard coding.lowercased() == "chunked" else { throw .unsupportedTransferCoding }
             return .chunked
         }
         guard let length else { return .none }
@@ -61,14 +61,14 @@ enum RequestScreening {
         return bytes == 0 ? .none : .declared(bytes: bytes)
     }
 
-    private static func declaredBytes(_ field: HTTPField, bodyBytesMax: Int) throws(TransportFault) -> Int {
-        let digits = field.value.utf8
+    private static func declaredBytes(_ length: String, bodyBytesMax: Int) throws(TransportFault) -> Int {
+        let digits = length.utf8
         // Int.init accepts "+5", which RFC 9110 does not.
         guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw .malformed("Content-Length is not a number")
         }
         // A number that does not fit an Int is above any limit.
-        guard let bytes = Int(field.value), bytes <= bodyBytesMax else {
+        guard let bytes = Int(length), bytes <= bodyBytesMax else {
             throw .bodyTooLarge(bytesMax: bodyBytesMax)
         }
         return bytes

@@ -14,16 +14,16 @@ struct ResponseOptions {
 
     init(_ request: Request, isVersion10: Bool) {
         isHead = request.method == .head
-        endsConnection = isVersion10 || request.fields.endConnection(isVersion10: false)
+        endsConnection = isVersion10 || request.head.endsConnection(isVersion10: false)
         isChunked = !isVersion10
     }
 }
 
-extension HTTPFields {
+extension Request.Head {
     /// Whether no further request follows on the connection (RFC 9112, section 9.3): the client asks for that, or has sent
     /// the request by HTTP/1.0 and does not ask to keep the connection.
-    func endConnection(isVersion10: Bool) -> Bool {
-        let options = self[values: .connection].flatMap { value in
+    func endsConnection(isVersion10: Bool) -> Bool {
+        let options = self[values: RequestField.connection].flatMap { value in
             value.split(separator: ",").map { $0.trimmed.lowercased() }
         }
         return options.contains("close") || isVersion10 && !options.contains("keep-alive")

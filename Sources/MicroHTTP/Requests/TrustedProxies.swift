@@ -1,5 +1,6 @@
 import CMicroHTTPD
 import Glibc
+import HTTPMessages
 import HTTPTypes
 
 /// The proxies whose word counts for the addresses of their clients.
@@ -71,9 +72,9 @@ package struct TrustedProxies: Sendable, Equatable {
     /// - Returns: nil where they name none, where one of the addresses that have to be read is not an address, and where
     ///   `Forwarded` and `X-Forwarded-For` name different clients, because a proxy that writes one of them may let the
     ///   other one of its client pass.
-    func client(by fields: HTTPFields) -> String? {
-        let standard = fields[values: .forwarded]
-        let usual = fields[values: .xForwardedFor]
+    func client(by head: Request.Head) -> String? {
+        let standard = head.list.filter { $0.name == .forwarded }.map(\.value)
+        let usual = head.list.filter { $0.name == .xForwardedFor }.map(\.value)
         guard !standard.isEmpty else { return usual.isEmpty ? nil : client(in: usual, node: Self.usualNode) }
         let named = client(in: standard, node: Self.standardNode)
         guard !usual.isEmpty else { return named }

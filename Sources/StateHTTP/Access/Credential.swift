@@ -32,6 +32,24 @@ package final class RememberedHead: Sendable {
     }
 }
 
+/// What a request handler remembers of a header section: the access of its credential, and what its fields ask of a GET of a
+/// part of the whole state.
+package final class RememberedReads: Sendable {
+    package let access: Access
+    let read: ReadRequest
+
+    init(_ read: ReadRequest) {
+        access = read.store.access
+        self.read = read
+    }
+
+    /// Finds what is remembered of the header section of a request; nil where nothing is, or the access has ended.
+    package static func of(_ request: Request) -> RememberedReads? {
+        let reads = request.head.sectionMemo?.value as? RememberedReads
+        return reads?.access.hasEnded == false ? reads : nil
+    }
+}
+
 /// The credential in a request.
 package enum Credential: Sendable, Equatable {
     /// A bearer token, or the password of HTTP Basic.

@@ -11,7 +11,7 @@ extension Contract {
 
     /// The stream format that `Accept` asks for; nil where it names none of those offered or gives JSON more weight.
     func streamFormat(_ request: Request, offered: [StreamRequest.Format]) -> StreamRequest.Format? {
-        guard request.method == .get, request.fields.contains(.accept) else { return nil }
+        guard request.method == .get, request.head.known.contains(.accept) else { return nil }
         var best: (format: StreamRequest.Format, weight: Double)?
         var ofJSON = 0.0
         for value in request[values: .accept] {

@@ -43,22 +43,21 @@ package struct RequestID: Sendable {
 ///
 /// Few requests need the ID, so it is made where one does.
 package struct RequestName: Sendable {
-    /// The client's name, of at most 128 visible ASCII characters; nil where there is none.
-    private let given: String?
+    /// The client's name, of at most 128 visible ASCII characters; empty where there is none.
+    private let given: String
     private let number: UInt64
     private let trace: TraceContext?
 
     /// Makes the name of a request with this head.
     package init(_ head: Request.Head, number: UInt64) {
-        given = head[.requestID].flatMap { name in
-            (1...128).contains(name.utf8.count) && name.utf8.allSatisfy { (0x21...0x7E).contains($0) } ? name : nil
-        }
+        let name = head[.requestID] ?? ""
+        given = name.utf8.count <= 128 && name.utf8.allSatisfy { (0x21...0x7E).contains($0) } ? name : ""
         self.number = number
         trace = head.trace
     }
 
     /// The ID, whose text is at most 128 visible ASCII characters.
-    package var id: RequestID { RequestID(given ?? "r\(number)", trace) }
+    package var id: RequestID { RequestID(given.isEmpty ? "r\(number)" : given, trace) }
 }
 
 /// A request with its parsed target, the store that it addresses and its circumstances.

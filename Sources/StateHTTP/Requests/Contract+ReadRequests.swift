@@ -1,5 +1,5 @@
 internal import ContentCodings
-internal import HTTPMessages
+package import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
@@ -66,7 +66,45 @@ extension Contract {
             read.wait = nil
             read.version = version
         }
+        if let memo = request.head.sectionMemo, Self.plainTokens(of: request.target) != nil {
+            memo.store(RememberedReads(read))
+        }
         return .read(read)
+    }
+
+    /// Reads a GET of a part of the whole state, without parameters and with a header section that has come before; nil for
+    /// any other request.
+    ///
+    /// - Parameter section: what is remembered of the header section.
+    package func read(repeating section: RememberedReads, _ request: Request, _ name: RequestName) -> ReadRequest? {
+        guard let tokens = Self.plainTokens(of: request.target) else { return nil }
+        var read = section.read
+        read.selection = read.store.selection(JSONPointer(tokens))
+        read.name = name
+        return read
+    }
+
+    private static let pathOfState = Array("/v1/state/".utf8)
+
+    /// The tokens in a target that is the path of a part of the whole state, without escapes and parameters; nil for another.
+    private static func plainTokens(of target: String) -> [String]? {
+        target.withBytes { bytes in
+            guard bytes.count > pathOfState.count, bytes.starts(with: pathOfState) else { return nil }
+            var tokens: [String] = []
+            tokens.reserveCapacity(4)
+            var start = pathOfState.count
+            for index in start..<bytes.count {
+                switch bytes[index] {
+                case UInt8(ascii: "/"):
+                    tokens.append(String(decoding: bytes[start..<index], as: UTF8.self))
+                    start = index + 1
+                case UInt8(ascii: "%"), UInt8(ascii: "~"), UInt8(ascii: "?"): return nil
+                default: break
+                }
+            }
+            tokens.append(String(decoding: bytes[start...], as: UTF8.self))
+            return tokens.count <= tokensMax ? tokens : nil
+        }
     }
 
     /// The tags of the content that the client has; nil without `If-None-Match`.

@@ -22,8 +22,7 @@ extension Contract {
 
     /// The wait that `Prefer` asks for; nil without one.
     func preferredWait(_ request: Request) -> Wait? {
-        // Few requests have the field, and a look into the list of fields is cheaper than a parse of no values.
-        guard request.fields.contains(.prefer) else { return nil }
+        guard request.head.known.contains(.prefer) else { return nil }
         switch Preferences(request[values: .prefer]).wait {
         case .usual?: return Wait(duration: limits.waitDefault, applied: Int(limits.waitDefault.components.seconds))
         case .seconds(0)?, nil: return nil

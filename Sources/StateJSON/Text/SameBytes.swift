@@ -15,8 +15,8 @@ extension UnsafeBufferPointer<UInt8> {
 
 extension String {
     /// Calls a function with the UTF-8 bytes, which a string of Swift's own nearly always lends without a copy.
-    @inline(__always)
-    func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
+    @inlinable @inline(__always)
+    package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
         if let result = try utf8.withContiguousStorageIfAvailable(body) { return result }
         return try Array(utf8).withUnsafeBufferPointer(body)
     }

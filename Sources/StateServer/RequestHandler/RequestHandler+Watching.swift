@@ -39,7 +39,9 @@ extension RequestHandler: WatchReceiver {
     /// Answers requests with equal options, so of one trace, with one response.
     private func answer(_ group: [WatchedRequest], with response: Response) {
         guard let first = group.first else { return }
-        Exchange.answer(group.map(\.exchange), with: finished(closing(response), first.exchange))
+        var response = closing(response)
+        finish(&response, first.exchange.trace)
+        Exchange.answer(group.map(\.exchange), with: response)
     }
 
     private func answer(_ watched: WatchedRequest, _ change: Delivery.Change) {

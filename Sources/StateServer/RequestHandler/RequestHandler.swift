@@ -72,7 +72,11 @@ final class RequestHandler: Sendable {
                 if let trace = request.trace { exchange.trace = trace }
                 return self.finished(self.receive(request, exchange), exchange)
             },
-            expire: { exchange, expiry in self.expire(exchange, expiry).map { self.finished($0, exchange) } },
+            expire: { exchange, expiry in
+                guard var response = self.expire(exchange, expiry) else { return nil }
+                self.finish(&response, exchange.trace)
+                return response
+            },
             // The loop thread runs the turn of an iteration: that takes less time than waking the store's queue.
             iterationEnded: { self.store.flushNow() },
             writable: {
@@ -80,7 +84,11 @@ final class RequestHandler: Sendable {
                 self.hub.writable($0.map(\.id))
             },
             silent: { self.hub.silent($0.map(\.id)) },
-            refuse: { self.finished(self.refuse($0, $1), $1?.trace) },
+            refuse: { fault, request in
+                var response = self.refuse(fault, request)
+                self.finish(&response, request?.trace)
+                return response
+            },
             generation: { [hub] in hub.generation },
             debugLog: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
     }
@@ -92,6 +100,10 @@ final class RequestHandler: Sendable {
             let reply = receive(request, repeating: head, exchange, name)
         {
             return reply
+        }
+        if let reads = RememberedReads.of(request), let read = contract.read(repeating: reads, request, name) {
+            if let share = reads.access.share { exchange.count(toShareOf: share) }
+            return self.read(read, exchange)
         }
         let authentication: Authentication
         switch authenticator.authenticate(request) {
@@ -145,10 +157,11 @@ final class RequestHandler: Sendable {
         _ problem: Problem, _ request: Request, _ exchange: Exchange, _ name: RequestName
     ) -> Response {
         let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: .refused(problem))
-        switch carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name) {
-        case .now(let response), .reusable(let response): return response
-        case .deferred, .working, .workingLong, .waiting, .streaming:
-            preconditionFailure("the plan for a client that is refused is an answer")
+        let plan = contract.plan(for: request, in: circumstances)
+        switch carryOut(plan, of: request, exchange, name) {
+        case .now(let response): return response
+        case .reusable(let response): return response
+        default: preconditionFailure("the plan for a client that is refused is an answer")
         }
     }
 
@@ -171,14 +184,16 @@ final class RequestHandler: Sendable {
             // The place is free before the client can ask again.
             slowReads.end(exchange)
             switch carryOut(plan, of: request, exchange, circumstances.name) {
-            case .now(let response), .reusable(let response): answer(exchange, response)
-            case .working(let time?):
+            case .now(let response): answer(exchange, response)
+            case .reusable(let response): answer(exchange, response)
+            case .working(let time):
+                guard let time else { break }
                 schedule.after(time) { [self] in
                     guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
                     answer(exchange, response)
                 }
             // Only a GET is deferred, waits or streams.
-            case .working, .workingLong, .deferred, .waiting, .streaming: break
+            default: break
             }
             store.flush()
         }
@@ -207,29 +222,31 @@ final class RequestHandler: Sendable {
 
     /// Answers an exchange.
     func answer(_ exchange: Exchange, _ response: consuming Response) {
-        metrics.count(response.problems)
-        if let trace = exchange.trace { response.fields[.traceParent] = trace.text }
+        finish(&response, exchange.trace)
         exchange.answer(response)
     }
 
-    /// The response as the client of an exchange gets it.
-    func finished(_ response: consuming Response, _ exchange: Exchange) -> Response {
-        finished(consume response, exchange.trace)
-    }
-
     /// Counts the problems of a response, and names the trace of its request in it.
-    private func finished(_ response: consuming Response, _ trace: TraceContext?) -> Response {
+    func finish(_ response: inout Response, _ trace: TraceContext?) {
         metrics.count(response.problems)
         if let trace { response.fields[.traceParent] = trace.text }
-        return response
     }
 
-    private func finished(_ reply: Reply, _ exchange: Exchange) -> Reply {
-        switch reply {
-        case .now(let response): .now(finished(response, exchange))
-        case .reusable(let response): .reusable(finished(response, exchange))
-        case .streaming(let response, let heartbeat): .streaming(finished(response, exchange), heartbeat: heartbeat)
-        case .working, .workingLong, .deferred, .waiting: reply
+    private func finished(_ reply: consuming Reply, _ exchange: Exchange) -> Reply {
+        switch consume reply {
+        case .now(var response):
+            finish(&response, exchange.trace)
+            return .now(response)
+        case .reusable(var response):
+            finish(&response, exchange.trace)
+            return .reusable(response)
+        case .streaming(var response, let heartbeat):
+            finish(&response, exchange.trace)
+            return .streaming(response, heartbeat: heartbeat)
+        case .working(let time): return .working(atMost: time)
+        case .workingLong: return .workingLong
+        case .deferred: return .deferred
+        case .waiting(let time): return .waiting(atMost: time)
         }
     }
 

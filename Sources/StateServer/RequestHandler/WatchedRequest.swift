@@ -32,7 +32,7 @@ final class WatchedRequest: Sendable {
         var durable: DurableRead?
         var until: [UInt8]?
         /// The trace of the request, which the answer names.
-        var trace: TraceContext?
+        var trace: String?
     }
 
     let exchange: Exchange
@@ -47,7 +47,7 @@ final class WatchedRequest: Sendable {
         let sentCount = if case .stream(let request) = kind { request.snapshot?.position ?? 0 } else { 0 }
         sentEntities = Atomic(sentCount)
         var options = Options(kind)
-        if let trace = exchange.trace { options.trace = trace }
+        if let trace = exchange.trace { options.trace = trace.text }
         self.options = options
     }
 

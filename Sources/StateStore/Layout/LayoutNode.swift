@@ -154,7 +154,10 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
     }
 
     private func member(_ token: String) -> LayoutField<Root>? {
-        for index in names.indices where JSONPointer.sameBytes(names[index], token) { return field(index) }
+        // Equal strings can have different bytes, but the same bytes are equal strings, and those are compared faster.
+        for index in names.indices where names[index] == token && JSONPointer.sameBytes(names[index], token) {
+            return field(index)
+        }
         return nil
     }
 

@@ -17,8 +17,9 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
 
     func select(_ table: Table, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
         guard let token = tokens.first else { return try whole(table, countMax: countMax) }
-        guard let id = ID(token: token), let entry = table.entry(id.key) else { return .nothing }
-        return JSONText.select(tokens.dropFirst(), in: try entry.bytes()).map(SelectedValue.cached) ?? .nothing
+        guard let id = ID(token: token), let entry = table.entries[id.key] else { return .nothing }
+        let bytes = try Table.entry(entry).bytes()
+        return JSONText.select(tokens.dropFirst(), in: bytes).map(SelectedValue.cached) ?? .nothing
     }
 
     func count(_ table: Table) -> Int { table.count }
