@@ -69,7 +69,7 @@ package final class Exchange: Sendable {
     package func answer(_ response: consuming Response) {
         guard fire() else { return }
         complete(&response)
-        given = response
+        given = consume response
         stage.store(.given, ordering: .releasing)
         sink.put(.single(self))
     }

@@ -223,7 +223,7 @@ final class RequestHandler: Sendable {
     /// Answers an exchange.
     func answer(_ exchange: Exchange, _ response: consuming Response) {
         finish(&response, exchange.trace)
-        exchange.answer(response)
+        exchange.answer(consume response)
     }
 
     /// Counts the problems of a response, and names the trace of its request in it.
