@@ -55,15 +55,29 @@ final class JSONEncodingSession {
         var memberStarts: [Int]?
     }
 
+    init() { writer = JSONWriter(capacity: 0) }
+
     /// Takes the writer's buffer without copying; ``giveBack(_:)`` returns it.
-    init(taking other: inout JSONWriter) {
-        writer = JSONWriter(capacity: 0)
-        swap(&writer, &other)
+    convenience init(taking other: inout JSONWriter) {
+        self.init()
+        begin(taking: &other)
     }
 
+    /// Begins an encoding, behind one that may have thrown.
+    func begin(taking other: inout JSONWriter) {
+        swap(&writer, &other)
+        if !open.isEmpty { open.removeAll(keepingCapacity: true) }
+        (nextID, isValueDue, misuse) = (0, true, nil)
+    }
+
+    /// Ends an encoding, and forgets what it has kept for its arrays.
     func giveBack(_ other: inout JSONWriter) {
         swap(&writer, &other)
+        (collectsArrays, known, arrays) = (false, nil, [])
     }
+
+    /// Takes the large arrays that the encoding has kept.
+    func takeArrays() -> [EncodedArray] { exchange(&arrays, with: []) }
 
     /// Has the session keep the outermost large arrays, and take from the encoding of an earlier value what is the same.
     func collectArrays(after known: KnownText?) {

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// The encoding of a value, and its large arrays, from which the encoding of a later value takes what is the same.
 package struct KnownText: Sendable {
     /// Compact UTF-8 JSON.
@@ -10,17 +12,23 @@ package struct KnownText: Sendable {
     /// An element of a large array costs a comparison of its memory where it is the same as in an earlier value, and its
     /// encoding where not. ``ValueShape`` says what is the same; the encoding of a value is taken to depend on the value alone.
     ///
-    /// - Parameter known: the encoding of an earlier value of the same type.
+    /// - Parameters:
+    ///   - known: the encoding of an earlier value of the same type.
+    ///   - spare: a session that earlier encodings have used.
     /// - Throws: what ``JSON/encode(_:)`` throws.
-    package init(_ value: some Encodable, after known: KnownText? = nil) throws {
+    package init(
+        _ value: some Encodable, after known: KnownText? = nil, in spare: SpareEncodingSession = SpareEncodingSession()
+    ) throws {
         var writer = JSONWriter(capacity: (known?.bytes.count ?? 0) + 256)
-        let session = JSONEncodingSession(taking: &writer)
-        session.collectArrays(after: known)
-        try session.encode(value)
-        try session.finish()
-        session.giveBack(&writer)
+        arrays = try spare.use { session in
+            session.begin(taking: &writer)
+            defer { session.giveBack(&writer) }
+            session.collectArrays(after: known)
+            try session.encode(value)
+            try session.finish()
+            return session.takeArrays()
+        }
         bytes = writer.bytes
-        arrays = session.arrays
     }
 }
 
@@ -55,5 +63,22 @@ struct EncodedArray: @unchecked Sendable {
             if starts[middle] < offset { low = middle + 1 } else { high = middle }
         }
         return low
+    }
+}
+
+/// A session that one encoding after the other uses, so that its memory stays.
+///
+/// `@unchecked Sendable`: an atomic step claims the session, and who does not get it makes one of its own.
+package final class SpareEncodingSession: @unchecked Sendable {
+    private let session = JSONEncodingSession()
+    private let isTaken = Atomic(false)
+
+    /// Makes a session that no encoding has used.
+    package init() {}
+
+    func use<Result>(_ body: (JSONEncodingSession) throws -> Result) rethrows -> Result {
+        guard !isTaken.exchange(true, ordering: .acquiring) else { return try body(JSONEncodingSession()) }
+        defer { isTaken.store(false, ordering: .releasing) }
+        return try body(session)
     }
 }

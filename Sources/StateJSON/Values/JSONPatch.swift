@@ -23,6 +23,8 @@ package struct JSONPatch: Sendable {
     /// The known encodings of parts of the old value; a comparison replaces them by those of the new value.
     private var texts = KnownTexts()
 
+    private let session = SpareEncodingSession()
+
     /// Makes a patch that changes nothing.
     package init(knowing texts: KnownTexts = KnownTexts()) { self.texts = texts }
 
@@ -194,8 +196,8 @@ extension JSONPatch {
     ///
     /// - Throws: what ``JSON/encode(_:)`` throws.
     package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws {
-        let known = try texts[path] ?? KnownText(old)
-        let text = try KnownText(new, after: known)
+        let known = try texts[path] ?? KnownText(old, in: session)
+        let text = try KnownText(new, after: known, in: session)
         compare(known.bytes, known.arrays, text.bytes, text.arrays)
         texts[path] = text
     }
