@@ -122,6 +122,8 @@ final class ClientConnection {
         descriptor = microhttpd_connection_descriptor(handle)
     }
 
+    deinit { target.deallocate() }
+
     /// The client of the current request: the one that a trusted proxy names, or the peer.
     var requestClient: String { namedClient ?? client }
 }

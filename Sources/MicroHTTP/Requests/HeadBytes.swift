@@ -9,7 +9,7 @@ import Glibc
 struct HeadBytes {
     /// The method with the NUL behind it, which separates it from the target.
     private let method: UnsafeRawBufferPointer
-    private let target: [UInt8]
+    private let target: UnsafeRawBufferPointer
     /// The version and all fields: libmicrohttpd has replaced the space before the version by a NUL, which is left out.
     let section: UnsafeRawBufferPointer
     private let isLocal: Bool
@@ -45,10 +45,8 @@ struct HeadBytes {
     func isSpelled(_ key: [UInt8]) -> Bool {
         guard key.count == count, !isLocal || key.last == 1 else { return false }
         return key.withUnsafeBytes { key in
-            target.withUnsafeBytes { target in
-                method.isAt(0, of: key) && target.isAt(method.count, of: key)
-                    && section.isAt(method.count + target.count, of: key)
-            }
+            method.isAt(0, of: key) && target.isAt(method.count, of: key)
+                && section.isAt(method.count + target.count, of: key)
         }
     }
 

@@ -3,31 +3,6 @@ import Glibc
 import HTTPMessages
 import HTTPTypes
 
-/// The request line's target as received, and where it ended in the connection's memory.
-struct RawTarget {
-    /// The bytes of the target; empty where there is none.
-    private(set) var bytes: [UInt8] = []
-    /// The address of the byte after the target.
-    private(set) var end: UInt = 0
-
-    /// Copies the target, because libmicrohttpd decodes it in place after the callback (Libmicrohttpd page, 19).
-    mutating func take(_ raw: UnsafePointer<CChar>?) {
-        bytes.removeAll(keepingCapacity: true)
-        end = 0
-        // "uri will be the 0-terminated URI of the request", and NULL where the request line has none.
-        guard let raw else { return }
-        bytes.append(contentsOf: UnsafeRawBufferPointer(start: raw, count: strlen(raw)))
-        end = UInt(bitPattern: raw) + UInt(bytes.count)
-    }
-
-    /// The target as a string; nil if it is empty or has a byte that RFC 3986 forbids.
-    var text: String? {
-        // A target is visible ASCII; a client percent-encodes anything else (RFC 3986).
-        let isVisible = !bytes.isEmpty && bytes.allSatisfy { (0x21...0x7E).contains($0) }
-        return isVisible ? String(decoding: bytes, as: UTF8.self) : nil
-    }
-}
-
 /// Reads the head of a request from libmicrohttpd.
 ///
 /// Besides what HTTPTypes refuses, it refuses a head whose parts are not in memory as RFC 9112 has them on the wire:

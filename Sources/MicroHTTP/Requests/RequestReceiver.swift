@@ -94,8 +94,9 @@ final class RequestReceiver {
         connection.isLastRequest = false
         // With more of either, libmicrohttpd closes the connection without an answer, or does nothing at all.
         let bytes = connection.target.bytes
+        let parametersMax = context.configuration.parametersMax
         if bytes.count > context.configuration.targetBytesMax
-            || bytes.count(where: { $0 == UInt8(ascii: "&") }) >= context.configuration.parametersMax
+            || bytes.count >= parametersMax && bytes.count(where: { $0 == UInt8(ascii: "&") }) >= parametersMax
         {
             wire.refuse(connection, context.configuration.targetFault)
         }
