@@ -1,6 +1,8 @@
 internal import FoundationEssentials
 package import HTTPMessages
 internal import HTTPTypes
+internal import StateJSON
+internal import StateStore
 
 /// Whether the server knows the client of a request.
 package enum Authentication: Sendable {
@@ -40,6 +42,9 @@ package final class RememberedReads: Sendable {
 
     init(_ read: ReadRequest) {
         access = read.store.access
+        var read = read
+        // The pointer, which may be long, is another one each time.
+        read.selection = .pointer(.root)
         self.read = read
     }
 
