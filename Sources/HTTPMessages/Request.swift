@@ -34,9 +34,11 @@ package struct Request: Sendable {
             self.isLocal = isLocal
             self.memo = memo
             self.sectionMemo = sectionMemo
+            // A head with several of them has a value with a comma, which is none.
             trace =
                 self.known.contains(.traceParent)
-                ? fields.first { $0.name == .traceParent }.flatMap { TraceContext($0.value) } : nil
+                ? TraceContext(fields.lazy.filter { $0.name == .traceParent }.map(\.value).joined(separator: ","))
+                : nil
         }
     }
 

@@ -45,5 +45,9 @@ struct TraceContextTests {
         #expect(Request(target: "/", fields: [.traceParent: text]).trace?.text == text)
         #expect(Request(target: "/", fields: [.traceParent: "none"]).trace == nil)
         #expect(Request(target: "/").trace == nil)
+        let field = HTTPField(name: .traceParent, value: text)
+        for second in [field, HTTPField(name: .traceParent, value: ""), HTTPField(name: .traceParent, value: "none")] {
+            #expect(Request(target: "/", fields: HTTPFields([field, second])).trace == nil)
+        }
     }
 }

@@ -107,6 +107,32 @@ struct KnownTextTests {
         }
     }
 
+    /// A value that fails to be encoded inside of an object in an array.
+    private struct Nested: Codable {
+        var outer: [Inner]
+        struct Inner: Codable {
+            var names: [String]
+            var size: Double
+        }
+    }
+
+    @Test("an encoding that fails leaves nothing to the next one of the same patch")
+    func behindFailure() throws {
+        let old = Nested(outer: (0..<40).map { .init(names: ["\($0)"], size: 1) })
+        var (bad, new) = (old, old)
+        bad.outer[35].size = .nan
+        new.outer[2].names = ["other"]
+        var patch = JSONPatch()
+        #expect(throws: EncodingError.self) { try patch.compare(old, to: bad) }
+
+        patch.begin(knowing: KnownTexts())
+        try patch.compare(old, to: new)
+
+        #expect(
+            String(decoding: patch.text, as: UTF8.self)
+                == #"[{"op":"replace","path":"/outer/2/names/0","value":"other"}]"#)
+    }
+
     /// Counts how often it is encoded.
     struct Counted: Codable {
         static let count = Atomic(0)
