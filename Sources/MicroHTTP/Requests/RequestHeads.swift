@@ -34,19 +34,13 @@ final class RequestHeads {
         }
         do throws(TransportFault) {
             let isGet = strcmp(method, "GET") == 0 && connection.overCapacity == nil
-            if isGet, let bytes, let section = sections.entry(of: connection, bytes) {
-                let head = try reader.head(of: connection, version: version, section)
-                if connection.isProxy {
-                    connection.namedClient = configuration.trustedProxies.client(by: head)
-                }
-                guard headCount <= configuration.headBytesMax else { throw configuration.headFault }
-                let request = Request(head, client: connection.requestClient)
-                connection.request = request
-                connection.head = cache.store(request, section.framing, isLast: section.isLast)
-                connection.isLastRequest = section.isLast
-                return connection.accept(section.framing, headCount: headCount, end: end)
+            let section = isGet ? bytes.flatMap { sections.entry(of: connection, $0) } : nil
+            let head: Request.Head
+            if let section {
+                head = try reader.head(of: connection, version: version, section)
+            } else {
+                head = try reader.head(of: connection, method: method, version: version)
             }
-            let head = try reader.head(of: connection, method: method, version: version)
             if connection.isProxy { connection.namedClient = configuration.trustedProxies.client(by: head) }
             let request = Request(head, client: connection.requestClient)
             connection.request = request
@@ -56,11 +50,18 @@ final class RequestHeads {
             guard headCount <= configuration.headBytesMax, head.list.count <= configuration.fieldsMax else {
                 throw configuration.headFault
             }
-            let framing = try RequestScreening.framing(
-                of: head.list, version: isVersion10 ? .http10 : .http11, bodyBytesMax: configuration.bodyBytesMax)
-            let isLast = head.endsConnection(isVersion10: isVersion10)
+            let framing: BodyFraming
+            let isLast: Bool
+            if let section {
+                (framing, isLast) = (section.framing, section.isLast)
+            } else {
+                framing = try RequestScreening.framing(
+                    of: head.list, version: isVersion10 ? .http10 : .http11,
+                    bodyBytesMax: configuration.bodyBytesMax)
+                isLast = head.endsConnection(isVersion10: isVersion10)
+                if isGet, let bytes { sections.store(bytes, of: head, framing, isLast: isLast) }
+            }
             connection.head = cache.store(request, framing, isLast: isLast)
-            if isGet, let bytes { sections.store(bytes, of: head, framing, isLast: isLast) }
             connection.isLastRequest = isLast
             return connection.accept(framing, headCount: headCount, end: end)
         } catch {

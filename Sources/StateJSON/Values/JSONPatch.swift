@@ -23,7 +23,8 @@ package struct JSONPatch: Sendable {
     /// The known encodings of parts of the old value; a comparison replaces them by those of the new value.
     private var texts = KnownTexts()
 
-    private let session = SpareEncodingSession()
+    /// Encodes the values; made by the first comparison of two of them.
+    private var session: SpareEncodingSession?
 
     /// Makes a patch that changes nothing.
     package init(knowing texts: KnownTexts = KnownTexts()) { self.texts = texts }
@@ -196,6 +197,8 @@ extension JSONPatch {
     ///
     /// - Throws: what ``JSON/encode(_:)`` throws.
     package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws {
+        let session = session ?? SpareEncodingSession()
+        self.session = session
         let known = try texts[path] ?? KnownText(old, in: session)
         let text = try KnownText(new, after: known, in: session)
         compare(known.bytes, known.arrays, text.bytes, text.arrays)
