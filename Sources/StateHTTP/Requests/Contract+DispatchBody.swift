@@ -59,6 +59,10 @@ extension Contract {
     private func transaction(
         _ body: [UInt8], _ options: DispatchOptions, line: Int?, _ hint: inout Hint
     ) throws(Problem) -> Transaction {
+        let match = match(body, options.store)
+        if let match, let item = plainItem(match, body) {
+            return options.transaction([item], .single, [], of: body, line: line)
+        }
         let document: JSONDocument
         do throws(JSONFault) {
             document = try JSONDocument(body, depthMax: limits.depthMax)
@@ -77,7 +81,8 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Transaction.Expectation] = []
-            let item = try item(node, of: body, &expectations, options.store, &hint)
+            let recorded = match.map { (body, $0.form.meta) }
+            let item = try item(node, recordedAs: recorded, &expectations, options.store, &hint)
             return options.transaction([item], .single, expectations, of: body, line: line)
         }
         guard !elements.isEmpty else {
@@ -89,15 +94,43 @@ extension Contract {
         }
         var expectations: [Transaction.Expectation] = []
         var items: [Transaction.Item] = []
-        for element in elements { items.append(try item(element, of: nil, &expectations, options.store, &hint)) }
+        for element in elements { items.append(try item(element, recordedAs: nil, &expectations, options.store, &hint)) }
         return options.transaction(items, .batch, expectations, of: body, line: line)
+    }
+
+    /// The match of a body with the plain form of its action, where the client may dispatch one.
+    private func match(_ body: [UInt8], _ store: VisibleStore) -> (form: PlainForm.Match, type: any Action.Type)? {
+        guard let name = PlainForm.type(of: body), let type = store.action(ofType: name),
+            let match = plainForms[ObjectIdentifier(type)]?.match(body)
+        else { return nil }
+        return (match, type)
+    }
+
+    /// Reads one action from the places of its fields; nil where that takes a document, or where the action has a fault.
+    private func plainItem(_ match: (form: PlainForm.Match, type: any Action.Type), _ body: [UInt8]) -> Transaction.Item? {
+        var id: String?
+        if let range = match.form.id {
+            id = String(decoding: body[range], as: UTF8.self)
+            guard let id, Self.fault(ofID: id) == nil else { return nil }
+        }
+        // A document tells what is wrong.
+        guard let payload = match.form.payload, let action = try? payload.decode(match.type) else { return nil }
+        return .init(action, id: id, recorded: body, meta: match.form.meta)
+    }
+
+    /// What is wrong with an ID that a client gives to an action; nil where nothing is.
+    private static func fault(ofID id: String) -> String? {
+        guard (1...255).contains(id.utf8.count) else { return "expected a string of 1 to 255 bytes" }
+        return Cursor(text: id) == nil ? nil : "is spelled like a cursor, which is how the server names commits"
     }
 
     /// Reads one action.
     ///
-    /// - Parameter body: the bytes of a body that is this action.
+    /// - Parameter recorded: the bytes that the store would record of it, and where its metadata lie in them; nil where the
+    ///   store has to encode it.
     private func item(
-        _ node: JSONNode, of body: [UInt8]?, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore,
+        _ node: JSONNode, recordedAs recorded: (bytes: [UInt8], meta: Range<Int>?)?,
+        _ expectations: inout [Transaction.Expectation], _ store: VisibleStore,
         _ hint: inout Hint
     ) throws(Problem) -> Transaction.Item {
         guard let members = node.members else {
@@ -116,12 +149,8 @@ extension Contract {
                 guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
                 payload = value
             case "id":
-                guard let text = value.string, (1...255).contains(text.utf8.count) else {
-                    throw invalid(value.pointer, "expected a string of 1 to 255 bytes")
-                }
-                guard Cursor(text: text) == nil else {
-                    throw invalid(value.pointer, "is spelled like a cursor, which is how the server names commits")
-                }
+                let text = value.string ?? ""
+                if let fault = Self.fault(ofID: text) { throw invalid(value.pointer, fault) }
                 id = text
             case "meta":
                 guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
@@ -136,9 +165,8 @@ extension Contract {
             defer { hint = .list }
             throw unknownType(type, at: node.pointer.appending("type"), store, hint)
         }
-        let match = body.flatMap { plainForms[ObjectIdentifier(actionType)]?.match($0) }
-        let action = try decode(actionType, payload, in: node, hasOnlyFields: match != nil)
-        if let body, let match { return .init(action, id: id, recorded: body, meta: match.meta) }
+        let action = try decode(actionType, payload, in: node, hasOnlyFields: recorded != nil)
+        if let recorded { return .init(action, id: id, recorded: recorded.bytes, meta: recorded.meta) }
         return .init(action, id: id, meta: meta?.text)
     }
 

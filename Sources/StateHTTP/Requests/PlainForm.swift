@@ -4,15 +4,20 @@ internal import StateStore
 /// The one spelling of an action that the store would record as it is, byte by byte.
 ///
 /// The store records an action as its type encodes it. Where a body has just those bytes, the store records the body, which
-/// spares the encoding. A type has a plain form when its fields are all required and are strings, whole numbers, numbers or
+/// spares the encoding; and it decodes the action from the places of its fields, which spares the document. A type has a plain form when its fields are all required and are strings, whole numbers, numbers or
 /// booleans, and two samples of it encode the members that they were decoded from, in that order.
 struct PlainForm: Sendable {
-    private enum Kind { case string, integer, number, boolean }
+    fileprivate enum Kind { case string, integer, number, boolean }
 
     /// For each field the bytes between the value before it, or the opening brace, and its value.
     private let fields: [(lead: [UInt8], kind: Kind)]
     /// The bytes behind the last value, or behind the opening brace where there is no field, up to the end of the payload.
     private let end: [UInt8]
+    private let names: [String]
+    /// Whether the type decodes from a ``FlatObject``.
+    private var isReadable = false
+    /// How many levels metadata may have: with that of the body itself as many as the least `depth_max` allows.
+    private static let metaDepthMax = 3
 
     /// Derives the plain form of an action type, or returns nil where it has none.
     init?(_ type: any Action.Type) {
@@ -24,11 +29,14 @@ struct PlainForm: Sendable {
             guard Self.isPlain(type, "{}", .first), Self.isPlain(type, "{}", .second) else { return nil }
             fields = []
             end = head.bytes
+            names = []
+            noteReading(of: type, [head.bytes])
             return
         }
         guard case .array(let required)? = schema[pointer: "/required"], required.count == properties.members.count
         else { return nil }
         head.raw(",\"payload\":{")
+        let beginning = String(decoding: head.bytes.dropLast(), as: UTF8.self)
         var fields: [(lead: [UInt8], kind: Kind)] = []
         var (first, second) = ("{", "{")
         for (name, schema) in properties.members {
@@ -46,6 +54,24 @@ struct PlainForm: Sendable {
         guard Self.isPlain(type, first + "}", .first), Self.isPlain(type, second + "}", .second) else { return nil }
         self.fields = fields
         end = [UInt8(ascii: "}")]
+        names = properties.members.map(\.key)
+        noteReading(of: type, [first, second].map { Array((beginning + $0 + "}").utf8) })
+    }
+
+    /// Finds out whether the type decodes from the places of its fields what it decodes from a document.
+    ///
+    /// - Parameter samples: bodies in the plain form, without their outermost braces.
+    private mutating func noteReading(of type: any Action.Type, _ samples: [[UInt8]]) {
+        // Names beyond ASCII have several spellings, which only a document tells apart.
+        guard names.count <= FlatObject.countMax, names.allSatisfy({ $0.utf8.allSatisfy { $0 < 0x80 } }) else { return }
+        isReadable = true
+        isReadable = samples.allSatisfy { sample in
+            let body = [UInt8(ascii: "{")] + sample + [UInt8(ascii: "}")]
+            guard let object = match(body)?.payload, let action = try? object.decode(type),
+                let payload = try? JSON.encode(action)
+            else { return false }
+            return names.isEmpty || sample.reversed().starts(with: payload.reversed())
+        }
     }
 
     private static func kind(_ name: String) -> (Kind, sample: (first: String, second: String))? {
@@ -69,116 +95,71 @@ struct PlainForm: Sendable {
 
     /// A body in the plain form.
     struct Match {
+        /// Where the ID of the action lies in the body, without its quotes; nil where there is none.
+        var id: Range<Int>?
         /// Where the metadata lie in the body; nil where there are none.
         var meta: Range<Int>?
+        /// The fields of the payload; nil where the type decodes from a document only.
+        var payload: FlatObject?
     }
 
-    /// Reads a body, which holds an action of the type; an ID may come before the type, and metadata behind the payload.
+    /// Reads a body of an action of the type; an ID may come before the type, and metadata behind the payload.
     ///
     /// O(n) in the bytes.
     ///
     /// - Returns: nil where the body does not have the plain form.
     func match(_ body: [UInt8]) -> Match? {
+        // The places of the values have 32 bits.
+        guard body.count <= Int32.max else { return nil }
+        var match = Match()
+        var places = SIMD16<UInt32>()
+        let isMatch = body.withUnsafeBufferPointer { bytes in
+            var text = PlainScanner(bytes)
+            guard text.skip(UInt8(ascii: "{")) else { return false }
+            if text.skip("\"id\":") {
+                match.id = text.string()
+                guard match.id != nil, text.skip(UInt8(ascii: ",")) else { return false }
+            }
+            for index in fields.indices {
+                guard text.skip(fields[index].lead), let place = text.value(fields[index].kind) else { return false }
+                guard isReadable else { continue }
+                places[2 * index] = UInt32(truncatingIfNeeded: place.lowerBound)
+                places[2 * index + 1] = UInt32(truncatingIfNeeded: place.upperBound)
+            }
+            guard text.skip(end) else { return false }
+            if text.skip(",\"meta\":") {
+                match.meta = text.object(depthMax: Self.metaDepthMax)
+                guard match.meta != nil else { return false }
+            }
+            guard text.skip(UInt8(ascii: "}")), text.isAtEnd else { return false }
+            return !text.hasUnicode || String(validating: bytes, as: UTF8.self) != nil
+        }
+        guard isMatch else { return nil }
+        if isReadable { match.payload = FlatObject(in: body, names: names, places: places) }
+        return match
+    }
+
+    /// The type of the action that a body holds in its plain form, if it has one, and if the name is ASCII.
+    static func type(of body: [UInt8]) -> String? {
         body.withUnsafeBufferPointer { bytes in
-            var rest = Rest(bytes: bytes)
-            guard rest.skip(UInt8(ascii: "{")) else { return nil }
-            if rest.skip("\"id\":") {
-                guard rest.skipString(), rest.skip(UInt8(ascii: ",")) else { return nil }
-            }
-            for field in fields {
-                guard rest.skip(field.lead) else { return nil }
-                let isValue =
-                    switch field.kind {
-                    case .string: rest.skipString()
-                    case .integer: rest.skipInteger(digitsMax: 20)
-                    // Up to 2^24, a Float has every whole number, and the encoder spells it without a fraction.
-                    case .number: rest.skipInteger(digitsMax: 7)
-                    case .boolean: rest.skip("true") || rest.skip("false")
-                    }
-                guard isValue else { return nil }
-            }
-            guard rest.skip(end) else { return nil }
-            var match = Match()
-            if rest.skip(",\"meta\":") {
-                let start = rest.index
-                guard rest.skipObject() else { return nil }
-                match.meta = start..<rest.index
-            }
-            return rest.skip(UInt8(ascii: "}")) && rest.isEmpty ? match : nil
+            var text = PlainScanner(bytes)
+            guard text.skip(UInt8(ascii: "{")) else { return nil }
+            if text.skip("\"id\":") { guard text.string() != nil, text.skip(UInt8(ascii: ",")) else { return nil } }
+            guard text.skip("\"type\":"), let type = text.string(), !text.hasUnicode else { return nil }
+            return String(decoding: UnsafeBufferPointer(rebasing: bytes[type]), as: UTF8.self)
         }
     }
 }
 
-/// The bytes of a JSON document that have not been matched yet.
-private struct Rest {
-    let bytes: UnsafeBufferPointer<UInt8>
-    private(set) var index = 0
-
-    init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
-
-    var isEmpty: Bool { index == bytes.count }
-
-    mutating func skip(_ expected: [UInt8]) -> Bool { expected.withUnsafeBufferPointer { skip($0) } }
-
-    mutating func skip(_ expected: StaticString) -> Bool {
-        skip(UnsafeBufferPointer(start: expected.utf8Start, count: expected.utf8CodeUnitCount))
-    }
-
-    mutating func skip(_ expected: UInt8) -> Bool {
-        guard index < bytes.count, bytes[index] == expected else { return false }
-        index += 1
-        return true
-    }
-
-    private mutating func skip(_ expected: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard bytes.count - index >= expected.count,
-            UnsafeBufferPointer(rebasing: bytes[index..<index + expected.count]).hasBytes(of: expected)
-        else { return false }
-        index += expected.count
-        return true
-    }
-
-    /// Skips a string without escapes, which has one spelling.
-    mutating func skipString() -> Bool {
-        guard skip(UInt8(ascii: "\"")) else { return false }
-        while index < bytes.count {
-            let byte = bytes[index]
-            if byte == UInt8(ascii: "\\") { return false }
-            index += 1
-            if byte == UInt8(ascii: "\"") { return true }
+extension PlainScanner {
+    /// Reads a value that has one spelling; returns where it lies, a string without its quotes.
+    fileprivate mutating func value(_ kind: PlainForm.Kind) -> Range<Int>? {
+        switch kind {
+        case .string: string()
+        case .integer: integer(digitsMax: 20)
+        // Up to 2^24, a Float has every whole number, and the encoder spells it without a fraction.
+        case .number: integer(digitsMax: 7)
+        case .boolean: boolean()
         }
-        return false
-    }
-
-    /// Skips an object in which each value has one spelling: no white space, no escapes, and no numbers but whole ones.
-    mutating func skipObject() -> Bool {
-        var depth = 0
-        repeat {
-            guard index < bytes.count else { return false }
-            switch bytes[index] {
-            case UInt8(ascii: "\""): guard skipString() else { return false }
-            case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-                guard skipInteger(digitsMax: 18), index < bytes.count, bytes[index] != UInt8(ascii: "."),
-                    bytes[index] | 0x20 != UInt8(ascii: "e")
-                else { return false }
-            case 0...0x20: return false
-            case let byte:
-                if byte | 0x20 == UInt8(ascii: "{") { depth += 1 }
-                if byte | 0x20 == UInt8(ascii: "}") { depth -= 1 }
-                index += 1
-            }
-        } while depth > 0
-        return true
-    }
-
-    /// Skips a whole number; minus zero is another spelling of 0.
-    mutating func skipInteger(digitsMax: Int) -> Bool {
-        if index < bytes.count, bytes[index] == UInt8(ascii: "-") {
-            index += 1
-            guard index < bytes.count, bytes[index] != UInt8(ascii: "0") else { return false }
-        }
-        let start = index
-        while index < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[index]) { index += 1 }
-        return (1...digitsMax).contains(index - start)
     }
 }
