@@ -6,19 +6,19 @@ package struct JSONPatch: Sendable {
     ///
     /// For a change that shifts the elements of an array, the pointer is that of the array.
     package var changedPointers: [JSONPointer] {
-        ownPointers ?? (sharedCount == lastPointers.count ? lastPointers : Array(lastPointers.prefix(sharedCount)))
+        own?.pointers ?? (sharedCount == last.count ? last.pointers : Array(last.pointers.prefix(sharedCount)))
     }
     /// The pointers of the patch before, which the next patch often changes again and then shares.
-    private var lastPointers: [JSONPointer] = []
-    /// How many of ``lastPointers`` are also the first ones of this patch.
+    private var last = ChangedPlaces()
+    /// How many of ``last`` are also the first ones of this patch.
     private var sharedCount = 0
-    /// The pointers of this patch; nil while they are the first ones of ``lastPointers``.
-    private var ownPointers: [JSONPointer]?
-    /// The unescaped tokens of the current pointer, to which the next operation applies.
-    private var path: [String] = []
-    /// The current pointer as the content of a JSON string, such as `/tasks/entities`, and its length at each level.
-    private var escapedPath: [UInt8] = []
-    private var escapedLengths: [Int] = []
+    /// The pointers of this patch; nil while they are the first ones of ``last``.
+    private var own: ChangedPlaces?
+    /// The current pointer, to which the next operation applies, as the content of a JSON string, such as
+    /// `/tasks/entities`.
+    private var place: [UInt8] = []
+    /// The length of ``place`` at each level above.
+    private var lengths: [Int] = []
 
     /// The known encodings of parts of the old value; a comparison replaces them by those of the new value.
     private var texts = KnownTexts()
@@ -34,18 +34,17 @@ package struct JSONPatch: Sendable {
     /// - Parameter texts: the known encodings of the old value.
     package mutating func begin(knowing texts: KnownTexts) {
         operations.removeAll(keepingCapacity: true)
-        if let pointers = ownPointers {
-            if !pointers.isEmpty { lastPointers = pointers }
-            ownPointers = nil
+        if let own {
+            if own.count > 0 { last = own }
+            self.own = nil
         } else if sharedCount > 0 {
-            lastPointers.removeLast(lastPointers.count - sharedCount)
+            last.keepFirst(sharedCount)
         }
         sharedCount = 0
         // A comparison that has thrown may have left a part of a pointer.
-        if !path.isEmpty {
-            path.removeAll(keepingCapacity: true)
-            escapedPath.removeAll(keepingCapacity: true)
-            escapedLengths.removeAll(keepingCapacity: true)
+        if !place.isEmpty {
+            place.removeAll(keepingCapacity: true)
+            lengths.removeAll(keepingCapacity: true)
         }
         self.texts = texts
     }
@@ -75,38 +74,41 @@ package struct JSONPatch: Sendable {
         try compare(&self)
     }
 
-    /// Whether a pointer has the tokens of a path, byte by byte: the spellings of one name in Unicode are several keys.
-    private static func names(_ pointer: JSONPointer, _ path: [String]) -> Bool {
-        guard pointer.tokens.count == path.count else { return false }
-        // From the end, where most pointers differ.
-        for index in path.indices.reversed() where !JSONPointer.sameBytes(pointer.tokens[index], path[index]) {
+    /// Runs a comparison of a member of the object at the current pointer.
+    ///
+    /// - Parameter key: the key as the content of a JSON string.
+    private mutating func descend(_ text: JSONText, _ key: JSONText.Span, _ compare: (inout JSONPatch) -> Void) {
+        let bytes = text.slice(key)
+        if Self.isPlain(bytes) { push(plain: bytes) } else { push(text.string(key)) }
+        compare(&self)
+        pop()
+    }
+
+    /// Adds the current pointer to the changed ones.
+    private mutating func noteChange() {
+        if own == nil, sharedCount < last.count, last.has(place, at: sharedCount) {
+            sharedCount += 1
+            return
+        }
+        if own == nil {
+            last.keepFirst(sharedCount)
+            own = last
+        }
+        own?.append(place)
+    }
+
+    /// Whether a token, or a key in JSON, is the same in a pointer inside a JSON string, as most names are.
+    private static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        for byte in bytes where byte < 0x20 || byte == 0x22 || byte == 0x2F || byte == 0x5C || byte == 0x7E {
             return false
         }
         return true
     }
 
-    /// Adds the current pointer to the changed ones.
-    private mutating func noteChange() {
-        if ownPointers == nil, sharedCount < lastPointers.count, Self.names(lastPointers[sharedCount], path) {
-            sharedCount += 1
-            return
-        }
-        // The pointer gets an array of its own: the path would otherwise be copied at its next change.
-        let pointer = JSONPointer(path.withUnsafeBufferPointer { Array($0) })
-        if ownPointers == nil { ownPointers = changedPointers }
-        ownPointers?.append(pointer)
-    }
-
     private mutating func push(_ token: String) {
-        path.append(token)
-        escapedLengths.append(escapedPath.count)
-        escapedPath.append(UInt8(ascii: "/"))
         let isPlain = token.withBytes { utf8 in
-            // Most names need no escapes.
-            for byte in utf8 where byte < 0x20 || byte == 0x22 || byte == 0x2F || byte == 0x5C || byte == 0x7E {
-                return false
-            }
-            escapedPath.append(contentsOf: utf8)
+            guard Self.isPlain(utf8) else { return false }
+            push(plain: utf8)
             return true
         }
         guard !isPlain else { return }
@@ -114,19 +116,24 @@ package struct JSONPatch: Sendable {
         var writer = JSONWriter(capacity: token.utf8.count + 4)
         writer.string(JSONPointer([token]).description)
         // Without the quotes, and without the first solidus, which is there already.
-        escapedPath.append(contentsOf: writer.bytes.dropFirst(2).dropLast())
+        writer.bytes.withUnsafeBufferPointer { push(plain: UnsafeBufferPointer(rebasing: $0.dropFirst(2).dropLast())) }
+    }
+
+    private mutating func push(plain bytes: UnsafeBufferPointer<UInt8>) {
+        lengths.append(place.count)
+        place.append(UInt8(ascii: "/"))
+        place.append(contentsOf: bytes)
     }
 
     private mutating func pop() {
-        path.removeLast()
-        escapedPath.removeLast(escapedPath.count - escapedLengths.removeLast())
+        place.removeLast(place.count - lengths.removeLast())
     }
 
     /// - Parameter head: the operation up to the content of its path.
     private mutating func begin(_ head: StaticString) {
         if !operations.isEmpty { operations.append(UInt8(ascii: ",")) }
         operations.append(contentsOf: UnsafeBufferPointer(start: head.utf8Start, count: head.utf8CodeUnitCount))
-        operations.append(contentsOf: escapedPath)
+        operations.append(contentsOf: place)
         operations.append(UInt8(ascii: "\""))
     }
 
@@ -180,8 +187,8 @@ package struct JSONPatch: Sendable {
     }
 
     private mutating func noteArray() {
-        let last = ownPointers?.last ?? (sharedCount > 0 ? lastPointers[sharedCount - 1] : nil)
-        if last.map({ Self.names($0, path) }) != true { noteChange() }
+        let isNoted = own?.isLast(place) ?? (sharedCount > 0 && last.has(place, at: sharedCount - 1))
+        if !isNoted { noteChange() }
     }
 }
 
@@ -199,10 +206,11 @@ extension JSONPatch {
     package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws {
         let session = session ?? SpareEncodingSession()
         self.session = session
-        let known = try texts[path] ?? KnownText(old, in: session)
+        let index = texts.index(of: place)
+        let known = try index.map { texts[$0] } ?? KnownText(old, in: session)
         let text = try KnownText(new, after: known, in: session)
         compare(known.bytes, known.arrays, text.bytes, text.arrays)
-        texts[path] = text
+        if let index { texts[index] = text } else { texts.append(text, of: place) }
     }
 
     private mutating func compare(
@@ -248,7 +256,7 @@ extension JSONPatch {
                     old, Array(IteratorSequence(oldMembers)), new, Array(IteratorSequence(newMembers)))
             }
             guard !old.matches(oldMember.value, new, newMember.value) else { continue }
-            descend(new.string(newMember.key)) { $0.compare(old, oldMember.value, new, newMember.value) }
+            descend(new, newMember.key) { $0.compare(old, oldMember.value, new, newMember.value) }
         }
     }
 
@@ -261,7 +269,7 @@ extension JSONPatch {
         for member in newMembers {
             if let oldValue = values.removeValue(forKey: Array(new.slice(member.key))[...]) {
                 guard !old.matches(oldValue, new, member.value) else { continue }
-                descend(new.string(member.key)) { $0.compare(old, oldValue, new, member.value) }
+                descend(new, member.key) { $0.compare(old, oldValue, new, member.value) }
             } else {
                 added.append(member)
             }

@@ -1,22 +1,22 @@
-/// The known encodings of parts of a value, by the tokens of their pointers.
+/// The known encodings of parts of a value, by the places of the parts.
 ///
 /// A lookup is O(n) in the number of parts; a state has few parts that are encoded as one value.
 package struct KnownTexts: Sendable {
-    private var parts: [(path: [String], text: KnownText)] = []
+    /// The pointer of each part as the content of a JSON string, and its encoding.
+    private var parts: [(place: [UInt8], text: KnownText)] = []
 
     /// Makes an empty collection.
     package init() {}
 
-    subscript(path: [String]) -> KnownText? {
-        get { parts.first { $0.path == path }?.text }
-        set {
-            let index = parts.firstIndex { $0.path == path }
-            switch (index, newValue) {
-            case (let index?, let text?): parts[index].text = text
-            case (nil, let text?): parts.append((path, text))
-            case (let index?, nil): parts.remove(at: index)
-            case (nil, nil): break
-            }
-        }
+    /// The index of the part at a place, if its encoding is known.
+    func index(of place: [UInt8]) -> Int? { parts.firstIndex { $0.place == place } }
+
+    /// The encoding of the part at an index.
+    subscript(index: Int) -> KnownText {
+        get { parts[index].text }
+        set { parts[index].text = newValue }
     }
+
+    /// Adds the encoding of a part.
+    mutating func append(_ text: KnownText, of place: [UInt8]) { parts.append((place, text)) }
 }
