@@ -30,7 +30,7 @@ package final class Exchange: Sendable {
     ///
     /// It is unsafe by declaration only: one thread writes it, after it has claimed the right to answer, and the loop takes
     /// it, after it has read the stage that the writer set behind it.
-    nonisolated(unsafe) private var given: Response?
+    @exclusivity(unchecked) nonisolated(unsafe) private var given: Response?
     /// Whether the loop looks for the answer in each of its iterations; only the loop thread uses it.
     nonisolated(unsafe) var isHeld = false
     /// The place among the ``PendingExchanges``, nil outside them; only the loop thread uses it.

@@ -40,8 +40,8 @@ package struct Contract: Sendable {
     private let origins: AllowedOrigins
     /// The derived stores by name.
     private let stores: [String: Scope]
-    /// The plain forms of the action types that have one, by their Swift types.
-    let plainForms: [ObjectIdentifier: PlainForm]
+    /// The plain forms of the action types that have one.
+    let plainForms: PlainForms
     /// The JSON Schema of the payload of each action type.
     private let schemas: [String: JSONValue]
     /// The descriptions of each store, as its clients see it.
@@ -56,10 +56,7 @@ package struct Contract: Sendable {
         self.hosts = hosts
         self.origins = origins
         self.limits = limits
-        let forms = catalogue.whole.actions.values.compactMap { type in
-            PlainForm(type).map { (ObjectIdentifier(type), $0) }
-        }
-        plainForms = Dictionary(uniqueKeysWithValues: forms)
+        plainForms = PlainForms(catalogue.whole.actions.values)
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
         schemas = catalogue.whole.actions.mapValues(SchemaProbe.schema)
     }

@@ -68,14 +68,14 @@ struct PlainFormTests {
             Other.WithOptional.self, Other.WithID.self, Other.WithList.self, Other.WithObject.self, Other.WithCase.self,
             Other.WithLowerCase.self, Other.WithSecret.self, Other.OtherOrder.self,
         ]
-        for type in others { #expect(PlainForm(type) == nil, "\(type)") }
-        #expect(PlainForm(Plain.Nothing.self) != nil)
-        #expect(PlainForm(Plain.Everything.self) != nil)
+        for type in others { #expect(PlainForm.of(type) == nil, "\(type)") }
+        #expect(PlainForm.of(Plain.Nothing.self) != nil)
+        #expect(PlainForm.of(Plain.Everything.self) != nil)
     }
 
     @Test("a body that matches is, byte by byte, what the store would record")
     func matching() throws {
-        let form = try #require(PlainForm(Plain.Everything.self))
+        let form = try #require(PlainForm.of(Plain.Everything.self))
         var generator = SplitMix(seed: 7)
         // Each list begins with spellings that a body may have; the last ones are other spellings of a value.
         let strings = ["\"\"", "\"a b\"", "\"\u{E9}\u{2028}/'\"", "\"\\u0061\"", "\"\\n\"", "\"\\/\""]
@@ -125,7 +125,7 @@ struct PlainFormTests {
 
     @Test("an action without fields matches without a payload only")
     func noFields() throws {
-        let form = try #require(PlainForm(Plain.Nothing.self))
+        let form = try #require(PlainForm.of(Plain.Nothing.self))
 
         for (body, isPlain) in [
             (#"{"type":"nothing"}"#, true), (#"{"id":"a","type":"nothing"}"#, true),

@@ -8,7 +8,7 @@ final class LoopContext {
     let handlers: Handlers
     let poller: Poller
     let memory: MemoryBudget
-    var clients = ClientCounts()
+    @exclusivity(unchecked) var clients = ClientCounts()
     /// How many connections the large daemon has.
     var longHeadsCount = 0
     @exclusivity(unchecked) var statistics = Statistics()

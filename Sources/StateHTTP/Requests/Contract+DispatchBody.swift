@@ -59,8 +59,9 @@ extension Contract {
     private func transaction(
         _ body: [UInt8], _ options: DispatchOptions, line: Int?, _ hint: inout Hint
     ) throws(Problem) -> Transaction {
-        let match = match(body, options.store)
-        if let match, let item = plainItem(match, body) {
+        let form = plainForms.form(of: body).flatMap { options.store.takes($0.type) ? $0 : nil }
+        let match = form?.match(body)
+        if let form, let match, let item = plainItem(match, of: form.type, body) {
             return options.transaction([item], .single, [], of: body, line: line)
         }
         let document: JSONDocument
@@ -81,7 +82,7 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Transaction.Expectation] = []
-            let recorded = match.map { (body, $0.form.meta) }
+            let recorded = match.map { (body, $0.meta) }
             let item = try item(node, recordedAs: recorded, &expectations, options.store, &hint)
             return options.transaction([item], .single, expectations, of: body, line: line)
         }
@@ -98,24 +99,19 @@ extension Contract {
         return options.transaction(items, .batch, expectations, of: body, line: line)
     }
 
-    /// The match of a body with the plain form of its action, where the client may dispatch one.
-    private func match(_ body: [UInt8], _ store: VisibleStore) -> (form: PlainForm.Match, type: any Action.Type)? {
-        guard let name = PlainForm.type(of: body), let type = store.action(ofType: name),
-            let match = plainForms[ObjectIdentifier(type)]?.match(body)
-        else { return nil }
-        return (match, type)
-    }
-
     /// Reads one action from the places of its fields; nil where that takes a document, or where the action has a fault.
-    private func plainItem(_ match: (form: PlainForm.Match, type: any Action.Type), _ body: [UInt8]) -> Transaction.Item? {
+    private func plainItem(
+        _ match: PlainForm.Match, of type: any Action.Type, _ body: [UInt8]
+    ) -> Transaction.Item? {
         var id: String?
-        if let range = match.form.id {
-            id = String(decoding: body[range], as: UTF8.self)
-            guard let id, Self.fault(ofID: id) == nil else { return nil }
+        if let range = match.id {
+            let text = String(decoding: body[range], as: UTF8.self)
+            guard Self.fault(ofID: text) == nil else { return nil }
+            id = text
         }
         // A document tells what is wrong.
-        guard let payload = match.form.payload, let action = try? payload.decode(match.type) else { return nil }
-        return .init(action, id: id, recorded: body, meta: match.form.meta)
+        guard let payload = match.payload, let action = try? payload.decode(type) else { return nil }
+        return .init(action, id: id, recorded: body, meta: match.meta)
     }
 
     /// What is wrong with an ID that a client gives to an action; nil where nothing is.

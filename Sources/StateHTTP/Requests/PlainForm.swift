@@ -4,40 +4,50 @@ internal import StateStore
 /// The one spelling of an action that the store would record as it is, byte by byte.
 ///
 /// The store records an action as its type encodes it. Where a body has just those bytes, the store records the body, which
-/// spares the encoding; and it decodes the action from the places of its fields, which spares the document. A type has a plain form when its fields are all required and are strings, whole numbers, numbers or
-/// booleans, and two samples of it encode the members that they were decoded from, in that order.
-struct PlainForm: Sendable {
+/// spares the encoding, and the action decodes from the places of its fields, which spares the document. A type has a plain
+/// form when its fields are all required and are strings, whole numbers, numbers or booleans, and two samples of it encode
+/// the members that they were decoded from, in that order.
+final class PlainForm: Sendable {
     fileprivate enum Kind { case string, integer, number, boolean }
 
-    /// For each field the bytes between the value before it, or the opening brace, and its value.
-    private let fields: [(lead: [UInt8], kind: Kind)]
+    /// A field of the payload.
+    private struct Field {
+        let name: String
+        let kind: Kind
+        /// The bytes between the value before it, or the opening brace, and its value.
+        let lead: [UInt8]
+    }
+
+    let type: any Action.Type
+    private let fields: [Field]
     /// The bytes behind the last value, or behind the opening brace where there is no field, up to the end of the payload.
     private let end: [UInt8]
-    private let names: [String]
-    /// Whether the type decodes from a ``FlatObject``.
-    private var isReadable = false
+    /// The names of the fields where the type decodes from a ``FlatObject``, and nil where it takes a document.
+    private let names: [String]?
     /// How many levels metadata may have: with that of the body itself as many as the least `depth_max` allows.
     private static let metaDepthMax = 3
 
-    /// Derives the plain form of an action type, or returns nil where it has none.
-    init?(_ type: any Action.Type) {
+    private init(_ type: any Action.Type, _ fields: [Field], end: [UInt8], isReadable: Bool) {
+        self.type = type
+        self.fields = fields
+        self.end = end
+        names = isReadable ? fields.map(\.name) : nil
+    }
+
+    /// Derives the plain form of an action type; nil where it has none.
+    static func of(_ type: any Action.Type) -> PlainForm? {
         var head = JSONWriter()
         head.raw("\"type\":")
         head.string(type.type)
         let schema = SchemaProbe.schema(of: type)
         guard case .object(let properties)? = schema[pointer: "/properties"], !properties.members.isEmpty else {
-            guard Self.isPlain(type, "{}", .first), Self.isPlain(type, "{}", .second) else { return nil }
-            fields = []
-            end = head.bytes
-            names = []
-            noteReading(of: type, [head.bytes])
-            return
+            guard isPlain(type, "{}", .first), isPlain(type, "{}", .second) else { return nil }
+            return PlainForm(type, [], end: head.bytes, isReadable: true).checked([head.bytes])
         }
         guard case .array(let required)? = schema[pointer: "/required"], required.count == properties.members.count
         else { return nil }
-        head.raw(",\"payload\":{")
-        let beginning = String(decoding: head.bytes.dropLast(), as: UTF8.self)
-        var fields: [(lead: [UInt8], kind: Kind)] = []
+        head.raw(",\"payload\":")
+        var fields: [Field] = []
         var (first, second) = ("{", "{")
         for (name, schema) in properties.members {
             guard case .object(let schema) = schema, schema["enum"] == nil, case .string(let kind)? = schema["type"],
@@ -47,31 +57,34 @@ struct PlainForm: Sendable {
             if !fields.isEmpty { key.raw(",") }
             key.string(name)
             key.raw(":")
-            fields.append((fields.isEmpty ? head.bytes + key.bytes : key.bytes, kind))
+            let lead = fields.isEmpty ? head.bytes + [UInt8(ascii: "{")] + key.bytes : key.bytes
+            fields.append(Field(name: name, kind: kind, lead: lead))
             first += String(decoding: key.bytes, as: UTF8.self) + sample.first
             second += String(decoding: key.bytes, as: UTF8.self) + sample.second
         }
-        guard Self.isPlain(type, first + "}", .first), Self.isPlain(type, second + "}", .second) else { return nil }
-        self.fields = fields
-        end = [UInt8(ascii: "}")]
-        names = properties.members.map(\.key)
-        noteReading(of: type, [first, second].map { Array((beginning + $0 + "}").utf8) })
+        (first, second) = (first + "}", second + "}")
+        guard isPlain(type, first, .first), isPlain(type, second, .second) else { return nil }
+        // Names beyond ASCII have several spellings, which only a document tells apart.
+        let isReadable =
+            fields.count <= FlatObject.countMax && fields.allSatisfy { $0.name.utf8.allSatisfy { $0 < 0x80 } }
+        return PlainForm(type, fields, end: [UInt8(ascii: "}")], isReadable: isReadable)
+            .checked([first, second].map { head.bytes + Array($0.utf8) })
     }
 
-    /// Finds out whether the type decodes from the places of its fields what it decodes from a document.
+    /// This form, or one that takes a document, where the type does not decode from the places of its fields what it decodes
+    /// from a document.
     ///
-    /// - Parameter samples: bodies in the plain form, without their outermost braces.
-    private mutating func noteReading(of type: any Action.Type, _ samples: [[UInt8]]) {
-        // Names beyond ASCII have several spellings, which only a document tells apart.
-        guard names.count <= FlatObject.countMax, names.allSatisfy({ $0.utf8.allSatisfy { $0 < 0x80 } }) else { return }
-        isReadable = true
-        isReadable = samples.allSatisfy { sample in
+    /// - Parameter samples: bodies in this form, without their outermost braces.
+    private func checked(_ samples: [[UInt8]]) -> PlainForm {
+        let type = type
+        for sample in samples {
             let body = [UInt8(ascii: "{")] + sample + [UInt8(ascii: "}")]
             guard let object = match(body)?.payload, let action = try? object.decode(type),
-                let payload = try? JSON.encode(action)
-            else { return false }
-            return names.isEmpty || sample.reversed().starts(with: payload.reversed())
+                let payload = try? JSON.encode(action),
+                fields.isEmpty || sample.reversed().starts(with: payload.reversed())
+            else { return PlainForm(type, fields, end: end, isReadable: false) }
         }
+        return self
     }
 
     private static func kind(_ name: String) -> (Kind, sample: (first: String, second: String))? {
@@ -122,7 +135,7 @@ struct PlainForm: Sendable {
             }
             for index in fields.indices {
                 guard text.skip(fields[index].lead), let place = text.value(fields[index].kind) else { return false }
-                guard isReadable else { continue }
+                guard names != nil else { continue }
                 places[2 * index] = UInt32(truncatingIfNeeded: place.lowerBound)
                 places[2 * index + 1] = UInt32(truncatingIfNeeded: place.upperBound)
             }
@@ -135,18 +148,35 @@ struct PlainForm: Sendable {
             return !text.hasUnicode || String(validating: bytes, as: UTF8.self) != nil
         }
         guard isMatch else { return nil }
-        if isReadable { match.payload = FlatObject(in: body, names: names, places: places) }
+        if let names { match.payload = FlatObject(in: body, names: names, places: places) }
         return match
     }
+}
 
-    /// The type of the action that a body holds in its plain form, if it has one, and if the name is ASCII.
-    static func type(of body: [UInt8]) -> String? {
+/// The plain forms of some action types.
+struct PlainForms: Sendable {
+    /// The forms by the hashes of their names as JSON; a form that a hash finds has yet to match.
+    private let forms: [ContentHash: PlainForm]
+
+    init(_ types: some Sequence<any Action.Type>) {
+        let forms = types.compactMap { type in
+            PlainForm.of(type).map { form in
+                var name = JSONWriter()
+                name.string(type.type)
+                return (ContentHash(Array(name.bytes.dropFirst().dropLast())), form)
+            }
+        }
+        self.forms = Dictionary(forms) { first, _ in first }
+    }
+
+    /// The form of the action that a body may hold, by the name behind `"type":`; O(n) in the length of the name.
+    func form(of body: [UInt8]) -> PlainForm? {
         body.withUnsafeBufferPointer { bytes in
             var text = PlainScanner(bytes)
             guard text.skip(UInt8(ascii: "{")) else { return nil }
             if text.skip("\"id\":") { guard text.string() != nil, text.skip(UInt8(ascii: ",")) else { return nil } }
-            guard text.skip("\"type\":"), let type = text.string(), !text.hasUnicode else { return nil }
-            return String(decoding: UnsafeBufferPointer(rebasing: bytes[type]), as: UTF8.self)
+            guard text.skip("\"type\":"), let name = text.string() else { return nil }
+            return forms[ContentHash(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[name]))]
         }
     }
 }

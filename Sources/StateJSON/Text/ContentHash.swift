@@ -23,6 +23,9 @@ package struct ContentHash: Hashable, Sendable {
         low = hash.low64
     }
 
+    /// Half of the bits tell hashes apart as well as all.
+    package func hash(into hasher: inout Hasher) { hasher.combine(low) }
+
     /// Makes a hash of its halves.
     package init(high: UInt64, low: UInt64) {
         self.high = high
