@@ -77,7 +77,9 @@ public final class MiddlewareContext<State: StateType> {
     /// What middleware and creators have dispatched, which the store queues after the commit.
     @exclusivity(unchecked) private(set) var followUps: [FollowUp] = []
     /// How many commands, one from the other, have made the action that is on its way.
-    var creationDepth = 0
+    @exclusivity(unchecked) var creationDepth = 0
+    /// Whether a command has made an action of the transaction.
+    @exclusivity(unchecked) var hasCommand = false
 
     init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil) {
         self.before = before
@@ -92,10 +94,12 @@ public final class MiddlewareContext<State: StateType> {
         latest = before
         self.subject = subject
         self.isDryRun = isDryRun
-        applied.removeAll(keepingCapacity: true)
-        entries.removeAll(keepingCapacity: true)
-        followUps = []
+        // Nearly every transaction has one action, and to remove the last element is the fastest way to none.
+        if applied.count == 1 { applied.removeLast() } else { applied.removeAll(keepingCapacity: true) }
+        if entries.count == 1 { entries.removeLast() } else { entries.removeAll(keepingCapacity: true) }
+        if !followUps.isEmpty { followUps = [] }
         creationDepth = 0
+        hasCommand = false
     }
 
     /// Reduces the state by an action.

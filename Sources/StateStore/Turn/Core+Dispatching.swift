@@ -40,6 +40,7 @@ extension Core {
                 "command-loop", "\(type(of: command).type) has made 16 commands of commands, and still no action")
         }
         context.creationDepth += 1
+        context.hasCommand = true
         defer { context.creationDepth -= 1 }
         try dispatch(action, context)
     }

@@ -3,8 +3,9 @@ internal import StateJSON
 /// How a turn records its actions.
 extension Core {
     /// The recorded JSON: the actions that have reached the reducers, with their IDs and metadata.
-    func recordedBytes(of applied: [any Action], _ pending: PendingTransaction) throws -> [UInt8] {
-        if let recorded = recordedByClient(applied, pending) { return recorded }
+    func recordedBytes(in context: MiddlewareContext<State>, _ pending: PendingTransaction) throws -> [UInt8] {
+        if let recorded = recordedByClient(context, pending) { return recorded }
+        let applied = context.applied
         var writer = JSONWriter()
         let isArray = pending.transaction.form == .batch || applied.count != 1
         if isArray { writer.byte(UInt8(ascii: "[")) }
@@ -21,15 +22,14 @@ extension Core {
     }
 
     /// The JSON that the client has sent, where it is what would be recorded and nothing has changed the action.
-    private func recordedByClient(_ applied: [any Action], _ pending: PendingTransaction) -> [UInt8]? {
-        guard passesActionsOn, pending.transaction.form == .single, applied.count == 1,
-            pending.transaction.items.count == 1,
-            let recorded = pending.transaction.items[0].recorded?.bytes,
-            case .action(let action) = pending.transaction.items[0].content,
-            // A command has made another action.
-            type(of: action) == type(of: applied[0])
+    private func recordedByClient(
+        _ context: MiddlewareContext<State>, _ pending: PendingTransaction
+    ) -> [UInt8]? {
+        // A command makes another action.
+        guard passesActionsOn, !context.hasCommand, pending.transaction.form == .single, context.applied.count == 1,
+            pending.transaction.items.count == 1
         else { return nil }
-        return recorded
+        return pending.transaction.items[0].recorded?.bytes
     }
 
     private static func write(_ action: any Action, _ item: Transaction.Item?, to writer: inout JSONWriter) throws {

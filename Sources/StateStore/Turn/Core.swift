@@ -305,7 +305,7 @@ struct Core<State: StateType>: Sendable {
             version: version, time: time, id: id, cause: pending.transaction.causation?.cause,
             root: pending.transaction.causation?.root, by: pending.transaction.subject,
             trace: pending.transaction.trace,
-            types: types, action: isRecorded ? try recordedBytes(of: context.applied, pending) : [],
+            types: types, action: isRecorded ? try recordedBytes(in: context, pending) : [],
             patch: scratch.patch.text,
             changedPointers: changedPointers,
             clientIDs: pending.transaction.clientIDs, idempotency: record)
