@@ -53,6 +53,12 @@ package final class FlatObject {
     /// Whether the value at an index is a string: a quote is before it.
     fileprivate func isString(_ index: Int) -> Bool { text[Int(places[2 * index]) - 1] == UInt8(ascii: "\"") }
 
+    /// Notes that a document has to say where a value lies.
+    fileprivate func unknownPath() -> [any CodingKey] {
+        isSure = false
+        return []
+    }
+
     /// Notes that a document has to answer.
     fileprivate func unsure() -> any Error {
         isSure = false
@@ -66,7 +72,7 @@ private struct FlatDecoder: Decoder, SingleValueDecodingContainer {
     /// The index of the value; nil for the object.
     let index: Int?
 
-    var codingPath: [any CodingKey] { [] }
+    var codingPath: [any CodingKey] { object.unknownPath() }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
@@ -156,7 +162,7 @@ private struct FlatDecoder: Decoder, SingleValueDecodingContainer {
 private struct FlatMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let object: FlatObject
 
-    var codingPath: [any CodingKey] { [] }
+    var codingPath: [any CodingKey] { object.unknownPath() }
 
     var allKeys: [Key] {
         _ = object.unsure()
