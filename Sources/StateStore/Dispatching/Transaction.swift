@@ -118,6 +118,12 @@ package final class Transaction: Sendable {
         items.isEmpty ? nil : items[0].id
     }
 
+    /// Whether the client gave an ID to an action.
+    var hasClientIDs: Bool {
+        for index in items.indices where items[index].id != nil { return true }
+        return false
+    }
+
     /// The IDs that the client gave to the actions.
     var clientIDs: [String] {
         if items.count == 1 { return items[0].id.map { [$0] } ?? [] }

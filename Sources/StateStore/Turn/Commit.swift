@@ -19,21 +19,47 @@ public struct Timestamp: Hashable, Comparable, Sendable {
 }
 
 /// One transaction as the store applied it: version, time, ID, actions and patch.
+///
+/// A store keeps many of them, so what few commits have is in an object of its own.
 public final class Commit: Sendable {
+    /// What few commits have.
+    private final class Details: Sendable {
+        let id: String?
+        let cause: String?
+        let root: String?
+        let by: String?
+        let trace: String?
+        let clientIDs: [String]
+        let idempotency: KeyRecord?
+
+        init(
+            id: String?, cause: String?, root: String?, by: String?, trace: String?, clientIDs: [String],
+            idempotency: KeyRecord?
+        ) {
+            self.id = id
+            self.cause = cause
+            self.root = root
+            self.by = by
+            self.trace = trace
+            self.clientIDs = clientIDs
+            self.idempotency = idempotency
+        }
+    }
+
     /// The version that the commit made.
     public let version: Version
     /// The time at which the turn of the commit began.
     public let time: Timestamp
     /// The client's own ID, or else the commit's cursor.
-    public let id: String
+    public var id: String { details?.id ?? epoch.map { Cursor($0, version).description } ?? "" }
     /// The ID of the commit that caused this one; nil for a commit that no other caused.
-    public let cause: String?
+    public var cause: String? { details?.cause }
     /// The ID of the commit that began the cascade; nil for a commit that no other caused.
-    public let root: String?
+    public var root: String? { details?.root }
     /// Who dispatched it; nil where that is unknown.
-    package let by: String?
+    package var by: String? { details?.by }
     /// The value of the field `traceparent` of the request that dispatched it; nil where it had none.
-    package let trace: String?
+    package var trace: String? { details?.trace }
     /// The types of its actions, in order.
     public let types: [String]
     /// UTF-8 JSON: the action as an object, or an atomic batch as an array of objects.
@@ -45,9 +71,12 @@ public final class Commit: Sendable {
     /// A commit that was read from the journal has none.
     package let changedPointers: [JSONPointer]
     /// The IDs that the client gave to the action, or to the actions of an atomic batch.
-    package let clientIDs: [String]
+    package var clientIDs: [String] { details?.clientIDs ?? [] }
     /// The record from which the store answers a retry with the same key.
-    package let idempotency: KeyRecord?
+    package var idempotency: KeyRecord? { details?.idempotency }
+    /// The epoch of the cursor that names the commit; nil where ``Details`` have its ID.
+    private let epoch: Epoch?
+    private let details: Details?
 
     /// The type of the commit that adds newly declared parts of a domain to a recorded state.
     ///
@@ -60,6 +89,7 @@ public final class Commit: Sendable {
     /// Whether the state differs from the version before.
     public var isChange: Bool { patch.count > 2 }
 
+    /// Makes a commit with an ID.
     package init(
         version: Version, time: Timestamp, id: String, cause: String? = nil, root: String? = nil, by: String? = nil,
         trace: String? = nil, types: [String], action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer] = [],
@@ -67,25 +97,55 @@ public final class Commit: Sendable {
     ) {
         self.version = version
         self.time = time
-        self.id = id
-        self.cause = cause
-        self.root = root
-        self.by = by
-        self.trace = trace
         self.types = types
         self.action = action
         self.patch = patch
         self.changedPointers = changedPointers
-        self.clientIDs = clientIDs
-        self.idempotency = idempotency
+        epoch = nil
+        details = Details(
+            id: id, cause: cause, root: root, by: by, trace: trace, clientIDs: clientIDs, idempotency: idempotency)
+    }
+
+    /// Makes the commit of a transaction.
+    ///
+    /// - Parameter ownID: the ID that the client gave to the only action; the cursor names any other commit.
+    init(
+        _ cursor: Cursor, time: Timestamp, of transaction: Transaction, ownID: String?, types: [String],
+        action: [UInt8], patch: [UInt8], changedPointers: [JSONPointer], idempotency: KeyRecord?
+    ) {
+        version = cursor.version
+        epoch = cursor.epoch
+        self.time = time
+        self.types = types
+        self.action = action
+        self.patch = patch
+        self.changedPointers = changedPointers
+        let hasDetails =
+            idempotency != nil || transaction.causation != nil || transaction.subject != nil || transaction.trace != nil
+            || transaction.hasClientIDs
+        details =
+            hasDetails
+            ? Details(
+                id: ownID, cause: transaction.causation?.cause, root: transaction.causation?.root,
+                by: transaction.subject, trace: transaction.trace, clientIDs: transaction.clientIDs,
+                idempotency: idempotency)
+            : nil
+    }
+
+    private init(_ commit: Commit, patch: [UInt8], changedPointers: [JSONPointer], details: Details?) {
+        version = commit.version
+        epoch = commit.epoch
+        time = commit.time
+        types = commit.types
+        action = commit.action
+        self.patch = patch
+        self.changedPointers = changedPointers
+        self.details = details
     }
 
     /// The same commit with another patch.
     func with(patch: [UInt8], changedPointers: [JSONPointer]) -> Commit {
-        Commit(
-            version: version, time: time, id: id, cause: cause, root: root, by: by, trace: trace, types: types,
-            action: action, patch: patch, changedPointers: changedPointers, clientIDs: clientIDs,
-            idempotency: idempotency)
+        Commit(self, patch: patch, changedPointers: changedPointers, details: details)
     }
 
     /// Whether a client gave exactly this ID, byte by byte.
@@ -98,7 +158,9 @@ public final class Commit: Sendable {
     /// The names by which an index finds the commit: its clients' IDs, and each behind the subject, so that no other subject
     /// can take an ID away.
     package var names: [String] {
-        guard let by, !clientIDs.isEmpty else { return clientIDs }
+        guard let details else { return [] }
+        let clientIDs = details.clientIDs
+        guard let by = details.by, !clientIDs.isEmpty else { return clientIDs }
         return clientIDs + clientIDs.map { Self.name($0, by: by) }
     }
 
@@ -110,10 +172,10 @@ public final class Commit: Sendable {
 
     /// The same commit with the IDs that clients have given.
     package func with(clientIDs: [String]) -> Commit {
-        Commit(
-            version: version, time: time, id: id, cause: cause, root: root, by: by, trace: trace, types: types,
-            action: action, patch: patch, changedPointers: changedPointers, clientIDs: clientIDs,
+        let details = Details(
+            id: details?.id, cause: cause, root: root, by: by, trace: trace, clientIDs: clientIDs,
             idempotency: idempotency)
+        return Commit(self, patch: patch, changedPointers: changedPointers, details: details)
     }
 
     /// About how much memory the commit takes, in bytes.

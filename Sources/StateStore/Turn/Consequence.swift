@@ -1,4 +1,4 @@
-/// A commit with its follow-ups and effects.
+/// What a commit leads to: its follow-ups and effects.
 struct Consequence: Sendable {
     /// An action whose effects start or end.
     struct Effect: Sendable {
@@ -6,7 +6,6 @@ struct Consequence: Sendable {
         let action: any Action
     }
 
-    let commit: Commit
     /// The ``Snapshot`` of the commit, without the type of its state: Swift looks up the metadata of a generic element
     /// type at each access to a list.
     let snapshot: any AnySnapshot

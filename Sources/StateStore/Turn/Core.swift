@@ -8,6 +8,7 @@ struct Turn: Sendable {
     fileprivate(set) var latest: any AnySnapshot
     /// The time of the history at which the turn began.
     let historyTime: Timestamp
+    /// One for each commit, in order.
     fileprivate(set) var consequences: [Consequence] = []
     /// One for each transaction, in order.
     fileprivate(set) var outcomes: [Outcome] = []
@@ -130,6 +131,8 @@ struct Core<State: StateType>: Sendable {
             patch: exchange(&patch, with: JSONPatch()), encodings: exchange(&encodings, with: KnownTexts()),
             preconditions: preconditions.take(), latest: latest)
         turn.outcomes.reserveCapacity(pending.count)
+        turn.commits.reserveCapacity(pending.count)
+        turn.consequences.reserveCapacity(pending.count)
         for pending in pending {
             turn.outcomes.append(apply(pending, in: &turn, at: time, clock, &scratch))
         }
@@ -293,22 +296,17 @@ struct Core<State: StateType>: Sendable {
         let (isChange, changedPointers) = (!scratch.patch.isEmpty, scratch.patch.changedPointers)
         let cursor = Cursor(epoch, version).description
         let ownID = pending.transaction.form == .single ? pending.transaction.firstID : nil
-        let id = ownID ?? cursor
         let record = pending.transaction.idempotency.map {
             KeyRecord(
-                key: $0.key, fingerprint: $0.fingerprint, version: version, id: id, isChange: isChange,
+                key: $0.key, fingerprint: $0.fingerprint, version: version, id: ownID ?? cursor, isChange: isChange,
                 expiry: turn.historyTime.advanced(by: limits.idempotencyLifetime), client: pending.client)
         }
         // Nearly every commit has one action: its entry has the array ready.
         let types = context.entries.count == 1 ? context.entries[0].types : context.entries.map(\.type)
         let commit = Commit(
-            version: version, time: time, id: id, cause: pending.transaction.causation?.cause,
-            root: pending.transaction.causation?.root, by: pending.transaction.subject,
-            trace: pending.transaction.trace,
-            types: types, action: isRecorded ? try recordedBytes(in: context, pending) : [],
-            patch: scratch.patch.text,
-            changedPointers: changedPointers,
-            clientIDs: pending.transaction.clientIDs, idempotency: record)
+            next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
+            action: isRecorded ? try recordedBytes(in: context, pending) : [], patch: scratch.patch.text,
+            changedPointers: changedPointers, idempotency: record)
         next.noteViewVersions(changedPointers: changedPointers, by: context.entries)
         let representation =
             try pending.transaction.wantsRepresentation
@@ -322,7 +320,7 @@ struct Core<State: StateType>: Sendable {
         }
         turn.commits.append(commit)
         turn.consequences.append(
-            Consequence(commit: commit, snapshot: next, followUps: context.followUps, effects: effects))
+            Consequence(snapshot: next, followUps: context.followUps, effects: effects))
         if !effects.isEmpty || !context.followUps.isEmpty { turn.hasConsequences = true }
         if let record { ledger.insert(record) }
         return Receipt(

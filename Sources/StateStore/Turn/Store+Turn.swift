@@ -109,8 +109,7 @@ extension Store {
             }
         }
         var before = unsafeDowncast(turn.before, to: Snapshot<State>.self)
-        for consequence in result.consequences {
-            let commit = consequence.commit
+        for (commit, consequence) in zip(result.commits, result.consequences) {
             let origin = causations[commit.version]
             let causation = Causation(
                 cause: commit.id, root: origin?.root ?? commit.id, rootVersion: origin?.rootVersion ?? commit.version,
