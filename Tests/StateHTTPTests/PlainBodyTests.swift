@@ -59,7 +59,8 @@ private struct Spellings: Domain {
             case 3: self.amount = try container.superDecoder(forKey: .amount).singleValueContainer().decode(Int.self)
             case 4: self.amount = try container.decodeIfPresent(Int.self, forKey: .amount) ?? -1
             case 5: self.amount = container.contains(.other) ? 1 : 0
-            case 6: self.amount = (try? container.nestedContainer(keyedBy: CodingKeys.self, forKey: .amount)) == nil ? 6 : 7
+            case 6:
+                self.amount = (try? container.nestedContainer(keyedBy: CodingKeys.self, forKey: .amount)) == nil ? 6 : 7
             case 11: self.amount = (try? decoder.unkeyedContainer()) == nil ? 11 : 12
             case 8: self.amount = try [String: Int](from: decoder).count
             case 9: self.amount = (try? container.decode(String.self, forKey: .amount)) == nil ? 9 : 10
@@ -81,7 +82,8 @@ private struct Spellings: Domain {
             let container = try decoder.container(keyedBy: CodingKeys.self)
             amount = try container.decode(Int.self, forKey: .amount)
             guard amount % 7 == 0 else {
-                throw DecodingError.dataCorruptedError(forKey: .amount, in: container, debugDescription: "not of a week")
+                throw DecodingError.dataCorruptedError(
+                    forKey: .amount, in: container, debugDescription: "not of a week")
             }
         }
         enum CodingKeys: CodingKey { case amount }
@@ -162,7 +164,8 @@ struct PlainBodyTests {
         var bodies = Self.seeds.map { Array($0.utf8) }
         bodies += (0...12).map { Array(#"{"type":"curious","payload":{"amount":\#($0)}}"#.utf8) }
         var generator = SplitMix(seed: 11)
-        let bytes = Array("\"\"\\\\{}[],,::-+.eE00112789 \t\n/tfnaux\u{E9}".utf8) + [0, 0x1F, 0x7F, 0x80, 0xC0, 0xED, 0xFF]
+        let bytes =
+            Array("\"\"\\\\{}[],,::-+.eE00112789 \t\n/tfnaux\u{E9}".utf8) + [0, 0x1F, 0x7F, 0x80, 0xC0, 0xED, 0xFF]
         let pieces = [
             "\"meta\":{\"a\":1,\"a\":2}", "\"id\":\"x\",", ",\"payload\":{}", "\\u0061", "00", "-0", "1e2", "1.0",
             "\"a\":[[[[[1]]]]]", "true", "null", "184467440737095516160", "{}", "\"expect\":[],",
@@ -183,8 +186,9 @@ struct PlainBodyTests {
                     body = Array(body[..<index] + other[cut...])
                 default:
                     // A digit for a digit, or a letter for a letter, is the change that most likely stays plain.
-                    guard let place = body.indices.filter({ (0x30...0x39).contains(body[$0]) })
-                        .randomElement(using: &generator)
+                    guard
+                        let place = body.indices.filter({ (0x30...0x39).contains(body[$0]) })
+                            .randomElement(using: &generator)
                     else { continue }
                     body[place] = UInt8.random(in: 0x30...0x39, using: &generator)
                 }

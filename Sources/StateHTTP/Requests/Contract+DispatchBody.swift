@@ -95,7 +95,9 @@ extension Contract {
         }
         var expectations: [Transaction.Expectation] = []
         var items: [Transaction.Item] = []
-        for element in elements { items.append(try item(element, recordedAs: nil, &expectations, options.store, &hint)) }
+        for element in elements {
+            items.append(try item(element, recordedAs: nil, &expectations, options.store, &hint))
+        }
         return options.transaction(items, .batch, expectations, of: body, line: line)
     }
 

@@ -50,8 +50,7 @@ struct JSONValueDecoder {
             switch document.kind(index) {
             case UInt8(ascii: "l"): Number(exactly: Int64(bitPattern: document.bits(index)))
             case UInt8(ascii: "u"): Number(exactly: document.bits(index))
-            // 2.0 and 2e0 are the same number as 2.
-            case UInt8(ascii: "d"): Number(exactly: Double(bitPattern: document.bits(index)))
+            case UInt8(ascii: "d"): Self.whole(Double(bitPattern: document.bits(index)))
             default: throw mismatch("a whole number")
             }
         guard let number else {
@@ -60,6 +59,12 @@ struct JSONValueDecoder {
                 "expected a whole number from \(Number.min) to \(Number.max), found another number")
         }
         return number
+    }
+
+    /// A number with a fraction or an exponent as a whole one: 2.0 and 2e0 are the same number as 2.
+    private static func whole<Number: FixedWidthInteger>(_ double: Double) -> Number? {
+        // A whole number beyond 64 bits comes as the nearest Double, and -2^63 is the nearest of some that are below it.
+        double > -0x1p63 ? Number(exactly: double) : nil
     }
 
     func double() throws(JSONFault) -> Double {

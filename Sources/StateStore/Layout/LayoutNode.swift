@@ -97,12 +97,14 @@ struct ValueNode<Root: Codable & Sendable>: LayoutNode {
 struct ObjectNode<Root: Sendable>: LayoutNode {
     let members: [LayoutField<Root>]
     private let names: [String]
+    private let areASCII: Bool
     /// The members without their type: Swift looks up the metadata of a generic element type at each access to a list.
     private let fields: [any AnyObject & Sendable]
 
     init(members: [LayoutField<Root>]) {
         self.members = members
         names = members.map(\.name)
+        areASCII = names.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }
         fields = members
     }
 
@@ -154,8 +156,12 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
     }
 
     private func member(_ token: String) -> LayoutField<Root>? {
-        // Equal strings can have different bytes, but the same bytes are equal strings, and those are compared faster.
-        for index in names.indices where names[index] == token && JSONPointer.sameBytes(names[index], token) {
+        // Equal strings can have different bytes, but the same bytes are equal strings, and those are compared faster. A
+        // string that equals an ASCII one in other bytes has more of them.
+        for index in names.indices
+        where names[index] == token
+            && (areASCII ? names[index].utf8.count == token.utf8.count : JSONPointer.sameBytes(names[index], token))
+        {
             return field(index)
         }
         return nil
