@@ -89,7 +89,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         self.layout = layout
         let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { ViewMemo($1, number: $0) }
         self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
-        initialViewVersions = Array(repeating: 0, count: memos.count)
+        initialViewVersions = ViewVersions(count: memos.count)
         let ordered = drafts.sorted { $0.key < $1.key }
         let reads = memos.map { ActionEntry.Reads(view: $0.number, pointers: $0.view.reads) }
         let entries = ordered.enumerated().map { ActionEntry($1.key, $1.value, number: $0, reads: reads) }

@@ -116,9 +116,6 @@ struct ViewValue: Sendable {
     }
 }
 
-/// The last-changed version of each view, by the view's number; 0 where nothing it reads has changed since the start.
-typealias ViewVersions = [Version]
-
 /// The cached newest value of a view.
 final class ViewMemo<State: Sendable>: Sendable {
     private struct Known {

@@ -23,7 +23,8 @@ struct HistoryTests {
         from version: Version = 0, to head: Version = 0, countMax: Int = 100, weightMax: Int = 1 << 20
     ) throws -> History {
         let core = try Core.sample()
-        let snapshot = Snapshot(core.state, of: core.domain, at: Cursor(core.epoch, version), viewVersions: [])
+        let snapshot = Snapshot(
+            core.state, of: core.domain, at: Cursor(core.epoch, version), viewVersions: ViewVersions())
         var history = History(beginningWith: snapshot, countMax: countMax, weightMax: weightMax)
         for next in version..<head { history.append(.sample(next + 1)) }
         return history
