@@ -81,12 +81,12 @@ extension Response: Equatable {
 package final class ResponseTemplate: Sendable {
     /// The values of the varying fields, in the order of their names.
     package struct Values: Sendable {
-        package let first: String
+        package let first: ShortText
         /// Nil for a template with one varying field.
-        package let second: String?
+        package let second: ShortText?
 
         /// Joins the values.
-        package init(_ first: String, _ second: String? = nil) {
+        package init(_ first: ShortText, _ second: ShortText? = nil) {
             self.first = first
             self.second = second
         }
@@ -119,7 +119,7 @@ package final class ResponseTemplate: Sendable {
 
     /// All fields, the varying ones with their values.
     package func fields(varying values: Values) -> HTTPFields {
-        var rest = [values.first, values.second ?? ""][...]
+        var rest = [values.first.string, values.second?.string ?? ""][...]
         return HTTPFields(
             parts.map { part in
                 switch part {

@@ -15,7 +15,7 @@ package final class Exchange: Sendable {
     package var client: String { share ?? address }
     private let address: String
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
-    nonisolated(unsafe) private var share: String?
+    @exclusivity(unchecked) nonisolated(unsafe) private var share: String?
 
     /// The trace that the request belongs to, which its answer names; nil where it names none.
     ///
@@ -38,7 +38,7 @@ package final class Exchange: Sendable {
     private let sink: any AnswerSink
 
     /// It is unsafe by declaration only, as the share is.
-    nonisolated(unsafe) private var added: AddedFields?
+    @exclusivity(unchecked) nonisolated(unsafe) private var added: AddedFields?
 
     /// Makes an exchange that gives its answer to `sink`.
     package init(id: UInt64, client: String, sink: any AnswerSink) {

@@ -77,21 +77,24 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
     /// `<epoch>.<version>`.
     package var description: String {
         // Each answer holds a cursor: writing it in place costs a quarter of what an interpolation costs.
-        String(unsafeUninitializedCapacity: 40) { bytes in
-            epoch.write(to: bytes)
-            bytes[Epoch.count] = UInt8(ascii: ".")
-            let count = Epoch.count + 1
-            var (digits, rest) = (1, version)
-            while rest >= 10 {
-                rest /= 10
-                digits += 1
-            }
-            rest = version
-            for index in stride(from: count + digits - 1, through: count, by: -1) {
-                bytes[index] = UInt8(ascii: "0") + UInt8(rest % 10)
-                rest /= 10
-            }
-            return count + digits
+        String(unsafeUninitializedCapacity: 40) { write(to: $0) }
+    }
+
+    /// Writes the bytes of ``description``, at most 37, to the beginning of a buffer; returns how many.
+    package func write(to bytes: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        epoch.write(to: bytes)
+        bytes[Epoch.count] = UInt8(ascii: ".")
+        let count = Epoch.count + 1
+        var (digits, rest) = (1, version)
+        while rest >= 10 {
+            rest /= 10
+            digits += 1
         }
+        rest = version
+        for index in stride(from: count + digits - 1, through: count, by: -1) {
+            bytes[index] = UInt8(ascii: "0") + UInt8(rest % 10)
+            rest /= 10
+        }
+        return count + digits
     }
 }

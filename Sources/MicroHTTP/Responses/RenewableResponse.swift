@@ -46,21 +46,21 @@ final class RenewableResponse {
 
     /// Where libmicrohttpd has the value of a field; nil where it has none.
     private static func value(
-        _ name: HTTPField.Name, _ text: String, in handle: OpaquePointer
+        _ name: HTTPField.Name, _ text: ShortText, in handle: OpaquePointer
     ) -> UnsafeMutableRawBufferPointer? {
         guard let found = MHD_get_response_header(handle, name.rawName) else { return nil }
-        return UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(mutating: found), count: text.utf8.count)
+        return UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(mutating: found), count: text.count)
     }
 
     /// Writes another response over this one; returns false where it has another template, status or length.
     func renew(with response: Response, _ filled: Response.Filled) -> Bool {
         guard filled.template === template, response.body.count == body.count,
-            filled.values.first.utf8.count == first.count, filled.values.second?.utf8.count == second?.count,
+            filled.values.first.count == first.count, filled.values.second?.count == second?.count,
             prepared.has(response.status)
         else { return false }
         body.copyBytes(from: response.body)
-        first.copyBytes(from: filled.values.first.utf8)
-        if let text = filled.values.second { second?.copyBytes(from: text.utf8) }
+        filled.values.first.withBytes { first.copyBytes(from: $0) }
+        filled.values.second?.withBytes { second?.copyBytes(from: $0) }
         return true
     }
 }

@@ -52,7 +52,7 @@ extension Contract {
         let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
         // Nearly all answers are this one, and a response that can still change would be copied.
         if let receipt, !receipt.isReplay, request.options.returning == nil, cascade == nil {
-            let cursor = receipt.cursor
+            let cursor = ShortText(receipt.place)
             return .json(Self.json(receipt, cursor, request.options), style: request.style, cursor: cursor)
         }
         let latest = latest()
@@ -64,7 +64,7 @@ extension Contract {
         case .failure(let problem):
             return response(to: problem, latest: latest, requestID: name.id, style: request.style)
         }
-        var response = Response.json(body, style: request.style, cursor: receipt?.cursor ?? latest.description)
+        var response = Response.json(body, style: request.style, cursor: ShortText(receipt?.place ?? latest))
         if receipt?.isReplay == true { response.fields[.idempotencyReplayed] = "true" }
         switch request.options.returning {
         case .minimal?:
@@ -98,7 +98,7 @@ extension Contract {
     ) -> Result<[UInt8], Problem> {
         switch outcome {
         case .committed(let receipt):
-            .success(Self.json(receipt, receipt.cursor, options, cascade.map { ($0, epoch) }))
+            .success(Self.json(receipt, ShortText(receipt.place), options, cascade.map { ($0, epoch) }))
         case .wouldCommit(let isChange, let patch):
             .success(Self.json(dryRunWith: patch, isChange: isChange, options.store))
         case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))
@@ -146,17 +146,24 @@ extension Contract {
     }
 
     private static func json(
-        _ receipt: Receipt, _ cursor: String, _ options: DispatchOptions,
+        _ receipt: Receipt, _ cursor: ShortText, _ options: DispatchOptions,
         _ cascade: (report: CascadeReport, epoch: Epoch)? = nil
     ) -> [UInt8] {
         var writer = JSONWriter(capacity: 160)
         var isFirst = false
-        writer.raw("{\"cursor\":")
-        writer.plain(cursor)
-        writer.raw(",\"version\":")
+        // A cursor needs no escapes.
+        writer.raw("{\"cursor\":\"")
+        cursor.withBytes { writer.raw($0) }
+        writer.raw("\",\"version\":")
         writer.digits(of: receipt.version)
         writer.raw(",\"id\":")
-        if let id = receipt.ownID { writer.string(id) } else { writer.plain(cursor) }
+        if let id = receipt.ownID {
+            writer.string(id)
+        } else {
+            writer.byte(UInt8(ascii: "\""))
+            cursor.withBytes { writer.raw($0) }
+            writer.byte(UInt8(ascii: "\""))
+        }
         writer.raw(receipt.isChange ? ",\"changed\":true" : ",\"changed\":false")
         if let representation = receipt.representation {
             writer.key("state", &isFirst)

@@ -27,7 +27,7 @@ extension Contract {
         }
         let coding = isCompressed(request, encoded) ? request.coding : nil
         if request.style == .compact, coding == nil, request.wait == nil, request.known == nil {
-            let values = ResponseTemplate.Values(encoded.entityTag, reading.cursor.description)
+            let values = ResponseTemplate.Values(ShortText(quoting: encoded.tag), ShortText(reading.cursor))
             return Response(Self.template, values, body: encoded.bytes)
         }
         // The tag hashes the compact bytes, so for indented bytes it is weak.

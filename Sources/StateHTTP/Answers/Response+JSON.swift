@@ -12,7 +12,7 @@ extension Response {
     private static let template = ResponseTemplate(fieldsOfJSON.map { .fixed($0) } + [.varying(.stateCursor)])
 
     /// A 200 with a JSON body, `Cache-Control: no-store` and a `State-Cursor`.
-    static func json(_ body: [UInt8], style: Style, cursor: String) -> Response {
+    static func json(_ body: [UInt8], style: Style, cursor: ShortText) -> Response {
         Response(template, .init(cursor), body: style == .pretty ? JSONText.indented(body) : body)
     }
 
@@ -25,6 +25,23 @@ extension Response {
         var fields = Self.fieldsOfJSON
         if let latest { fields.append(HTTPField(name: .stateCursor, value: latest.description)) }
         return Response(status: status, fields: fields, body: style == .pretty ? JSONText.indented(body) : body)
+    }
+}
+
+extension ShortText {
+    /// The text of a cursor.
+    init(_ cursor: Cursor) { self.init { cursor.write(to: $0) } }
+
+    /// A content tag in quotes, as the field `ETag` has it.
+    init(quoting tag: String) {
+        self.init { bytes in
+            tag.withBytes { tag in
+                bytes[0] = UInt8(ascii: "\"")
+                _ = UnsafeMutableBufferPointer(rebasing: bytes[1...]).update(from: tag)
+                bytes[tag.count + 1] = UInt8(ascii: "\"")
+                return tag.count + 2
+            }
+        }
     }
 }
 

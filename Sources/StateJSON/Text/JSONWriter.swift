@@ -18,6 +18,11 @@ package struct JSONWriter {
     }
 
     /// Appends JSON bytes that are already well formed.
+    package mutating func raw(_ more: UnsafeBufferPointer<UInt8>) {
+        bytes.append(contentsOf: more)
+    }
+
+    /// Appends JSON bytes that are already well formed.
     package mutating func raw(_ more: [UInt8]) {
         bytes.append(contentsOf: more)
     }
@@ -110,15 +115,6 @@ package struct JSONWriter {
         }
         bytes.append(contentsOf: value.description.utf8)
         return true
-    }
-
-    /// Appends a quoted string that needs no escapes.
-    package mutating func plain(_ value: String) {
-        value.withBytes {
-            byte(UInt8(ascii: "\""))
-            bytes.append(contentsOf: $0)
-            byte(UInt8(ascii: "\""))
-        }
     }
 
     /// Appends a quoted string, with the escapes that RFC 8259 requires.

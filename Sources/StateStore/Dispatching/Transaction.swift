@@ -224,14 +224,13 @@ package enum Outcome: Sendable {
 /// The outcome of a commit as the client reads it.
 public final class Receipt: Sendable {
     /// The version that the commit made.
-    public let version: Version
+    public var version: Version { place.version }
     /// The commit's ID: the client's ID, or else the commit's cursor.
     public var id: String { ownID ?? cursor }
     /// The commit's cursor.
-    public var cursor: String {
-        // One of the two is there.
-        ownCursor ?? transition?.cursor.description ?? ""
-    }
+    public var cursor: String { place.description }
+    /// The commit's cursor.
+    package let place: Cursor
     /// Whether the state differs from the version before.
     ///
     /// Behind a direct turn each access compares the two states, which the receipt keeps, at a cost of O(n) in
@@ -239,7 +238,6 @@ public final class Receipt: Sendable {
     public var isChange: Bool { hasChanged ?? transition?.isChange ?? true }
     /// The ID that the client gave; nil for a commit that its cursor names.
     package let ownID: String?
-    private let ownCursor: String?
     /// Nil behind a direct turn.
     private let hasChanged: Bool?
     /// Both states of a direct turn, which says only when it is asked what it has made; nil for another turn.
@@ -252,11 +250,11 @@ public final class Receipt: Sendable {
     package let representation: [(pointer: JSONPointer, value: [UInt8]?)]?
 
     init(
-        version: Version, ownID: String?, cursor: String, isChange: Bool, isReplay: Bool, types: [String] = [],
+        _ place: Cursor, ownID: String?, isChange: Bool, isReplay: Bool, types: [String] = [],
         representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil
     ) {
-        self.version = version
-        (self.ownID, ownCursor, hasChanged, transition) = (ownID, cursor, isChange, nil)
+        self.place = place
+        (self.ownID, hasChanged, transition) = (ownID, isChange, nil)
         self.isReplay = isReplay
         self.types = types
         self.representation = representation
@@ -264,15 +262,15 @@ public final class Receipt: Sendable {
 
     /// Makes the receipt of a direct turn.
     init(_ transition: any DirectTransition, types: [String]) {
-        version = transition.cursor.version
-        (ownID, ownCursor, hasChanged, self.transition) = (nil, nil, nil, transition)
+        place = transition.cursor
+        (ownID, hasChanged, self.transition) = (nil, nil, transition)
         isReplay = false
         self.types = types
         representation = nil
     }
 
     fileprivate var withoutRepresentation: Receipt {
-        Receipt(version: version, ownID: ownID, cursor: cursor, isChange: isChange, isReplay: isReplay, types: types)
+        Receipt(place, ownID: ownID, isChange: isChange, isReplay: isReplay, types: types)
     }
 }
 

@@ -111,19 +111,6 @@ package final class Encoded: Sendable {
         tag = ContentHash(bytes).text
     }
 
-    /// The content tag in quotes, as the field `ETag` has it.
-    package var entityTag: String {
-        var tag = tag
-        return tag.withUTF8 { tag in
-            String(unsafeUninitializedCapacity: tag.count + 2) { buffer in
-                buffer[0] = UInt8(ascii: "\"")
-                _ = UnsafeMutableBufferPointer(rebasing: buffer[1...]).update(from: tag)
-                buffer[tag.count + 1] = UInt8(ascii: "\"")
-                return tag.count + 2
-            }
-        }
-    }
-
     /// Indented UTF-8 JSON, for people.
     ///
     /// The cost of the first call is O(n) in the number of bytes; clients of one value share the result.

@@ -5,11 +5,11 @@ extension Core {
         guard let idempotency = pending.transaction.idempotency else { return nil }
         if let record = ledger.record(idempotency.key, at: historyTime) {
             guard record.fingerprint == idempotency.fingerprint else { return .keyReused(key: record.key) }
-            let cursor = Cursor(epoch, record.version).description
+            let cursor = Cursor(epoch, record.version)
             return .committed(
                 Receipt(
-                    version: record.version, ownID: record.id == cursor ? nil : record.id, cursor: cursor,
-                    isChange: record.isChange, isReplay: true))
+                    cursor, ownID: record.id == cursor.description ? nil : record.id, isChange: record.isChange,
+                    isReplay: true))
         }
         guard ledger.count < limits.idempotencyKeysMax else { return .full(.idempotencyKeys) }
         if let client = pending.client {

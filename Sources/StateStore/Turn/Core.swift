@@ -294,11 +294,11 @@ struct Core<State: StateType>: Sendable {
     ) throws -> Receipt {
         let version = next.version
         let (isChange, changedPointers) = (!scratch.patch.isEmpty, scratch.patch.changedPointers)
-        let cursor = Cursor(epoch, version).description
         let ownID = pending.transaction.form == .single ? pending.transaction.firstID : nil
         let record = pending.transaction.idempotency.map {
             KeyRecord(
-                key: $0.key, fingerprint: $0.fingerprint, version: version, id: ownID ?? cursor, isChange: isChange,
+                key: $0.key, fingerprint: $0.fingerprint, version: version, id: ownID ?? next.cursor.description,
+                isChange: isChange,
                 expiry: turn.historyTime.advanced(by: limits.idempotencyLifetime), client: pending.client)
         }
         // Nearly every commit has one action: its entry has the array ready.
@@ -324,7 +324,7 @@ struct Core<State: StateType>: Sendable {
         if !effects.isEmpty || !context.followUps.isEmpty { turn.hasConsequences = true }
         if let record { ledger.insert(record) }
         return Receipt(
-            version: version, ownID: ownID, cursor: cursor, isChange: isChange, isReplay: false, types: types,
+            next.cursor, ownID: ownID, isChange: isChange, isReplay: false, types: types,
             representation: representation)
     }
 }

@@ -16,7 +16,7 @@ private enum Event: CaseIterable {
         case .prepared: return watch.prepared(.next, 6, hasMore: false, at: now)
         case .decided:
             return watch.decided(
-                .committed(Receipt(version: 6, ownID: nil, cursor: "a", isChange: true, isReplay: false)))
+                .committed(Receipt(Cursor(.random(), 6), ownID: nil, isChange: true, isReplay: false)))
         case .rejected: return watch.decided(.nothingCommitted)
         case .completed: return watch.completed()
         case .ends: return watch.ends()
