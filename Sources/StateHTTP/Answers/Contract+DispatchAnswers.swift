@@ -52,7 +52,7 @@ extension Contract {
         let receipt: Receipt? = if case .committed(let receipt) = outcome { receipt } else { nil }
         // Nearly all answers are this one, and a response that can still change would be copied.
         if let receipt, !receipt.isReplay, request.options.returning == nil, cascade == nil {
-            let cursor = ShortText(receipt.place)
+            let cursor = ShortText(receipt.commitCursor)
             return .json(Self.json(receipt, cursor, request.options), style: request.style, cursor: cursor)
         }
         let latest = latest()
@@ -64,7 +64,7 @@ extension Contract {
         case .failure(let problem):
             return response(to: problem, latest: latest, requestID: name.id, style: request.style)
         }
-        var response = Response.json(body, style: request.style, cursor: ShortText(receipt?.place ?? latest))
+        var response = Response.json(body, style: request.style, cursor: ShortText(receipt?.commitCursor ?? latest))
         if receipt?.isReplay == true { response.fields[.idempotencyReplayed] = "true" }
         switch request.options.returning {
         case .minimal?:
@@ -98,7 +98,7 @@ extension Contract {
     ) -> Result<[UInt8], Problem> {
         switch outcome {
         case .committed(let receipt):
-            .success(Self.json(receipt, ShortText(receipt.place), options, cascade.map { ($0, epoch) }))
+            .success(Self.json(receipt, ShortText(receipt.commitCursor), options, cascade.map { ($0, epoch) }))
         case .wouldCommit(let isChange, let patch):
             .success(Self.json(dryRunWith: patch, isChange: isChange, options.store))
         case .nothingCommitted: .success(Array(#"{"committed":false,"changed":false}"#.utf8))

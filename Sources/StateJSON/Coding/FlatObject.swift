@@ -113,23 +113,7 @@ private struct FlatDecoder: Decoder, SingleValueDecodingContainer {
     private func integer<Number: FixedWidthInteger>(_ type: Number.Type) throws -> Number {
         let index = try value()
         guard !object.isString(index),
-            let number = object.bytes(
-                index,
-                { bytes -> Number? in
-                    // The text has digits, perhaps behind a minus, or is true or false.
-                    let isNegative = bytes[0] == UInt8(ascii: "-")
-                    guard bytes[bytes.count - 1] <= UInt8(ascii: "9") else { return nil }
-                    var (number, isOver) = (Number.zero, false)
-                    for byte in bytes.dropFirst(isNegative ? 1 : 0) {
-                        let digit = Number(truncatingIfNeeded: byte &- UInt8(ascii: "0"))
-                        let (tens, isTooLarge) = number.multipliedReportingOverflow(by: 10)
-                        let (sum, hasOverflow) =
-                            isNegative
-                            ? tens.subtractingReportingOverflow(digit) : tens.addingReportingOverflow(digit)
-                        (number, isOver) = (sum, isOver || isTooLarge || hasOverflow)
-                    }
-                    return isOver ? nil : number
-                })
+            let number = Number(object.bytes(index) { String(decoding: $0, as: UTF8.self) })
         else { throw object.unsure() }
         return number
     }

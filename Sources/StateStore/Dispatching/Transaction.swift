@@ -224,13 +224,13 @@ package enum Outcome: Sendable {
 /// The outcome of a commit as the client reads it.
 public final class Receipt: Sendable {
     /// The version that the commit made.
-    public var version: Version { place.version }
+    public var version: Version { commitCursor.version }
     /// The commit's ID: the client's ID, or else the commit's cursor.
     public var id: String { ownID ?? cursor }
     /// The commit's cursor.
-    public var cursor: String { place.description }
-    /// The commit's cursor.
-    package let place: Cursor
+    public var cursor: String { commitCursor.description }
+    /// The commit's cursor, not yet as text.
+    package let commitCursor: Cursor
     /// Whether the state differs from the version before.
     ///
     /// Behind a direct turn each access compares the two states, which the receipt keeps, at a cost of O(n) in
@@ -250,10 +250,10 @@ public final class Receipt: Sendable {
     package let representation: [(pointer: JSONPointer, value: [UInt8]?)]?
 
     init(
-        _ place: Cursor, ownID: String?, isChange: Bool, isReplay: Bool, types: [String] = [],
+        _ commitCursor: Cursor, ownID: String?, isChange: Bool, isReplay: Bool, types: [String] = [],
         representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil
     ) {
-        self.place = place
+        self.commitCursor = commitCursor
         (self.ownID, hasChanged, transition) = (ownID, isChange, nil)
         self.isReplay = isReplay
         self.types = types
@@ -262,7 +262,7 @@ public final class Receipt: Sendable {
 
     /// Makes the receipt of a direct turn.
     init(_ transition: any DirectTransition, types: [String]) {
-        place = transition.cursor
+        commitCursor = transition.cursor
         (ownID, hasChanged, self.transition) = (nil, nil, transition)
         isReplay = false
         self.types = types
@@ -270,7 +270,7 @@ public final class Receipt: Sendable {
     }
 
     fileprivate var withoutRepresentation: Receipt {
-        Receipt(place, ownID: ownID, isChange: isChange, isReplay: isReplay, types: types)
+        Receipt(commitCursor, ownID: ownID, isChange: isChange, isReplay: isReplay, types: types)
     }
 }
 
