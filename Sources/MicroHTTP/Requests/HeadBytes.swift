@@ -32,16 +32,17 @@ struct HeadBytes {
     /// How long a key of them is.
     var count: Int { method.count + target.count + section.count + (isLocal ? 1 : 0) }
 
-    /// Makes a key of them.
-    func fill(_ key: inout [UInt8]) {
-        key.append(contentsOf: method)
-        key.append(contentsOf: target)
-        key.append(contentsOf: section)
+    /// Writes a key of them to the beginning of a buffer of at least ``count`` bytes, and returns how many bytes.
+    func write(to buffer: UnsafeMutableRawBufferPointer) -> Int {
+        buffer.copyMemory(from: method)
+        UnsafeMutableRawBufferPointer(rebasing: buffer[method.count...]).copyMemory(from: target)
+        UnsafeMutableRawBufferPointer(rebasing: buffer[(method.count + target.count)...]).copyMemory(from: section)
         // The key of another head ends with the bytes of the empty line.
-        if isLocal { key.append(1) }
+        if isLocal { buffer[count - 1] = 1 }
+        return count
     }
 
-    /// Whether a key is the one that ``fill(_:)`` makes.
+    /// Whether a key is the one that ``write(to:)`` makes.
     func isSpelled(_ key: [UInt8]) -> Bool {
         guard key.count == count, !isLocal || key.last == 1 else { return false }
         return key.withUnsafeBytes { key in

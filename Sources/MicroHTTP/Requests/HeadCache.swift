@@ -58,27 +58,29 @@ final class HeadCache {
     private static let cachedBytesMax = 32 << 20
     /// The hashes of heads that were received at least once: the cache stores a head when it is received again.
     @exclusivity(unchecked) private var seen = [UInt64](repeating: 0, count: 8192)
-    @exclusivity(unchecked) private var key: [UInt8] = []
+    /// The key of the last head that was looked for by its hash; memory of its own takes fewer calls than an array.
+    private let key = UnsafeMutableRawBufferPointer.allocate(byteCount: bytesMax, alignment: 8)
+    @exclusivity(unchecked) private var keyCount = 0
     @exclusivity(unchecked) private var hash: UInt64 = 0
-    /// The cache does not store longer heads.
+    /// The cache does not store heads with longer keys.
     private static let bytesMax = 1024
     /// The cache does not store answers with longer bodies, which could be many megabytes together.
     private static let bodyBytesMax = 16 << 10
+
+    deinit { key.deallocate() }
 
     /// Returns the entry of the head with these bytes, if there is one.
     ///
     /// - Parameter head: the bytes; nil where libmicrohttpd has not left them in one piece.
     func entry(of connection: ClientConnection, _ head: HeadBytes?) -> Entry? {
-        guard let head else {
-            key.removeAll(keepingCapacity: true)
-            return nil
-        }
+        keyCount = 0
+        guard let head else { return nil }
         // Most connections repeat their head: to compare it with the last one needs no key.
         if let entry = entries[connection.headSlot], head.isSpelled(entry.key), hasFields(of: entry, connection) {
             return entry
         }
         guard fillKey(head) else { return nil }
-        guard let entry = entries[slot], entry.key == key, hasFields(of: entry, connection) else { return nil }
+        guard let entry = entries[slot], head.isSpelled(entry.key), hasFields(of: entry, connection) else { return nil }
         connection.headSlot = slot
         return entry
     }
@@ -92,13 +94,13 @@ final class HeadCache {
 
     /// Stores the parsed form of the head that `entry` was last called with, if that head was received before.
     func store(_ request: Request, _ framing: BodyFraming, isLast: Bool) -> Entry? {
-        guard !key.isEmpty else { return nil }
+        guard keyCount > 0 else { return nil }
         guard seen[slot] == hash else {
             seen[slot] = hash
             return nil
         }
-        let entry = Entry(key: key, request: request, framing: framing, isLast: isLast)
-        count(key.count + 1024)
+        let entry = Entry(key: Array(key[..<keyCount]), request: request, framing: framing, isLast: isLast)
+        count(keyCount + 1024)
         entries[slot] = entry
         return entry
     }
@@ -122,10 +124,9 @@ final class HeadCache {
 
     /// Fills `key` and `hash`; returns false for a head that the cache does not store.
     private func fillKey(_ head: HeadBytes) -> Bool {
-        key.removeAll(keepingCapacity: true)
         guard head.count <= Self.bytesMax else { return false }
-        head.fill(&key)
-        hash = key.withUnsafeBytes { storekeeper_short_hash($0.baseAddress, $0.count) }
+        keyCount = head.write(to: key)
+        hash = storekeeper_short_hash(key.baseAddress, keyCount)
         return true
     }
 }

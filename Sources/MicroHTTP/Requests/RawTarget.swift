@@ -36,7 +36,9 @@ struct RawTarget {
     /// The target as a string; nil if it is empty or has a byte that RFC 3986 forbids.
     var text: String? {
         // A target is visible ASCII; a client percent-encodes anything else (RFC 3986).
-        let isVisible = count > 0 && bytes.allSatisfy { (0x21...0x7E).contains($0) }
-        return isVisible ? String(decoding: bytes, as: UTF8.self) : nil
+        // One comparison finds both: below 0x21, the subtraction wraps around.
+        var highest: UInt8 = 0
+        for byte in bytes { highest = max(highest, byte &- 0x21) }
+        return count > 0 && highest <= 0x7E - 0x21 ? String(decoding: bytes, as: UTF8.self) : nil
     }
 }

@@ -39,6 +39,8 @@ package final class RememberedHead: Sendable {
 package final class RememberedReads: Sendable {
     package let access: Access
     let read: ReadRequest
+    /// Whether the fields ask for the value itself, whatever the client knows, of a client that sees all of the state.
+    package let isPlain: Bool
 
     init(_ read: ReadRequest) {
         access = read.store.access
@@ -46,6 +48,7 @@ package final class RememberedReads: Sendable {
         // The pointer, which may be long, is another one each time.
         read.selection = .pointer(.root)
         self.read = read
+        isPlain = access.isUnlimited && read.wait == nil && read.known == nil && read.style == .compact
     }
 
     /// Finds what is remembered of the header section of a request; nil where nothing is, or the access has ended.

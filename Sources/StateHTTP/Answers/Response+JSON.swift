@@ -33,6 +33,17 @@ extension ShortText {
     init(_ cursor: Cursor) { self.init { cursor.write(to: $0) } }
 
     /// A content tag in quotes, as the field `ETag` has it.
+    init(quoting hash: ContentHash) {
+        self.init { bytes in
+            bytes[0] = UInt8(ascii: "\"")
+            let end =
+                1 + hash.write(to: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(bytes)[1...]))
+            bytes[end] = UInt8(ascii: "\"")
+            return end + 1
+        }
+    }
+
+    /// A content tag in quotes, as the field `ETag` has it.
     init(quoting tag: String) {
         self.init { bytes in
             tag.withBytes { tag in

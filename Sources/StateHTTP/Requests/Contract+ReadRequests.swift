@@ -84,27 +84,27 @@ extension Contract {
         return read
     }
 
-    private static let pathOfState = Array("/v1/state/".utf8)
+    private static let pathOfState: StaticString = "/v1/state/"
+
+    /// What follows `/v1/state/` in a target that names a part of the whole state without escapes and parameters; nil for
+    /// another target.
+    package static func plainPath(of target: String) -> Substring? {
+        let start = pathOfState.utf8CodeUnitCount
+        let isPlain = target.withBytes { bytes in
+            let prefix = UnsafeBufferPointer(start: pathOfState.utf8Start, count: start)
+            guard bytes.count > start, UnsafeBufferPointer(rebasing: bytes[..<start]).hasBytes(of: prefix) else {
+                return false
+            }
+            return !bytes.has(UInt8(ascii: "%")) && !bytes.has(UInt8(ascii: "~")) && !bytes.has(UInt8(ascii: "?"))
+        }
+        return isPlain ? Substring(target.utf8.dropFirst(start)) : nil
+    }
 
     /// The tokens in a target that is the path of a part of the whole state, without escapes and parameters; nil for another.
     private static func plainTokens(of target: String) -> [String]? {
-        target.withBytes { bytes in
-            guard bytes.count > pathOfState.count, bytes.starts(with: pathOfState) else { return nil }
-            var tokens: [String] = []
-            tokens.reserveCapacity(4)
-            var start = pathOfState.count
-            for index in start..<bytes.count {
-                switch bytes[index] {
-                case UInt8(ascii: "/"):
-                    tokens.append(String(decoding: bytes[start..<index], as: UTF8.self))
-                    start = index + 1
-                case UInt8(ascii: "%"), UInt8(ascii: "~"), UInt8(ascii: "?"): return nil
-                default: break
-                }
-            }
-            tokens.append(String(decoding: bytes[start...], as: UTF8.self))
-            return tokens.count <= tokensMax ? tokens : nil
-        }
+        guard let path = plainPath(of: target) else { return nil }
+        let tokens = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        return tokens.count <= tokensMax ? tokens.map { String(Substring($0)) } : nil
     }
 
     /// The tags of the content that the client has; nil without `If-None-Match`.

@@ -36,21 +36,44 @@ package struct ContentHash: Hashable, Sendable {
     package var text: String {
         Base32.text(high: high, low: low)
     }
+
+    /// Writes ``text`` to the beginning of a buffer, and returns how many bytes.
+    package func write(to buffer: UnsafeMutableRawBufferPointer) -> Int {
+        Base32.write(high: high, low: low, to: buffer)
+        return Base32.count
+    }
 }
 
 /// Lower-case base 32 (RFC 4648 alphabet) of 128-bit numbers, most significant bits first.
 package enum Base32 {
+    /// How many characters 128 bits have.
+    package static let count = 26
+
     /// The 26 characters for 128 bits.
     package static func text(high: UInt64, low: UInt64) -> String {
-        let alphabet: StaticString = "abcdefghijklmnopqrstuvwxyz234567"
-        return String(unsafeUninitializedCapacity: 26) { buffer in
-            var (high, low) = (high, low)
-            for index in stride(from: 25, through: 0, by: -1) {
-                buffer[index] = alphabet.utf8Start[Int(low & 31)]
-                low = low >> 5 | high << 59
-                high >>= 5
-            }
-            return 26
+        String(unsafeUninitializedCapacity: count) { buffer in
+            write(high: high, low: low, to: UnsafeMutableRawBufferPointer(buffer))
+            return count
         }
+    }
+
+    /// Writes the 26 characters for 128 bits to the beginning of a buffer.
+    package static func write(high: UInt64, low: UInt64, to buffer: UnsafeMutableRawBufferPointer) {
+        // The first two characters stand for the highest 8 bits, each eight behind them for 40 bits.
+        buffer.storeBytes(of: UInt16(truncatingIfNeeded: characters(high >> 56)).bigEndian, as: UInt16.self)
+        buffer.storeBytes(of: characters(high >> 16).bigEndian, toByteOffset: 2, as: UInt64.self)
+        buffer.storeBytes(of: characters(high << 24 | low >> 40).bigEndian, toByteOffset: 10, as: UInt64.self)
+        buffer.storeBytes(of: characters(low).bigEndian, toByteOffset: 18, as: UInt64.self)
+    }
+
+    /// The eight characters for the lowest 40 bits of a number, the first of them in the highest byte.
+    private static func characters(_ bits: UInt64) -> UInt64 {
+        // The bits are moved apart until each byte has five of them.
+        var digits = bits & 0xF_FFFF | (bits >> 20 & 0xF_FFFF) << 32
+        digits = digits & 0x3FF_0000_03FF | (digits & 0xF_FC00_000F_FC00) << 6
+        digits = digits & 0x1F_001F_001F_001F | (digits & 0x3E0_03E0_03E0_03E0) << 3
+        // The digits from 26 on are the characters from "2" on, 73 below where the letters would go on.
+        let isNumber = (digits &+ 0x6666_6666_6666_6666) >> 7 & 0x0101_0101_0101_0101
+        return digits &+ 0x6161_6161_6161_6161 &- isNumber &* 73
     }
 }

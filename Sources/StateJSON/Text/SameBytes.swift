@@ -11,6 +11,12 @@ extension UnsafeBufferPointer<UInt8> {
         guard let start = baseAddress, let otherStart = other.baseAddress else { return true }
         return memcmp(start, otherStart, count) == 0
     }
+
+    /// Whether one of the bytes is this one; as the comparison, it looks at many at once.
+    package func has(_ byte: UInt8) -> Bool {
+        guard let start = baseAddress else { return false }
+        return memchr(start, CInt(byte), count) != nil
+    }
 }
 
 extension String {

@@ -101,9 +101,17 @@ final class RequestHandler: Sendable {
         {
             return reply
         }
-        if let reads = RememberedReads.of(request), let read = contract.read(repeating: reads, request, name) {
-            if let share = reads.access.share { exchange.count(toShareOf: share) }
-            return self.read(read, exchange)
+        if let reads = RememberedReads.of(request) {
+            if reads.isPlain, let path = Contract.plainPath(of: request.target),
+                let entity = hub.entity(at: path), let response = contract.response(to: reads, entity: entity)
+            {
+                if let share = reads.access.share { exchange.count(toShareOf: share) }
+                return .reusable(response)
+            }
+            if let read = contract.read(repeating: reads, request, name) {
+                if let share = reads.access.share { exchange.count(toShareOf: share) }
+                return self.read(read, exchange)
+            }
         }
         let authentication: Authentication
         switch authenticator.authenticate(request) {

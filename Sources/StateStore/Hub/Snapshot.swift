@@ -12,6 +12,12 @@ package protocol AnySnapshot: AnyObject, Sendable {
     ///
     /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state can always be encoded.
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue
+
+    /// The JSON of an entity, which the state keeps.
+    ///
+    /// - Parameter path: the tokens of its pointer with a slash between each two; none has an escape.
+    /// - Returns: nil where the path names no entity of a table; ``selected(_:countMax:)`` then tells what is there.
+    func entity(at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]?
 }
 
 extension AnySnapshot {
@@ -86,9 +92,11 @@ final class Snapshot<State: StateType>: AnySnapshot {
         } catch { return true }
     }
 
+    func entity(at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]? { try domain.entity(in: state, at: path) }
+
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
-        try domain.select(
-            selection, in: state, viewVersions: viewVersions.isEmpty ? nil : viewVersions, countMax: countMax)
+        let viewVersions = viewVersions.isEmpty ? nil : viewVersions
+        return try domain.select(selection, in: state, viewVersions: viewVersions, countMax: countMax)
     }
 }
 

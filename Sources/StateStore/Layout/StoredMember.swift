@@ -14,10 +14,18 @@ struct StoredMember<Root: Sendable, Part: Sendable>: Sendable {
 
     /// Calls a function with the part.
     @inline(__always)
-    func read<Result>(_ root: Root, _ body: (Part) throws -> Result) rethrows -> Result {
+    func read<Result>(_ root: Root, _ body: (borrowing Part) throws -> Result) rethrows -> Result {
         guard let offset else { return try body(root[keyPath: path]) }
         return try withUnsafePointer(to: root) { root in
-            try body(UnsafeRawPointer(root).advanced(by: offset).assumingMemoryBound(to: Part.self).pointee)
+            try UnsafeRawPointer(root).advanced(by: offset).assumingMemoryBound(to: Part.self).lend(to: body)
         }
     }
+}
+
+extension UnsafePointer where Pointee: ~Copyable {
+    /// Calls a function with the value that the pointer points to, without a copy of it.
+    ///
+    /// Swift copies a value of an unknown type where it can, and it cannot where the type need not be copyable.
+    @inline(__always)
+    func lend<Result>(to body: (borrowing Pointee) throws -> Result) rethrows -> Result { try body(pointee) }
 }

@@ -34,8 +34,19 @@ TARGETS = [
     "/v1/state/tasks",
     "/v1/state/tasks/ids",
     "/v1/state/tasks/ids/0",
+    "/v1/state/tasks/entities/1",
+    "/v1/state/tasks/entities/2",
+    "/v1/state/tasks/entities/2/title",
     "/v1/state/canvas/objects",
+    "/v1/state/canvas/objects/",
+    "/v1/state/canvas/objects/0",
+    "/v1/state/canvas/objects/00",
     "/v1/state/canvas/objects/1",
+    "/v1/state/canvas/objects/1/",
+    "/v1/state/canvas/objects/1/frame",
+    "/v1/state/canvas/objects/1/frame/x",
+    "/v1/state/canvas/objects/7?pretty",
+    "/v1/state/canvas/objects/7",
     "/v1/state/canvas/objects/01",
     "/v1/state/canvas/objects/-1",
     "/v1/state/" + "a/" * 1000 + "b",
@@ -101,7 +112,15 @@ def test_a_connection_that_repeats_its_fields_gets_what_another_gets(workspace):
     with server.client() as client:
         client.commit(add(3))
         client.commit(b'{"type":"tasks/add","payload":{"id":1,"title":"one"}}')
-    compare(server.port, {}, 1, 150)
+        # So long that it is compressed for the clients that take that.
+        client.commit(b'{"type":"tasks/add","payload":{"id":2,"title":"%s"}}' % (b"long " * 1000))
+        frame = b'"frame":{"x":0,"y":0,"width":1,"height":1}'
+        client.commit(b'{"type":"canvas/addBlock","payload":{"id":0,%s}}' % frame)
+        for number in (0, 1, 7):
+            client.commit(b'{"type":"canvas/addObject","payload":{"id":%d,"block":0,%s}}' % (number, frame))
+        expect_equal(client.get("/v1/state/canvas/objects/7").status, 200, "the status of an object")
+        expect_equal(client.get("/v1/state/tasks/entities/2").status, 200, "the status of a task")
+    compare(server.port, {}, 1, 250)
 
 
 def test_a_client_that_sees_a_part_sees_that_part_by_repeated_fields(workspace):
