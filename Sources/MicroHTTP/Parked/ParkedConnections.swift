@@ -227,7 +227,10 @@ final class ParkedConnections {
     func noteSilent(_ exchange: Exchange) { reports.noteSilent(exchange) }
 
     /// Reports to the handlers which streams are writable, and which have a heartbeat due, since the last report.
-    func reportStreams() { reports.send(to: context.handlers) }
+    func reportStreams() {
+        // To hand on the handlers copies them, which most iterations do not need.
+        if !reports.isEmpty { reports.send(to: context.handlers) }
+    }
 
     // MARK: Between two requests
 

@@ -3,6 +3,9 @@ struct StreamReports {
     private var writable: [Exchange] = []
     private var silent: [Exchange] = []
 
+    /// Whether there is nothing to report.
+    var isEmpty: Bool { writable.isEmpty && silent.isEmpty }
+
     mutating func noteWritable(_ exchange: Exchange) { writable.append(exchange) }
     mutating func noteSilent(_ exchange: Exchange) { silent.append(exchange) }
 

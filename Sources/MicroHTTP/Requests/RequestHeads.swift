@@ -27,10 +27,11 @@ final class RequestHeads {
         connection.namedClient = nil
         let bytes = HeadBytes(of: connection, method: method, version: version)
         if connection.overCapacity == nil, let head = cache.entry(of: connection, bytes) {
-            connection.head = head
             if connection.isProxy { connection.namedClient = head.namedClient(by: configuration.trustedProxies) }
             connection.isLastRequest = head.isLast
-            return connection.accept(head.framing, headCount: headCount, end: end)
+            let framing = head.framing
+            connection.head = consume head
+            return connection.accept(framing, headCount: headCount, end: end)
         }
         do throws(TransportFault) {
             let isGet = strcmp(method, "GET") == 0 && connection.overCapacity == nil

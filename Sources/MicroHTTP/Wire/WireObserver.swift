@@ -16,7 +16,10 @@ final class WireObserver {
     private let idle: IdleConnections
     private let calls: UnsafeMutablePointer<SocketCalls>
     /// The connections that libmicrohttpd has, by descriptor.
-    @exclusivity(unchecked) private var connections: [ClientConnection?] = []
+    ///
+    /// unsafe: libmicrohttpd has a reference to each of them until ``remove(_:)`` has returned, so this list counts none: each
+    /// request needs them three times.
+    @exclusivity(unchecked) private var connections: [Unmanaged<ClientConnection>?] = []
     private let headBytesMax: Int
     @exclusivity(unchecked) private var longHeads = LongHeads()
     private let later: LaterCalls
@@ -78,7 +81,7 @@ final class WireObserver {
     func add(_ connection: ClientConnection) {
         let index = Int(connection.descriptor)
         while connections.count <= index { connections.append(contentsOf: repeatElement(nil, count: 64)) }
-        connections[index] = connection
+        connections[index] = Unmanaged.passUnretained(connection)
         guard !isCheckDue else { return }
         isCheckDue = true
         context.setAlarm(.receiving, after: Self.checkInterval)
@@ -87,7 +90,7 @@ final class WireObserver {
     /// Notes that libmicrohttpd is about to close a connection, which it may do without having said a word.
     func remove(_ connection: ClientConnection) {
         let index = Int(connection.descriptor)
-        guard connections.indices.contains(index), connections[index] === connection else { return }
+        guard connections.indices.contains(index), isListed(connection, at: index) else { return }
         if moveKept(connection) {
             connections[index] = nil
             return
@@ -115,8 +118,15 @@ final class WireObserver {
         }
     }
 
-    private subscript(socket: Int32) -> ClientConnection? {
-        connections.indices.contains(Int(socket)) ? connections[Int(socket)] : nil
+    private func isListed(_ connection: ClientConnection, at index: Int) -> Bool {
+        connections[index]?.toOpaque() == Unmanaged.passUnretained(connection).toOpaque()
+    }
+
+    /// Calls a function with the connection of a descriptor; returns nil where there is none.
+    private func with<Result>(_ socket: Int32, _ body: (ClientConnection) -> Result) -> Result? {
+        let index = Int(socket)
+        guard connections.indices.contains(index), let connection = connections[index] else { return nil }
+        return connection._withUnsafeGuaranteedRef(body)
     }
 
     /// Ends a connection on which nothing is being worked on, of a client that has far more than this one.
@@ -129,7 +139,9 @@ final class WireObserver {
             return false
         }
         var receiving: ClientConnection?
-        for case let connection? in connections where connection.client == hog && !connection.isRefused {
+        for case let listed? in connections {
+            let connection = listed.takeUnretainedValue()
+            guard connection.client == hog, !connection.isRefused else { continue }
             if connection.isReceiving {
                 receiving = connection
             } else if case .idle = connection.phase {
@@ -151,14 +163,17 @@ final class WireObserver {
     private func asked(on socket: Int32, for buffer: UnsafeMutableRawBufferPointer) -> Int {
         // Of bytes that the loop has, the kernel would report nothing again.
         let count = longHeads.replay(on: socket, into: buffer)
-        if count == 0, let connection = self[socket], later.postpones(connection, .receive) { return -1 }
+        if count == 0, with(socket, { later.postpones($0, .receive) }) == true { return -1 }
         return count
     }
 
     /// Handles bytes that libmicrohttpd is about to get; false tells it that the input has ended.
     private func received(on socket: Int32, _ received: UnsafeMutableRawBufferPointer) -> Bool {
+        with(socket) { self.received(on: $0, received) } ?? true
+    }
+
+    private func received(on connection: ClientConnection, _ received: UnsafeMutableRawBufferPointer) -> Bool {
         let bytes = UnsafeRawBufferPointer(received)
-        guard let connection = self[socket] else { return true }
         connection.receivedCount += bytes.count
         connection.receivedEnd = bytes.baseAddress.map { $0 + bytes.count }
         guard !connection.isRefused else { return false }
@@ -218,7 +233,12 @@ final class WireObserver {
     private func sending(
         _ bytes: UnsafeRawBufferPointer, of count: Int, on socket: Int32
     ) -> SocketCallsSending {
-        guard let connection = self[socket] else { return SOCKET_CALLS_SEND }
+        with(socket) { sending(bytes, of: count, on: $0) } ?? SOCKET_CALLS_SEND
+    }
+
+    private func sending(
+        _ bytes: UnsafeRawBufferPointer, of count: Int, on connection: ClientConnection
+    ) -> SocketCallsSending {
         guard connection.isAnswering else {
             return withholds(bytes, from: connection) ? SOCKET_CALLS_WITHHOLD : SOCKET_CALLS_SEND
         }
@@ -289,7 +309,7 @@ final class WireObserver {
         let now = LoopInstant.now
         var isUsed = false
         for connection in connections {
-            guard let connection else { continue }
+            guard let connection = connection?.takeUnretainedValue() else { continue }
             isUsed = true
             guard connection.isReceiving, !connection.isRefused else {
                 connection.receivingSince = nil
