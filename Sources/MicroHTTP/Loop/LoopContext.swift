@@ -10,11 +10,11 @@ final class LoopContext {
     let memory: MemoryBudget
     @exclusivity(unchecked) var clients = ClientCounts()
     /// How many connections the large daemon has.
-    var longHeadsCount = 0
+    @exclusivity(unchecked) var longHeadsCount = 0
     @exclusivity(unchecked) var statistics = Statistics()
     @exclusivity(unchecked) var stage = Stage.serving
-    private var alarms = Alarms()
-    private var startedDaemons: Daemons?
+    @exclusivity(unchecked) private var alarms = Alarms()
+    @exclusivity(unchecked) private var startedDaemons: Daemons?
     @exclusivity(unchecked) private var iterationTime: LoopInstant?
     /// Whether the current iteration has done more than to look at held connections.
     @exclusivity(unchecked) private(set) var hasProgressed = false

@@ -18,15 +18,15 @@ final class LaterCalls {
     private let context: LoopContext
     @exclusivity(unchecked) private var shares = IterationShares()
     /// The sockets that wait for their turn.
-    private var waiting = ClientTurns<Call>()
+    @exclusivity(unchecked) private var waiting = ClientTurns<Call>()
     /// The same in no order: libmicrohttpd asks again for a socket that waits when more comes on it.
-    private var isWaiting: Set<Call> = []
+    @exclusivity(unchecked) private var isWaiting: Set<Call> = []
     /// The sockets whose turn is in this iteration, and that have not been used in it.
-    private var resumed: Set<Call> = []
+    @exclusivity(unchecked) private var resumed: Set<Call> = []
     /// Those of them whose clients had had their share before they were used: their turn comes first in the next iteration.
-    private var again: [Call] = []
+    @exclusivity(unchecked) private var again: [Call] = []
     /// How many sockets had their turn in the last iteration, and were used.
-    private var usedCount = 0
+    @exclusivity(unchecked) private var usedCount = 0
 
     init(_ context: LoopContext) { self.context = context }
 

@@ -24,8 +24,8 @@ final class WireObserver {
     @exclusivity(unchecked) private var longHeads = LongHeads()
     private let later: LaterCalls
     /// Whether the loop is handing a connection to the large daemon.
-    private(set) var isMoving = false
-    private var isCheckDue = false
+    @exclusivity(unchecked) private(set) var isMoving = false
+    @exclusivity(unchecked) private var isCheckDue = false
     /// A message up to this size is always sent.
     private static let shortBytesMax = 64 << 10
     /// How often the time of requests that are being received is checked.

@@ -37,6 +37,8 @@ final class JSONEncodingSession {
     @exclusivity(unchecked)
     private var isValueDue = true
     private var misuse: String?
+    @exclusivity(unchecked)
+    var outermost = OutermostContainer()
     /// The outermost large arrays that it has encoded, where the caller has asked for them.
     @exclusivity(unchecked)
     private(set) var arrays: [EncodedArray] = []

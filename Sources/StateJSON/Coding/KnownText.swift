@@ -76,6 +76,9 @@ package final class SpareEncodingSession: @unchecked Sendable {
     /// Makes a session that no encoding has used.
     package init() {}
 
+    // The container and the session refer to each other.
+    deinit { session.outermost = OutermostContainer() }
+
     func use<Result>(_ body: (JSONEncodingSession) throws -> Result) rethrows -> Result {
         guard !isTaken.exchange(true, ordering: .acquiring) else { return try body(JSONEncodingSession()) }
         defer { isTaken.store(false, ordering: .releasing) }
