@@ -19,8 +19,15 @@ package final class Exchange: Sendable {
 
     /// The trace that the request belongs to, which its answer names; nil where it names none.
     ///
-    /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
-    @exclusivity(unchecked) nonisolated(unsafe) package var trace: TraceContext?
+    /// The handler sets it before another thread knows the exchange.
+    package var trace: TraceContext? {
+        get { ownTrace }
+        set { ownTrace = newValue }
+    }
+    /// It is unsafe by declaration only, as the share is.
+    ///
+    /// Another module would check each access to a stored property.
+    @exclusivity(unchecked) nonisolated(unsafe) private var ownTrace: TraceContext?
 
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 
@@ -182,15 +189,17 @@ package protocol AnswerSink: AnyObject, Sendable {
 }
 
 /// An answer or a chunk, with the exchanges whose clients get it.
+///
+/// What few of them have is behind a reference: each is copied on its way to the loop.
 package enum Transmission: Sendable {
     /// The answer of an exchange, which has it.
     case single(Exchange)
     /// The answer of these exchanges, which share it.
-    case answer([Exchange], Response)
+    indirect case answer([Exchange], Response)
     /// The handlers are ready for the request of this exchange.
     case again(Exchange)
     /// The end of the connection of this stream.
     case cut(Exchange)
     /// The next chunk of these streams.
-    case chunk([Exchange], StreamChunk)
+    indirect case chunk([Exchange], StreamChunk)
 }

@@ -100,8 +100,9 @@ struct TestClientTests {
                 #"{"type":"step","payload":{"left":20000}}"#, fields: ["Prefer": "wait=50"])
 
             while try await client.get("/v1/state/steps").body == "0" {}
-            for _ in 0..<20 { try await client.dispatch(#"{"type":"other"}"#) }
+            try await client.dispatch(#"{"type":"other"}"#)
             let stepsByThen = Int(try await client.get("/v1/state/steps").body) ?? 0
+            for _ in 1..<20 { try await client.dispatch(#"{"type":"other"}"#) }
 
             let report = try await settled.json()
             guard case .object(let members) = report else {
@@ -111,7 +112,7 @@ struct TestClientTests {
             #expect(members["settled"] == true)
             #expect(members["causedCount"] == 20_000)
             #expect(try await client.get("/v1/state").json() == ["steps": 20_001, "others": 20])
-            // The others were not made to wait for the end.
+            // The first of the others was not made to wait for the end. All of them can take longer than the chain.
             #expect((1...20_000).contains(stepsByThen))
         }
     }

@@ -11,7 +11,7 @@ final class LoopMailbox: Sendable, AnswerSink {
     enum Item: Sendable {
         case deliver(Transmission)
         case stopAccepting
-        case stop(grace: Duration, done: @Sendable () -> Void)
+        indirect case stop(grace: Duration, done: @Sendable () -> Void)
 
         /// Whether it is a chunk for streams.
         fileprivate var isChunk: Bool { if case .deliver(.chunk) = self { true } else { false } }

@@ -59,10 +59,12 @@ extension Contract {
     private func transaction(
         _ body: [UInt8], _ options: DispatchOptions, line: Int?, _ hint: inout Hint
     ) throws(Problem) -> Transaction {
-        let form = plainForms.form(of: body).flatMap { options.store.takes($0.type) ? $0 : nil }
-        let match = form?.match(body)
-        if let form, let match, let item = plainItem(match, of: form.type, body) {
-            return options.transaction([item], .single, [], of: body, line: line)
+        var recorded: (bytes: [UInt8], meta: Range<Int>?)?
+        if let form = plainForms.form(of: body), options.store.takes(form.type), let match = form.match(body) {
+            if let item = plainItem(match, of: form.type, body) {
+                return options.transaction([consume item], .single, [], of: body, line: line)
+            }
+            recorded = (body, match.meta)
         }
         let document: JSONDocument
         do throws(JSONFault) {
@@ -82,7 +84,6 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Transaction.Expectation] = []
-            let recorded = match.map { (body, $0.meta) }
             let item = try item(node, recordedAs: recorded, &expectations, options.store, &hint)
             return options.transaction([item], .single, expectations, of: body, line: line)
         }

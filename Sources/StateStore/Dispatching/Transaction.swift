@@ -190,6 +190,8 @@ package enum TagSet: Hashable, Sendable {
 }
 
 /// What has become of a transaction.
+///
+/// The long parts of few outcomes are behind a reference: an outcome is copied on its way to the client.
 package enum Outcome: Sendable {
     /// The commit is published and, where there is a journal, durable.
     case committed(Receipt)
@@ -198,9 +200,9 @@ package enum Outcome: Sendable {
     /// There is nothing to commit: a middleware swallowed every action, or the creators made none.
     case nothingCommitted
     /// A reducer or a middleware rejected the item at `index`.
-    case rejected(Rejection, index: Int)
+    indirect case rejected(Rejection, index: Int)
     /// An expectation or a tag guard does not hold.
-    case preconditionFailed(PreconditionFailure)
+    indirect case preconditionFailed(PreconditionFailure)
     /// A request with another body has used the idempotency key.
     case keyReused(key: String)
     /// The mailbox or the ledger of idempotency keys is full.

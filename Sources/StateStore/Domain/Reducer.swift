@@ -72,11 +72,20 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
                 guard Swift.type(of: action) == Handled.self else {
                     throw Rejection("type-confusion", "\(Handled.type) was dispatched as another Swift type")
                 }
-                // The cast cannot fail behind the comparison of the types. A conditional one would look up the metadata of an
-                // optional at each action.
-                // swift-format-ignore: NeverForceUnwrap
-                try reduce(&state, action as! Handled, context)
+                try reduce(&state, action.asItself(), context)
             })
+    }
+}
+
+extension Action {
+    /// The action under another name of its type.
+    ///
+    /// A cast would look for what the two types have in common.
+    ///
+    /// - Precondition: `Same` is the type of the action.
+    fileprivate func asItself<Same: Action>() -> Same {
+        precondition(Self.self == Same.self, "an action is of its own type")
+        return unsafeBitCast(self, to: Same.self)
     }
 }
 
