@@ -12,10 +12,9 @@ package struct Response: Sendable {
     package var problems: [String: Int] = [:]
     private var head: Head
 
-    /// The long one is behind a reference: a response is moved often on its way to the transport.
     private enum Head {
         case own(HTTPFields)
-        indirect case filled(Filled)
+        case filled(Filled)
     }
 
     /// A template with the values of its varying fields.
