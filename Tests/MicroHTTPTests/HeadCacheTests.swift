@@ -31,4 +31,25 @@ struct HeadCacheTests {
             }
         }
     }
+    @Test("a probe on a connection over capacity takes no head of another connection")
+    func overCapacity() async throws {
+        let handlers = Handlers(
+            receive: { request, _ in .reusable(.text("\(request.method) \(request.target)")) }, generation: { 1 })
+        var configuration = ServerConfiguration.small()
+        configuration.connectionsMax = 1
+        configuration.reservedTargets = ["/probe"]
+        try await withServer(handlers, configuration: configuration) { _, port in
+            let client = try RawClient(port: port)
+            for head in ["GET /first", "GET /second", "POST /third"] {
+                // The second time, the head comes from the cache.
+                for _ in 0..<3 {
+                    client.send("\(head) HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+                    #expect(client.response()?.body == head)
+                    let probe = try RawClient(port: port)
+                    probe.send("GET /probe HTTP/1.1\r\nHost: a\r\nX: as many fields\r\n\r\n")
+                    #expect(probe.response()?.body == "GET /probe")
+                }
+            }
+        }
+    }
 }

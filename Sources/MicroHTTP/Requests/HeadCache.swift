@@ -93,8 +93,11 @@ final class HeadCache {
     }
 
     /// Stores the parsed form of the head that `entry` was last called with, if that head was received before.
+    ///
+    /// It counts once for each call of `entry`, so that no other head is stored in the place of that one.
     func store(_ request: Request, _ framing: BodyFraming, isLast: Bool) -> Entry? {
         guard keyCount > 0 else { return nil }
+        defer { keyCount = 0 }
         guard seen[slot] == hash else {
             seen[slot] = hash
             return nil

@@ -62,7 +62,8 @@ final class RequestHeads {
                 isLast = head.endsConnection(isVersion10: isVersion10)
                 if isGet, let bytes { sections.store(bytes, of: head, framing, isLast: isLast) }
             }
-            connection.head = cache.store(request, framing, isLast: isLast)
+            // The cache has not been asked for the head of a connection over capacity, and must not take it for the last one.
+            connection.head = connection.overCapacity == nil ? cache.store(request, framing, isLast: isLast) : nil
             connection.isLastRequest = isLast
             return connection.accept(framing, headCount: headCount, end: end)
         } catch {

@@ -78,6 +78,32 @@ def test_a_connection_over_the_cap_gets_503_and_the_others_are_served(workspace)
     wait_until(lambda: served(server), "room after the others have gone", 5)
 
 
+def test_a_probe_over_the_cap_changes_no_answer_of_the_others(workspace):
+    """The head of a probe once took the place of the last head that had come for the first time, with as many fields."""
+    server = workspace.server(data="none", connections_max=16, waiters_max=8)
+    clients = [server.client() for _ in range(16)]
+    for client in clients:
+        expect_equal(client.get("/livez").status, 200, "a connection within the cap")
+    for number in range(6):
+        # Each number makes heads of its own, which come three times, and a probe with so many fields more than its host.
+        probe = {f"X_{index}": "1" for index in range(number)}
+        for _ in range(3):
+            state = clients[number].get("/v1/state", X_Request_ID=f"g{number}")
+            expect(state.body.startswith(b"{"), "not the state:", state)
+            ask_over_the_cap(server, probe)
+        for _ in range(3):
+            clients[number].commit(add(1), X_Request_ID=f"n{number}")
+            ask_over_the_cap(server, probe)
+    expect_equal(clients[0].get("/v1/state/counter").json["value"], 18, "the actions that were taken")
+    for client in clients:
+        client.close()
+
+
+def ask_over_the_cap(server, fields):
+    with server.client(timeout=5) as client:
+        expect_equal(client.get("/livez", **fields).status, 200, "the status of a probe over the cap")
+
+
 def served(server):
     with server.client(timeout=5) as client:
         return client.get("/livez").status == 200
