@@ -90,7 +90,8 @@ final class WireObserver {
     /// Notes that libmicrohttpd is about to close a connection, which it may do without having said a word.
     func remove(_ connection: ClientConnection) {
         let index = Int(connection.descriptor)
-        guard connections.indices.contains(index), isListed(connection, at: index) else { return }
+        let own = Unmanaged.passUnretained(connection).toOpaque()
+        guard connections.indices.contains(index), connections[index]?.toOpaque() == own else { return }
         if moveKept(connection) {
             connections[index] = nil
             return
@@ -116,10 +117,6 @@ final class WireObserver {
             longHeads.forget(descriptor)
             context.handlers.debugLog("libmicrohttpd refused a connection with a long head")
         }
-    }
-
-    private func isListed(_ connection: ClientConnection, at index: Int) -> Bool {
-        connections[index]?.toOpaque() == Unmanaged.passUnretained(connection).toOpaque()
     }
 
     /// Calls a function with the connection of a descriptor; returns nil where there is none.
