@@ -75,6 +75,19 @@ struct SpareSessionTests {
         }
     }
 
+    @Test("a session for one value is freed, also where the value asks for its container twice")
+    func once() throws {
+        weak var session: JSONEncodingSession?
+        do {
+            var writer = JSONWriter()
+            let own = JSONEncodingSession(taking: &writer)
+            try own.encode(Twice())
+            try own.finish()
+            session = own
+        }
+        #expect(session == nil)
+    }
+
     @Test("a session that is no longer used is freed")
     func freed() throws {
         weak var session: JSONEncodingSession?

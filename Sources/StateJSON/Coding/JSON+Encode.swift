@@ -38,7 +38,7 @@ final class JSONEncodingSession {
     private var isValueDue = true
     private var misuse: String?
     @exclusivity(unchecked)
-    var outermost = OutermostContainer()
+    var outermost = OutermostContainer(isKept: false)
     /// The outermost large arrays that it has encoded, where the caller has asked for them.
     @exclusivity(unchecked)
     private(set) var arrays: [EncodedArray] = []

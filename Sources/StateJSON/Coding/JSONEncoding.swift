@@ -101,14 +101,19 @@ struct OutermostContainer {
         init(_ container: KeyedEncodingContainer<Key>) { self.container = container }
     }
 
+    private let isKept: Bool
     private var keys: ObjectIdentifier?
     /// The container for the keys, once two values in a row have had them; it refers to the session.
     private var kept: AnyObject?
+
+    /// - Parameter isKept: whether a container is kept, by a session whose owner ends that.
+    init(isKept: Bool) { self.isKept = isKept }
 
     /// Returns the container for some keys.
     mutating func container<Key: CodingKey>(
         _ make: () -> KeyedEncodingContainer<Key>
     ) -> KeyedEncodingContainer<Key> {
+        guard isKept else { return make() }
         if keys == ObjectIdentifier(Key.self) {
             if let kept { return unsafeDowncast(kept, to: Kept<Key>.self).container }
             let made = make()

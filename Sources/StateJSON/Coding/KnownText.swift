@@ -74,10 +74,10 @@ package final class SpareEncodingSession: @unchecked Sendable {
     private let isTaken = Atomic(false)
 
     /// Makes a session that no encoding has used.
-    package init() {}
+    package init() { session.outermost = OutermostContainer(isKept: true) }
 
     // The container and the session refer to each other.
-    deinit { session.outermost = OutermostContainer() }
+    deinit { session.outermost = OutermostContainer(isKept: false) }
 
     func use<Result>(_ body: (JSONEncodingSession) throws -> Result) rethrows -> Result {
         guard !isTaken.exchange(true, ordering: .acquiring) else { return try body(JSONEncodingSession()) }
