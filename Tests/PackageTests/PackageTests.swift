@@ -10,12 +10,14 @@ enum Tree {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// The Swift files below a folder, as paths from the root.
-    static func swiftFiles(below folder: String) -> [String] {
+    /// The files below a folder whose names end so, as paths from the root.
+    static func files(below folder: String, suffix: String) -> [String] {
         let found = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
-        return (found?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") }.sorted()
+        return (found?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(suffix) }.sorted()
             .map { "\(folder)/\($0)" }
     }
+
+    static func swiftFiles(below folder: String) -> [String] { files(below: folder, suffix: ".swift") }
 
     static func imports(of path: String) throws -> Set<String> {
         let lines = try text(path).split(separator: "\n")
@@ -133,6 +135,26 @@ struct TreeTests {
     func disabled() throws {
         for file in Tree.swiftFiles(below: "Tests") where !file.hasSuffix("PackageTests.swift") {
             #expect(try !Tree.text(file).contains(".disabled("), "\(file)")
+        }
+    }
+}
+
+@Suite("The pages")
+struct PageTests {
+    /// README and every page, as paths from the root.
+    static let pages = ["README.md"] + Tree.files(below: "Sources/StateServer/StateServer.docc", suffix: ".md")
+
+    @Test("every link of a page leads to a file, where people read the pages", arguments: pages)
+    func links(page: String) throws {
+        let text = try Tree.text(page)
+        #expect(!text.contains("<doc:"), "DocC alone follows these links")
+
+        let folder = Tree.root.appending(path: page).deletingLastPathComponent()
+        let prose = text.components(separatedBy: "```").enumerated().filter { $0.offset % 2 == 0 }.map(\.element)
+            .joined()
+        for link in prose.matches(of: /\]\(([^)#\s]+)/).map(\.1) where !link.contains("://") {
+            let path = folder.appending(path: String(link)).standardizedFileURL.path
+            #expect(FileManager.default.fileExists(atPath: path), "\(link)")
         }
     }
 }

@@ -4,7 +4,7 @@ import CMicroHTTPD
 ///
 /// libmicrohttpd learns that there are no bytes yet, or that there is no room for a long answer, and waits for an event of
 /// the socket. An event comes when the loop asks the kernel for one, a bounded number in each iteration, one client after the
-/// other, and the sockets of a client in the order in which they began to wait: <doc:SocketCalls>. Only the loop thread uses
+/// other, and the sockets of a client in the order in which they began to wait: `SocketCalls.md`. Only the loop thread uses
 /// it.
 final class LaterCalls {
     /// What libmicrohttpd does with a socket.

@@ -8,7 +8,7 @@ import HTTPMessages
 /// libmicrohttpd reads and writes its sockets by itself. It takes chunk lines that another reader of HTTP takes otherwise,
 /// answers some requests with pages of its own, and some with silence. The observer sees the bytes of each call, counts
 /// them, ends the connections of requests that the server refuses while they are still being received, and replaces
-/// libmicrohttpd's own answers with problem documents: <doc:SocketCalls>.
+/// libmicrohttpd's own answers with problem documents: `Decisions/SocketCalls.md`.
 ///
 /// Only the loop thread uses it.
 final class WireObserver {

@@ -2,7 +2,7 @@ internal import StateJSON
 
 /// The result of a turn.
 ///
-/// It does not mention the type of the state: see <doc:OneType>.
+/// It does not mention the type of the state: see `Decisions/OneType.md`.
 struct Turn: Sendable {
     /// The ``Snapshot`` after the turn.
     fileprivate(set) var latest: any AnySnapshot

@@ -440,7 +440,7 @@ def rows(page, header):
 
 
 def without_links(text):
-    return re.sub(r"(; )?see <doc:\w+>", "", text).strip().rstrip(";").strip()
+    return re.sub(r"(; )?see \[[^\]]*\]\([^)]*\)", "", text).strip().rstrip(";").strip()
 
 
 def test_the_page_of_errors_and_the_document_have_the_same_codes_and_meanings(whole):
