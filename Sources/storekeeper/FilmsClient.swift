@@ -1,3 +1,4 @@
+internal import CCurl
 internal import FoundationEssentials
 internal import Showcase
 internal import StateServer
@@ -10,6 +11,7 @@ struct FilmsClient {
     private let address: String
     private let timeout: Duration
     private let retriesMax: Int
+    private let curl: Curl
 
     /// Why one attempt failed, without quoting the answer.
     private struct Fault: Error {
@@ -21,7 +23,7 @@ struct FilmsClient {
 
     /// Returns the function that fetches the films from the configured address; it connects when it is called.
     ///
-    /// - Throws: `SettingsFault` when the address is not an http or https address.
+    /// - Throws: `SettingsFault` when the address is not an http or https address, or when libcurl is missing.
     static func fetch(_ settings: Settings) throws(SettingsFault) -> Films.Fetch {
         let base = settings.filmsBaseURL
         guard base != "none" else { return { throw Films.Unavailable("no films address is configured") } }
@@ -34,7 +36,8 @@ struct FilmsClient {
         let address = url.absoluteString
         let client = FilmsClient(
             address: "\(address.hasSuffix("/") ? String(address.dropLast()) : address)/films",
-            timeout: .seconds(settings.filmsTimeoutSeconds), retriesMax: settings.filmsRetries)
+            timeout: .seconds(settings.filmsTimeoutSeconds), retriesMax: settings.filmsRetries,
+            curl: try HTTPTransfer.open())
         return { try await client.films() }
     }
 
@@ -58,7 +61,7 @@ struct FilmsClient {
         let response: HTTPTransfer.Response
         do throws(HTTPTransfer.Failure) {
             response = try await HTTPTransfer.get(
-                address, accept: "application/json", within: timeout, bodyBytesMax: Self.bodyBytesMax)
+                address, accept: "application/json", within: timeout, bodyBytesMax: Self.bodyBytesMax, curl: curl)
         } catch {
             switch error {
             case .cancelled: throw CancellationError()

@@ -1,5 +1,6 @@
-"""The connection to the films server: TLS, proxies, cancellation, a response whose body does not come."""
+"""The connection to the films server: TLS, proxies, cancellation, a response whose body does not come, no libcurl."""
 
+import os
 import socket
 import ssl
 import subprocess
@@ -12,6 +13,7 @@ from harness.actions import action
 from harness.expectations import expect, expect_equal, wait_until
 from harness.films_server import SECRET, Stub
 from harness.messages import HOST
+from harness.server import Server
 
 
 class SecureStub(Stub):
@@ -112,3 +114,38 @@ def test_a_status_of_500_ends_a_load_before_its_body_has_come(workspace):
         films = load_films(client)
     expect("status 500" in films.get("reason", ""), "the reason is another:", films)
     server.stop()
+
+
+@pytest.mark.parametrize("kind", ["no library", "another library"])
+def test_a_server_without_libcurl_serves_and_refuses_only_to_fetch_films(workspace, kind):
+    folder = workspace.path("libraries")
+    os.mkdir(folder)
+    with open(f"{folder}/libcurl.so.4", "w"):
+        pass
+    if kind == "another library":
+        os.remove(f"{folder}/libcurl.so.4")
+        os.symlink(next(path for path in mapped(os.getpid()) if "/libm.so" in path), f"{folder}/libcurl.so.4")
+
+    def server(**settings):
+        made = Server(workspace, "none", settings)
+        made.environment = {"LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+        return made
+
+    without = server().start()
+    with without.client() as client:
+        films = load_films(client)
+    refused = server(films_base_url="http://localhost:1").launch()
+
+    expect_equal(films["phase"], "failed", f"phase of {films}")
+    expect(not any("libcurl" in path for path in mapped(without.pid)), "libcurl is open")
+    expect_equal(refused.wait(), 78, "the exit code of a server that fetches films")
+    missing = "libcurl.so.4" if kind == "no library" else "curl_global_init"
+    for words in ("films_base_url is set, and libcurl", missing, "install libcurl4"):
+        expect(words in refused.log_text(), "the log has no", words, refused.log_text())
+    without.stop()
+
+
+def mapped(pid):
+    """The paths of the files that a process has mapped."""
+    with open(f"/proc/{pid}/maps") as file:
+        return {line.split()[-1] for line in file if "/" in line}
