@@ -34,6 +34,19 @@ struct BudgetTests {
         #expect(memory.bytes == 0)
     }
 
+    @Test("bytes that change after they were counted count beside those that were")
+    func changed() {
+        let memory = MemoryBudget(bytesMax: 1)
+        var bytes = [UInt8](repeating: 1, count: MemoryBudget.smallBytesMax + 1)
+        let holding = memory.hold(bytes)
+        // In place, unless the count keeps what it has counted.
+        bytes[0] = 2
+        let other = memory.hold(bytes)
+
+        #expect(memory.bytes == 2 * bytes.count)
+        withExtendedLifetime((holding, other)) {}
+    }
+
     @Test("a client makes room only if it has a quarter of the places and another has less than half as many")
     func hog() {
         var counts = ClientCounts()

@@ -121,6 +121,37 @@ struct TreeTests {
         }
     }
 
+    /// The files that look at the identity of an object or the address of bytes, with what keeps it from being another's.
+    static let identities: [(file: String, because: String)] = [
+        ("MicroHTTP/Exchange.swift", "a set holds its exchanges, and a grouping lasts for one call with them"),
+        ("MicroHTTP/Loop/MemoryBudget.swift", "the count holds the bytes"),
+        ("MicroHTTP/Requests/RawTarget.swift", "places inside the head that is being read"),
+        ("MicroHTTP/Requests/RequestReader.swift", "places inside the head that is being read"),
+        ("StateHTTP/Access/Access.swift", "a key holds the access"),
+        ("StateJSON/Coding/JSONEncoding.swift", "types, which do not end"),
+        ("StateStore/Dispatching/Store+Rehearsing.swift", "the store calls itself"),
+        ("StateStore/Domain/CompiledDomain.swift", "types, which do not end"),
+        ("StateStore/Hub/SelectionIndex.swift", "a key holds the selection"),
+        ("StateStore/Hub/WatchHub+FanOut.swift", "a group holds its receiver"),
+        ("StateStore/Layout/PartEncodings.swift", "a part holds its node"),
+        ("StateStore/Store.swift", "the store calls itself"),
+        ("StateStore/Subscriptions/Store+Subscribe.swift", "the caller holds the subscriber"),
+        ("StateStore/Subscriptions/Subscribers.swift", "only the subscription of a released object ends by another's"),
+        ("StateStore/Turn/Store+Turn.swift", "the turn holds its transactions"),
+        ("StateStore/Turn/TurnMark.swift", "the store waits for the body"),
+    ]
+
+    @Test("whatever is known by its address is held as long as it is known")
+    func identities() throws {
+        let spellings = ["ObjectIdentifier", "UInt(bitPattern:"]
+        let found = try Tree.swiftFiles(below: "Sources").filter { file in
+            let text = try Tree.text(file)
+            return spellings.contains { text.contains($0) }
+        }
+
+        #expect(found == Self.identities.map { "Sources/\($0.file)" })
+    }
+
     @Test("nothing but the agreed names is visible at the top")
     func top() throws {
         let visible = try FileManager.default.contentsOfDirectory(atPath: Tree.root.path).filter {

@@ -81,7 +81,7 @@ package final class MemoryBudget: Sendable {
             state.unread[address] = ((held?.holders ?? 0) + 1, bytes.count)
             if held == nil { state.bytes += bytes.count }
         }
-        return Holding(self, address)
+        return Holding(self, bytes, address)
     }
 
     private func letGo(_ address: UInt) {
@@ -94,13 +94,15 @@ package final class MemoryBudget: Sendable {
 
     /// The count of unread bytes, which ends with this object.
     ///
-    /// The owner also has the bytes, so that no other bytes can be at their address.
     final class Holding: Sendable {
         private let budget: MemoryBudget
+        /// The bytes themselves, so that no others can be at their address.
+        private let bytes: [UInt8]
         private let address: UInt
 
-        fileprivate init(_ budget: MemoryBudget, _ address: UInt) {
+        fileprivate init(_ budget: MemoryBudget, _ bytes: [UInt8], _ address: UInt) {
             self.budget = budget
+            self.bytes = bytes
             self.address = address
         }
 

@@ -129,3 +129,11 @@ package final class Access: Sendable {
     /// Whether the client may dispatch actions of a type.
     func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }
 }
+
+extension Access: Hashable {
+    /// Accesses are equal when they are the same object.
+    package static func == (left: Access, right: Access) -> Bool { left === right }
+
+    /// Hashes the identity; a key holds the access, so that no other one gets its identity.
+    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

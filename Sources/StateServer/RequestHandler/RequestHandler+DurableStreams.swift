@@ -62,7 +62,7 @@ extension RequestHandler {
         guard case .state(let hasOldValues)? = request.durable?.content else { return nil }
         return StateFeed.Page(
             since: since, next: page.next, filter: request.filter, store: request.store.name,
-            access: ObjectIdentifier(request.store.access), hasOldValues: hasOldValues)
+            access: request.store.access, hasOldValues: hasOldValues)
     }
 
     /// Keeps the entities of the latest version for clients that wait for what follows it.

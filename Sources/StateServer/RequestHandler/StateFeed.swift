@@ -12,7 +12,7 @@ final class StateFeed: Sendable {
         let next: Version
         let filter: ChangesFilter
         let store: String
-        let access: ObjectIdentifier
+        let access: Access
         let hasOldValues: Bool
     }
 

@@ -26,7 +26,7 @@ final class WatchedRequest: Sendable {
         var applied: Int?
         var store = ""
         /// What the client may see of commits; values are the same for all who may see them.
-        var access: ObjectIdentifier?
+        var access: Access?
         var form = ChangesRequest.Form.patches
         var stream: StreamRequest.Format?
         var durable: DurableRead?
@@ -127,7 +127,7 @@ extension WatchedRequest.Options {
     private init(_ request: ChangesRequest, stream: StreamRequest.Format? = nil) {
         self.init(
             style: request.style, coding: request.coding, applied: request.wait?.applied, store: request.store.name,
-            access: ObjectIdentifier(request.store.access), form: request.form, stream: stream,
+            access: request.store.access, form: request.form, stream: stream,
             durable: request.durable)
     }
 }

@@ -1,0 +1,29 @@
+import StateHTTP
+import StateStore
+import Testing
+
+@testable import StateServer
+
+@Suite("What state streams have told")
+struct StateFeedTests {
+    @Test("messages that were made for an access are for no other one, even after the end of the first")
+    func access() {
+        let feed = StateFeed()
+        weak var first: Access?
+        do {
+            let access = Access()
+            first = access
+            feed.keep(StateFeed.Told(messages: Array("[]".utf8), next: 2), of: page(access))
+            #expect(feed.told(of: page(access))?.next == 2)
+        }
+
+        // As long as the messages are kept, no other access can have the identity of theirs.
+        #expect(first != nil)
+        #expect(feed.told(of: page(Access())) == nil)
+    }
+
+    private func page(_ access: Access) -> StateFeed.Page {
+        StateFeed.Page(
+            since: 1, next: 2, filter: ChangesFilter(), store: "", access: access, hasOldValues: false)
+    }
+}
