@@ -117,7 +117,8 @@ public struct StateServer: Service, Sendable {
             streamLifetime: .seconds(settings.streamSecondsMax), gauges: gauges,
             slowReads: SlowReads(
                 countMax: settings.slowRequestsMax,
-                countPerClientMax: settings.slowRequestsPerClientMax), metrics: metrics,
+                countPerClientMax: settings.slowRequestsPerClientMax),
+            requestNumbers: .scrambled(by: .random(in: 0 ... .max)), metrics: metrics,
             logger: logger)
         if origin.cursor.version > 0 { Self.resume(store, compiled, logger) }
         var configuration = ServerConfiguration(

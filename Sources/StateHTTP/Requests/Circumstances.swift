@@ -27,7 +27,7 @@ package struct Circumstances: Sendable {
 
 /// What a problem and a log line say of their request: its ID, and the trace that it belongs to.
 package struct RequestID: Sendable {
-    /// The client's `X-Request-ID`, or else `r` and a number.
+    /// The client's `X-Request-ID`, or else a text of ``RequestNumbers``.
     package var text: String
     /// The trace; nil where the request names none.
     package var trace: TraceContext?
@@ -39,17 +39,19 @@ package struct RequestID: Sendable {
     }
 }
 
-/// The origin of a request's ID: the client's `X-Request-ID`, or else `r` and a number.
+/// The origin of a request's ID: the client's `X-Request-ID`, or else its number.
 ///
 /// Few requests need the ID, so it is made where one does.
 package struct RequestName: Sendable {
     /// The client's name, of at most 128 visible ASCII characters; empty where there is none.
     private let given: String
     private let number: UInt64
+    private let numbers: RequestNumbers
     private let trace: TraceContext?
 
     /// Makes the name of a request with this head.
-    package init(_ head: Request.Head, number: UInt64) {
+    package init(_ head: Request.Head, number: UInt64, _ numbers: RequestNumbers = .counting) {
+        self.numbers = numbers
         let name = head[.requestID] ?? ""
         given = name.utf8.count <= 128 && name.utf8.allSatisfy { (0x21...0x7E).contains($0) } ? name : ""
         self.number = number
@@ -57,7 +59,7 @@ package struct RequestName: Sendable {
     }
 
     /// The ID, whose text is at most 128 visible ASCII characters.
-    package var id: RequestID { RequestID(given.isEmpty ? "r\(number)" : given, trace) }
+    package var id: RequestID { RequestID(given.isEmpty ? numbers.text(of: number) : given, trace) }
 }
 
 /// A request with its parsed target, the store that it addresses and its circumstances.

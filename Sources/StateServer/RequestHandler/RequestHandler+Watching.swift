@@ -61,7 +61,7 @@ extension RequestHandler: WatchReceiver {
         case (.changes(let request), .notInMemory(let since)): closing(page(for: request, since: since))
         case (.changes(let request), .changes(let page, let since)):
             closing(quickResponse(to: request, page, since: since))
-        case (.changes, _), (.stream, _), (.dispatch, _): respond(.ourFault, watched.exchange.requestID)
+        case (.changes, _), (.stream, _), (.dispatch, _): respond(.ourFault, requestID(of: watched.exchange))
         }
     }
 
@@ -96,7 +96,7 @@ extension RequestHandler: WatchReceiver {
                 // The action was taken while the client had access, so it gets the outcome.
                 if let response = expire(exchange, .deadline) { answer(exchange, response) }
             case .read, .changes:
-                if hub.end(exchange.id) != nil { answer(exchange, respond(.unauthorized, exchange.requestID)) }
+                if hub.end(exchange.id) != nil { answer(exchange, respond(.unauthorized, requestID(of: exchange))) }
             case .stream: if hub.end(exchange.id) != nil { end([watched]) }
             }
         }
@@ -110,7 +110,7 @@ extension RequestHandler: WatchReceiver {
         guard let delivery = hub.end(exchange.id) else {
             // The exchange has no watch: it is work that outlasts the grace time, or another thread answers it now.
             switch expiry {
-            case .stopping: return respond(.draining, exchange.requestID)
+            case .stopping: return respond(.draining, requestID(of: exchange))
             // The work of a client that has gone is not begun.
             case .hangUp where slowReads.isAbandonable(exchange.id): return Response(status: .ok)
             case .hangUp, .deadline: return nil

@@ -33,6 +33,7 @@ final class RequestHandler: Sendable {
     let bulkLoads = BulkLoads()
     let pastStates: PastStates
     let stateFeed = StateFeed()
+    private let requestNumbers: RequestNumbers
     /// The exchanges of streams whose start the journal has told a moment ago.
     let checkedStreams = Mutex<Set<UInt64>>([])
 
@@ -41,6 +42,7 @@ final class RequestHandler: Sendable {
         store: any AnyStore, journal: (any Journal)?, quarantine: Quarantine? = nil,
         backups: Backups? = nil, schedule: Schedule, heartbeat: Duration, streamLifetime: Duration,
         gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
+        requestNumbers: RequestNumbers = .counting,
         metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) {
         self.authenticator = authenticator
@@ -48,6 +50,7 @@ final class RequestHandler: Sendable {
             origins.origins.map { ($0, AddedFields(AllowedOrigins.fields(for: $0))) }, uniquingKeysWith: { $1 })
         fieldsWithoutOrigin = origins.origins.isEmpty ? nil : AddedFields(AllowedOrigins.varying)
         self.slowReads = slowReads
+        self.requestNumbers = requestNumbers
         pastStates = PastStates(gauges.memory)
         self.contract = contract
         self.store = store
@@ -94,7 +97,7 @@ final class RequestHandler: Sendable {
     }
 
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
-        let name = RequestName(request.head, number: exchange.id)
+        let name = RequestName(request.head, number: exchange.id, requestNumbers)
         if let fields = addedFields(of: request) { exchange.add(fields) }
         if request.method == .post, request.body.count <= Self.quickBytesMax, let head = RememberedHead.of(request),
             let reply = receive(request, repeating: head, exchange, name)
@@ -258,6 +261,11 @@ final class RequestHandler: Sendable {
         }
     }
 
+    /// The ID of a request whose head is no longer known.
+    func requestID(of exchange: Exchange) -> RequestID {
+        RequestID(requestNumbers.text(of: exchange.id), exchange.trace)
+    }
+
     /// Logs an answer that is a problem, so that it is found by the name of its request.
     func note(_ response: Response, to name: RequestName) {
         guard response.status.code >= 400 else { return }
@@ -322,11 +330,6 @@ final class RequestHandler: Sendable {
         if let added = request.flatMap(addedFields(of:)) { response.fields.append(contentsOf: added.fields) }
         return response
     }
-}
-
-extension Exchange {
-    /// The ID of a request whose head is no longer known.
-    var requestID: RequestID { RequestID("r\(id)", trace) }
 }
 
 extension RequestID {
