@@ -140,6 +140,14 @@ extension Problem {
             "too many clients with new tokens have come at once; come back in a moment", fields: [.retryAfter: "1"])
     }
 
+    /// The server cannot read its token file, so it does not know which tokens are revoked.
+    package static var tokensUnreadable: Problem {
+        Problem(
+            .serviceUnavailable, "tokens-unreadable",
+            "this server cannot read its token file, and takes no credential until it can; its log says why",
+            fields: [.retryAfter: "10"])
+    }
+
     /// The address has sent too many credentials that the server does not know.
     package static var tooManyFailures: Problem {
         Problem(

@@ -27,6 +27,9 @@ package struct Grant: Sendable, Hashable, Codable {
     /// The grant that allows everything.
     package static let everything = Grant(read: ["*"], dispatch: ["*"], others: true, operate: true)
 
+    /// Whether the grant allows everything, whatever else it names.
+    package var isEverything: Bool { read.contains("*") && dispatch.contains("*") && others && operate }
+
     /// Reads a grant; a member that is missing allows nothing.
     package init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)

@@ -122,6 +122,10 @@ struct ProblemDescription {
             "4096 requests with JSON Web Tokens that are new to the server wait for the verification",
             "`Retry-After: 1`"),
         .init(
+            503, "tokens-unreadable",
+            "the server cannot read its token file; ten seconds later it takes no credential until it can",
+            "`Retry-After: 10`"),
+        .init(
             503, "too-many-connections", "the server has as many connections as it allows; the connection ends",
             "`Retry-After: 1`"),
         .init(

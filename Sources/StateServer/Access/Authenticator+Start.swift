@@ -21,7 +21,7 @@ extension Authenticator {
             return
         }
         let file = settings.tokenFile
-        let stamp = file?.stamp
+        let stamp = file?.file.stamp
         var tokens = try file?.read()
         var signed: SignedTokens?
         if let verifier {
@@ -31,18 +31,25 @@ extension Authenticator {
         let isOpen = access == .auto && places.allSatisfy { $0.host.map(AllowedHosts.isLoopback) ?? true }
         if !isOpen, tokens == nil, signed == nil {
             let token = Token()
-            let entry = TokenFile.Entry(token, subject: "admin", .everything)
-            tokens = [entry]
-            try file?.write([entry])
-            logger.notice(
-                "protected: this token allows everything and is shown only now; --open serves everybody without one",
-                metadata: [
-                    "token": .string(entry.id),
-                    "use": .string(
-                        "curl -H 'Authorization: Bearer \(token.text)' \(Self.reachable(settings))/v1"),
-                ])
+            let first = [TokenFile.Entry(token, subject: "admin", .everything)]
+            tokens = first
+            // A command may have made the file since.
+            try file?.change { entries in
+                tokens = entries ?? first
+                entries = tokens
+            }
+            if tokens == first {
+                logger.notice(
+                    "protected: this token allows everything and is shown only now; --open serves everybody without one",
+                    metadata: [
+                        "token": .string(first[0].id),
+                        "use": .string(
+                            "curl -H 'Authorization: Bearer \(token.text)' \(Self.reachable(settings))/v1"),
+                    ])
+            }
         }
         self.init(catalogue, tokens: tokens, file: file, stamp: stamp, signed: signed, now: now, logger: logger)
+        warnWithoutAdministrator()
     }
 
     /// The arguments with which curl reaches the server.

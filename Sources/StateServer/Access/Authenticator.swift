@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 internal import HTTPMessages
 internal import Logging
 internal import StateHTTP
@@ -20,7 +21,17 @@ final class Authenticator: Sendable {
         var open: Access?
         var accesses: [[UInt8]: (entry: TokenFile.Entry, access: Access)] = [:]
         var stamp: [Int]?
+        /// Since when the token file cannot be read, and why; nil while it can.
+        var unreadable: (since: Instant, reason: String)?
+        /// Whether the file could not be read for so long that no credential is taken.
+        var isShut = false
         var failures = Failures()
+
+        /// Takes every access of a token in the file, and that of every client.
+        mutating func takeAccesses() -> [Access] {
+            defer { accesses = [:] }
+            return accesses.values.map(\.access) + (open.take().map { [$0] } ?? [])
+        }
     }
 
     private let state: Mutex<State>
@@ -30,6 +41,8 @@ final class Authenticator: Sendable {
     private let verifications = Verifications()
     private let now: @Sendable () -> Instant
     private let logger: Logger
+    /// How long the tokens stay known while their file cannot be read: one of them may have been revoked.
+    private static let unreadableMax = Duration.seconds(10)
 
     /// Knows these tokens.
     ///
@@ -62,13 +75,21 @@ final class Authenticator: Sendable {
     /// Whether the clients need a credential.
     var isProtected: Bool { state.withLock { $0.open == nil } }
 
+    /// Why the token file cannot be read; nil while it can.
+    var unreadableReason: String? { state.withLock { $0.unreadable?.reason } }
+
+    /// What a request gets whose access has ended.
+    var problemOfEndedAccess: Problem { state.withLock { $0.isShut } ? .tokensUnreadable : .unauthorized }
+
     /// Finds the access of a request, and remembers it for the requests with the same head.
     ///
     /// Where the head is not remembered, the cost is a hash of the credential.
     func authenticate(_ request: Request) -> Recognition {
         if let head = RememberedHead.of(request) { return .known(.granted(head.access)) }
         let access: Access
-        if let open = state.withLock({ $0.open }) {
+        let (open, isShut) = state.withLock { ($0.open, $0.isShut) }
+        if isShut { return .known(.refused(.tokensUnreadable)) }
+        if let open {
             access = open
         } else {
             switch Credential(request) {
@@ -138,26 +159,66 @@ final class Authenticator: Sendable {
 
     private func reload() -> Bool {
         guard let file else { return false }
-        let stamp = file.stamp
-        guard state.withLock({ $0.stamp != stamp }) else { return false }
+        let stamp = file.file.stamp
+        guard state.withLock({ $0.stamp != stamp || $0.unreadable != nil }) else { return false }
+        let bytes: Data?
+        do {
+            bytes = try file.file.bytes()
+        } catch {
+            return noteUnreadable(error.description)
+        }
         let entries: [TokenFile.Entry]?
         do {
-            entries = try file.read()
+            entries = try bytes.map { (bytes) throws(SettingsFault) in try file.entries(in: bytes) }
         } catch {
-            // Whoever is known stays known: a file that is half written or misspelled locks nobody out.
+            if unreadableReason != nil { return noteUnreadable(error.description) }
+            // A client that is known stays known: a file that is half written or misspelled locks none out.
             state.withLock { $0.stamp = stamp }
             logger.error("tokens not read", metadata: ["reason": .string(error.description)])
             return false
         }
-        let ended = state.withLock { state in
-            state.stamp = stamp
-            return Self.take(entries ?? [], isThere: entries != nil, catalogue, into: &state)
+        let (ended, wasOpen) = state.withLock { state in
+            (state.stamp, state.unreadable, state.isShut) = (stamp, nil, false)
+            let wasOpen = state.open != nil
+            return (Self.take(entries ?? [], isThere: entries != nil, catalogue, into: &state), wasOpen)
         }
         for access in ended { access.end() }
         logger.notice(
             "tokens read",
             metadata: ["tokens": .stringConvertible(entries?.count ?? 0), "ended": .stringConvertible(ended.count)])
+        if wasOpen, entries != nil { logger.warning("the server is no longer open: every client needs a token") }
+        warnWithoutAdministrator()
         return !ended.isEmpty
+    }
+
+    /// Notes that the file cannot be read; after a time, no credential is taken until it can.
+    ///
+    /// - Returns: whether an access has ended.
+    private func noteUnreadable(_ reason: String) -> Bool {
+        let now = now()
+        let (isNew, isTimeUp, fromFile) = state.withLock { state in
+            let isNew = state.unreadable?.reason != reason
+            let since = state.unreadable?.since ?? now
+            state.unreadable = (since, reason)
+            guard !state.isShut, now - since >= Self.unreadableMax else { return (isNew, false, [Access]()) }
+            state.isShut = true
+            return (isNew, true, state.takeAccesses())
+        }
+        if isNew { logger.error("tokens not read", metadata: ["reason": .string(reason)]) }
+        guard isTimeUp else { return false }
+        logger.error("no credential is taken until the token file can be read")
+        let ended = fromFile + (signed?.forgetAll() ?? [])
+        for access in ended { access.end() }
+        return !ended.isEmpty
+    }
+
+    /// Warns where clients need a token and none of the file allows everything; a JSON Web Token may.
+    func warnWithoutAdministrator() {
+        let isWithout = state.withLock { state in
+            state.open == nil && !state.accesses.values.contains { $0.entry.grant.isEverything }
+        }
+        guard isWithout, signed == nil else { return }
+        logger.warning("no token can do everything; `token create --all` makes one")
     }
 
     /// Takes the entries of a new version of the file; returns the accesses that have ended.

@@ -37,21 +37,22 @@ struct VerificationKey: Sendable, Hashable {
 
 /// The file of the keys that sign JSON Web Tokens: a JSON Web Key Set (RFC 7517).
 struct KeyFile: Sendable {
-    let path: String
+    let file: SharedFile
     /// A token that names no key is tried with every key of its algorithm, so their number is bounded.
     static let keysMax = 16
 
-    /// What identifies a version of the file; nil where there is none.
-    var stamp: [Int]? { TokenFile(path: path).stamp }
+    init(path: String) { file = SharedFile(path: path, name: "key file") }
+
+    var path: String { file.path }
 
     /// The keys of the file, and how many of its keys are for something else; nil where there is no file.
     ///
     /// - Throws: ``SettingsFault`` for a file that cannot be read, and for a key whose algorithm the file leaves open.
     func read() throws(SettingsFault) -> (keys: [VerificationKey], skippedCount: Int)? {
-        guard stamp != nil else { return nil }
+        guard let bytes = try file.bytes() else { return nil }
         let set: JSONWebKeySet
         do {
-            set = try JSONDecoder().decode(JSONWebKeySet.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
+            set = try JSONDecoder().decode(JSONWebKeySet.self, from: bytes)
         } catch {
             // The error of a decoder can quote the file, which may have secrets.
             throw SettingsFault(

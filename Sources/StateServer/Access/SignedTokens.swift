@@ -34,7 +34,7 @@ final class SignedTokens: Sendable {
         self.catalogue = catalogue
         self.date = date
         self.logger = logger
-        let stamp = file.stamp
+        let stamp = file.file.stamp
         guard let (keys, _) = try Self.read(file, verifier) else {
             throw SettingsFault(description: "there is no key file \(file.path), which the setting jwt_keys names")
         }
@@ -116,8 +116,11 @@ final class SignedTokens: Sendable {
         return !ended.isEmpty
     }
 
+    /// Forgets every token, and returns their accesses: each request with a token needs another verification.
+    func forgetAll() -> [Access] { state.withLock { $0.remembered.removeAll(except: []) } }
+
     private func reload() -> [Access] {
-        let stamp = file.stamp
+        let stamp = file.file.stamp
         guard state.withLock({ $0.stamp != stamp }) else { return [] }
         let read: (keys: [VerificationKey], skippedCount: Int)?
         do {

@@ -1,6 +1,5 @@
 internal import CCrypto
 internal import FoundationEssentials
-internal import Glibc
 internal import StateHTTP
 
 /// A bearer token: 256 random bits in text.
@@ -48,20 +47,29 @@ struct TokenFile: Sendable {
         var tokens: [Entry]
     }
 
-    let path: String
+    let file: SharedFile
+
+    init(path: String) { file = SharedFile(path: path, name: "token file") }
+
+    var path: String { file.path }
 
     /// The entries; nil where there is no file.
     ///
     /// - Throws: ``SettingsFault`` for a file that cannot be read.
     func read() throws(SettingsFault) -> [Entry]? {
-        guard access(path, F_OK) == 0 else { return nil }
+        guard let bytes = try file.bytes() else { return nil }
+        return try entries(in: bytes)
+    }
+
+    /// The entries in the bytes of the file.
+    ///
+    /// - Throws: ``SettingsFault`` for a file that is misspelled.
+    func entries(in bytes: Data) throws(SettingsFault) -> [Entry] {
         let content: Content
         do {
-            content = try JSONDecoder().decode(Content.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
-        } catch let error as DecodingError {
-            throw SettingsFault(description: "the token file \(path) cannot be read as JSON: \(error)")
+            content = try JSONDecoder().decode(Content.self, from: bytes)
         } catch {
-            throw SettingsFault(description: "the token file \(path) cannot be read: \(error)")
+            throw SettingsFault(description: "the token file \(path) cannot be read as JSON: \(error)")
         }
         for entry in content.tokens {
             if let fault = entry.grant.fault ?? Self.fault(inSubject: entry.subject) {
@@ -71,36 +79,24 @@ struct TokenFile: Sendable {
         return content.tokens
     }
 
-    /// Writes the file whole or not at all, for the user of this process alone.
+    /// Changes the entries, while no other process does.
     ///
-    /// - Throws: ``SettingsFault`` where the file cannot be written.
-    func write(_ entries: [Entry]) throws(SettingsFault) {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        let trial = path + ".new"
-        let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
-        mkdir(directory, 0o700)
-        do {
-            let bytes = try encoder.encode(Content(tokens: entries)) + Data("\n".utf8)
-            let file = open(trial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-            guard file >= 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
-            defer { close(file) }
-            let written = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            guard written == bytes.count, fsync(file) == 0, rename(trial, path) == 0 else {
-                throw POSIXError(.init(rawValue: errno) ?? .EIO)
+    /// - Parameter body: takes the entries, nil where there is no file; the file stays as it is where the body leaves them so.
+    /// - Throws: ``SettingsFault`` where the file cannot be read or changed, and what the body throws.
+    func change(_ body: (inout [Entry]?) throws(SettingsFault) -> Void) throws(SettingsFault) {
+        try file.change { (bytes) throws(SettingsFault) in
+            let old = try bytes.map { (bytes) throws(SettingsFault) in try self.entries(in: bytes) }
+            var entries = old
+            try body(&entries)
+            guard let entries, entries != old else { return nil }
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            do {
+                return try encoder.encode(Content(tokens: entries)) + Data("\n".utf8)
+            } catch {
+                throw SettingsFault(description: "the token file \(path) cannot be written: \(error)")
             }
-        } catch {
-            throw SettingsFault(description: "the token file \(path) cannot be written: \(error)")
         }
-    }
-
-    /// What identifies a version of the file; nil where there is none.
-    var stamp: [Int]? {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
-        return [
-            Int(status.st_ino), Int(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
-        ]
     }
 
     /// What is wrong with the name of a subject; nil for a good one.

@@ -8,6 +8,15 @@ struct Failure: Error, CustomStringConvertible {
 
     init(_ description: String) { self.description = description }
 
+    /// Writes sentences to standard error, each on a line of its own.
+    static func warn(_ sentences: [String]) {
+        for sentence in sentences {
+            let line = Array("Warning: \(sentence)\n".utf8)
+            // The work is done, and the program ends well also where nobody reads the sentence.
+            _ = write(STDERR_FILENO, line, line.count)
+        }
+    }
+
     /// The error that ends the program: with its sentence, and the exit code of sysexits.h for what an operator has to mend
     /// before another start.
     static func ending(with error: any Error) -> any Error {

@@ -19,6 +19,8 @@ struct Program: Sendable {
     /// A domain with its middleware.
     struct Served: Sendable {
         let domain: any Domain
+        /// The names of the domain.
+        let catalogue: @Sendable () throws -> Catalogue
         /// Makes the server of the domain.
         let server:
             @Sendable (
@@ -28,6 +30,7 @@ struct Program: Sendable {
 
         init<D: Domain>(_ domain: D, middleware: [Middleware<D.State>]) {
             self.domain = domain
+            catalogue = { try CompiledDomain(domain).catalogue }
             server = { settings, logger, policy, onReady in
                 try StateServer(
                     domain, settings: settings, logger: logger, middleware: middleware, onDamage: policy,

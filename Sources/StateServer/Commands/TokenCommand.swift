@@ -46,8 +46,12 @@ struct TokenCreate: AsyncParsableCommand {
                 (allowance.read, allowance.dispatch) = (read, dispatch)
                 (allowance.seesOthers, allowance.operates) = (others, operate)
             }
-            let made = try await TokenTool(settings: options.read().settings).create(subject: subject, allowance)
+            let settings = try await options.read().settings
+            // Where the domain cannot be made, the token is none the worse, and the start of the server says why.
+            let catalogue = try? Program.current.served(settings).catalogue()
+            let made = try TokenTool(settings: settings).create(subject: subject, allowance, in: catalogue)
             print(made.token)
+            Failure.warn(made.warnings)
         } catch {
             throw Failure.ending(with: error)
         }
@@ -88,8 +92,9 @@ struct TokenRevoke: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            try await TokenTool(settings: options.read().settings).revoke(id)
+            let warnings = try await TokenTool(settings: options.read().settings).revoke(id)
             print("revoked: \(id)")
+            Failure.warn(warnings)
         } catch {
             throw Failure.ending(with: error)
         }

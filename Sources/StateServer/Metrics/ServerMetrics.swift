@@ -30,6 +30,8 @@ final class ServerMetrics: Sendable {
         var memoryLargestShare: Int
         var isDurable: Bool
         var isDraining: Bool
+        /// Whether the token file can be read, where there is one.
+        var knowsTokens = true
     }
 
     let limits: Limits
@@ -172,7 +174,7 @@ final class ServerMetrics: Sendable {
 
     /// Sets the gauges to these figures, and adds what the totals of other parts have risen by.
     func sample(_ figures: Figures) {
-        set("ready", figures.isDurable && !figures.isDraining ? 1 : 0)
+        set("ready", figures.isDurable && !figures.isDraining && figures.knowsTokens ? 1 : 0)
         set("version", Int(figures.hub.latest))
         set("oldest_version", Int(figures.hub.oldest))
         set("history_commits", figures.hub.historyCommitsCount)

@@ -41,7 +41,11 @@ final class Quarantine: Sendable {
             if Self.convict(record, page, &entries) {
                 entries = entries.suffix(Self.entriesMax)
                 do {
-                    try file.write(entries)
+                    // A command may have changed the file since.
+                    try file.change { latest in
+                        if Self.convict(record, page, &latest) { entries = latest.suffix(Self.entriesMax) }
+                        latest = entries
+                    }
                 } catch {
                     logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
                 }
@@ -55,7 +59,7 @@ final class Quarantine: Sendable {
                 logger.warning("the process ended while it reduced an action", metadata: Self.metadata(record, nil))
             }
         }
-        state = Mutex(State(entries: entries, stamp: file.stamp))
+        state = Mutex(State(entries: entries, stamp: file.file.stamp))
         mark = ReductionMark(page, owner: mapped)
         mark.setQuarantined(Self.refused(entries))
         let refused = entries.filter { $0.state == .quarantined }
@@ -73,7 +77,7 @@ final class Quarantine: Sendable {
 
     /// Reads the file again where it has changed.
     func reload() {
-        let stamp = file.stamp
+        let stamp = file.file.stamp
         guard state.withLock({ $0.stamp != stamp }) else { return }
         let entries: [QuarantineFile.Entry]
         do {

@@ -1,5 +1,4 @@
 internal import FoundationEssentials
-internal import Glibc
 internal import StateJSON
 internal import StateStore
 
@@ -40,18 +39,23 @@ struct QuarantineFile: Sendable {
         var quarantine: [Entry]
     }
 
-    let path: String
+    let file: SharedFile
 
-    init(directory: String) { path = directory + "/quarantine.json" }
+    init(directory: String) {
+        file = SharedFile(path: directory + "/quarantine.json", name: "list of quarantined actions")
+    }
+
+    var path: String { file.path }
 
     /// The entries, oldest first; none where there is no file.
     ///
     /// - Throws: ``SettingsFault`` for a file that cannot be read.
-    func read() throws(SettingsFault) -> [Entry] {
-        guard access(path, F_OK) == 0 else { return [] }
+    func read() throws(SettingsFault) -> [Entry] { try entries(in: try file.bytes()) }
+
+    private func entries(in bytes: Data?) throws(SettingsFault) -> [Entry] {
+        guard let bytes else { return [] }
         do {
-            let entries = try JSONDecoder().decode(Content.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
-                .quarantine
+            let entries = try JSONDecoder().decode(Content.self, from: bytes).quarantine
             for entry in entries where entry.identity == nil {
                 throw SettingsFault(description: "the entry \(entry.id) has no valid hash")
             }
@@ -64,32 +68,21 @@ struct QuarantineFile: Sendable {
         }
     }
 
-    /// Writes the file whole or not at all, for the user of this process alone.
+    /// Changes the entries, while no other process does.
     ///
-    /// - Throws: ``SettingsFault`` where the file cannot be written.
-    func write(_ entries: [Entry]) throws(SettingsFault) {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        let trial = path + ".new"
-        do {
-            let bytes = try encoder.encode(Content(quarantine: entries)) + Data("\n".utf8)
-            let file = open(trial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-            guard file >= 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
-            defer { close(file) }
-            let written = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            guard written == bytes.count, fsync(file) == 0, rename(trial, path) == 0 else {
-                throw POSIXError(.init(rawValue: errno) ?? .EIO)
+    /// - Throws: ``SettingsFault`` where the file cannot be read or changed, and what the body throws.
+    func change(_ body: (inout [Entry]) throws(SettingsFault) -> Void) throws(SettingsFault) {
+        try file.change { (bytes) throws(SettingsFault) in
+            var entries = try self.entries(in: bytes)
+            try body(&entries)
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            do {
+                return try encoder.encode(Content(quarantine: entries)) + Data("\n".utf8)
+            } catch {
+                throw SettingsFault(description: "the list of quarantined actions \(path) cannot be written: \(error)")
             }
-        } catch {
-            throw SettingsFault(description: "the list of quarantined actions \(path) cannot be written: \(error)")
         }
-    }
-
-    /// What identifies a version of the file; nil where there is none.
-    var stamp: [Int]? {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
-        return [Int(status.st_ino), Int(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
     }
 }
 

@@ -62,13 +62,13 @@ struct QuarantineTool: Sendable {
     private func change(
         _ id: String, _ body: (inout [QuarantineFile.Entry], Int) -> Void
     ) throws(SettingsFault) {
-        var entries = try file.read()
-        guard let index = entries.firstIndex(where: { $0.id == id }) else {
-            throw SettingsFault(
-                description:
-                    "there is no action \(id) in \(file.path); `journal quarantine list` shows them")
+        try file.change { (entries) throws(SettingsFault) in
+            guard let index = entries.firstIndex(where: { $0.id == id }) else {
+                throw SettingsFault(
+                    description:
+                        "there is no action \(id) in \(file.path); `journal quarantine list` shows them")
+            }
+            body(&entries, index)
         }
-        body(&entries, index)
-        try file.write(entries)
     }
 }

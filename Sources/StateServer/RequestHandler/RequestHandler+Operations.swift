@@ -14,6 +14,7 @@ extension RequestHandler {
             schedule.slow(.read, "") { journal.probe() }
             return respond(.notDurable, requestID)
         }
+        if authenticator.unreadableReason != nil { return respond(.tokensUnreadable, requestID) }
         return Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ready\n".utf8))
     }
 
@@ -21,7 +22,8 @@ extension RequestHandler {
     ///
     /// A thing with `[!]` makes the server refuse some requests, and it is ready all the same.
     func verboseReadiness() -> Response {
-        let isReady = !isDraining.load(ordering: .relaxed) && journal?.failure == nil
+        let unreadableReason = authenticator.unreadableReason
+        let isReady = !isDraining.load(ordering: .relaxed) && journal?.failure == nil && unreadableReason == nil
         if journal?.failure != nil, let journal { schedule.slow(.read, "") { journal.probe() } }
         let draining = isDraining.load(ordering: .relaxed)
         var lines = [
@@ -32,6 +34,7 @@ extension RequestHandler {
         } else {
             lines.append("[+]journal: none, the state is in memory only")
         }
+        if let unreadableReason { lines.append("[-]tokens: \(unreadableReason)") }
         func use(_ name: String, _ used: Int, of limit: Int, _ unit: String) {
             lines.append("[\(used < limit ? "+" : "!")]\(name): \(used) of \(limit) \(unit)")
         }
@@ -73,7 +76,7 @@ extension RequestHandler {
             turnsInFlight: store.turnsInFlightCount, idempotencyKeys: store.idempotencyKeysCount,
             memoryBytes: gauges.memory.bytes, memoryClients: shares.clientsCount,
             memoryLargestShare: shares.largestBytes, isDurable: journal?.failure == nil,
-            isDraining: isDraining.load(ordering: .relaxed))
+            isDraining: isDraining.load(ordering: .relaxed), knowsTokens: authenticator.unreadableReason == nil)
     }
 
     /// Begins to drain: not ready, no new waits, no new actions.

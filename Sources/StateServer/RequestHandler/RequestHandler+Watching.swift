@@ -96,7 +96,9 @@ extension RequestHandler: WatchReceiver {
                 // The action was taken while the client had access, so it gets the outcome.
                 if let response = expire(exchange, .deadline) { answer(exchange, response) }
             case .read, .changes:
-                if hub.end(exchange.id) != nil { answer(exchange, respond(.unauthorized, requestID(of: exchange))) }
+                if hub.end(exchange.id) != nil {
+                    answer(exchange, respond(authenticator.problemOfEndedAccess, requestID(of: exchange)))
+                }
             case .stream: if hub.end(exchange.id) != nil { end([watched]) }
             }
         }

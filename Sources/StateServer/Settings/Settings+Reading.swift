@@ -143,7 +143,7 @@ public struct SettingsReading: Sendable {
             // The case of a name is no difference in its letters.
             let isUpperCase = known.first.map { $0 == $0.uppercased() } ?? false
             let spelled = isUpperCase ? name.uppercased() : name.lowercased()
-            let hint = NearestNames.of(spelled, among: known).first.map { "; did you mean \($0)?" } ?? ""
+            let hint = NearestNames.hint(spelled, among: known)
             throw SettingsFault(description: "\(place) has \(name), which is not a setting\(hint)")
         }
     }

@@ -10,6 +10,11 @@ package enum NearestNames {
             .sorted { ($0.1, $0.0) < ($1.1, $1.0) }.prefix(3).map(\.0)
     }
 
+    /// The end of a sentence about a name that is not known: the nearest one, or nothing.
+    package static func hint(_ name: String, among names: [String]) -> String {
+        of(name, among: names).first.map { "; did you mean \($0)?" } ?? ""
+    }
+
     /// The Levenshtein distance in bytes.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var row = Array(0...right.count)

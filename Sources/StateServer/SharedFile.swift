@@ -1,0 +1,172 @@
+internal import FoundationEssentials
+internal import Glibc
+
+/// A file that a running server reads, and that several commands may change at the same time.
+///
+/// A change has the lock of the file's directory (flock(2)), so it begins with what the change before has left. It replaces
+/// the file whole or not at all, keeps its owner and its mode, and returns when the file is on the disk. The lock is the
+/// directory's, because the file itself is another one after each change.
+struct SharedFile: Sendable {
+    let path: String
+    /// What the file is, as in `token file`.
+    let name: String
+
+    /// How long a change waits for those of other processes.
+    private static let lockWait = Duration.seconds(10)
+
+    /// What identifies a version of the file; nil where there is none.
+    var stamp: [Int]? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return errno == ENOENT ? nil : [Int(errno)] }
+        return [
+            Int(status.st_ino), Int(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+            status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
+        ]
+    }
+
+    /// What the file has; nil where there is none.
+    ///
+    /// - Throws: ``SettingsFault`` for a file that cannot be read, also where that hides whether there is one.
+    func bytes() throws(SettingsFault) -> Data? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw fault("read", errno)
+        }
+        defer { close(file) }
+        var bytes = Data()
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = read(file, &chunk, chunk.count)
+            guard count != 0 else { return bytes }
+            if count > 0 {
+                bytes.append(contentsOf: chunk[..<count])
+            } else if errno != EINTR {
+                throw fault("read", errno)
+            }
+        }
+    }
+
+    /// Replaces what the file has by what a function makes of it, while no other process does.
+    ///
+    /// Makes the directory where there is none. A new file is for its owner alone; where root makes it, it belongs to the
+    /// owner of the directory, as whom the server runs.
+    ///
+    /// - Parameter change: takes what the file has, nil where there is none; returns nil to leave it so.
+    /// - Throws: ``SettingsFault`` where the file cannot be read or replaced, and what `change` throws.
+    func change(_ change: (Data?) throws(SettingsFault) -> Data?) throws(SettingsFault) {
+        let path = target
+        let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        mkdir(parent, 0o700)
+        let directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { throw fault("changed", errno) }
+        defer { close(directory) }
+        try lock(directory)
+        guard let bytes = try change(try self.bytes()) else { return }
+        // Where a process is killed here, the file with this name stays, and no later one trips over it.
+        let trial = "\(path).\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        let file = open(trial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw fault("changed", errno) }
+        defer { close(file) }
+        guard keepOwner(of: path, in: directory, for: file), Self.write(bytes, to: file), fsync(file) == 0,
+            rename(trial, path) == 0, fsync(directory) == 0
+        else {
+            let reason = errno
+            unlink(trial)
+            throw fault("changed", reason)
+        }
+    }
+
+    /// The path of the file itself, where ``path`` is a link: the link stays.
+    private var target: String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    private func lock(_ directory: Int32) throws(SettingsFault) {
+        let end = ContinuousClock.now + Self.lockWait
+        while flock(directory, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR else { throw fault("changed", errno) }
+            guard ContinuousClock.now < end else {
+                throw SettingsFault(
+                    description:
+                        "the \(name) \(path) cannot be changed: another process has had the lock of its directory for \(Self.lockWait)"
+                )
+            }
+            usleep(5000)
+        }
+    }
+
+    /// Gives a new file the owner and the mode of the one that it replaces; false where the system refuses.
+    private func keepOwner(of path: String, in directory: Int32, for file: Int32) -> Bool {
+        var (old, new) = (stat(), stat())
+        guard fstat(file, &new) == 0 else { return false }
+        let isThere = stat(path, &old) == 0
+        if !isThere {
+            guard geteuid() == 0 else { return true }
+            guard fstat(directory, &old) == 0 else { return false }
+        }
+        if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid), fchown(file, old.st_uid, old.st_gid) != 0 {
+            return false
+        }
+        return !isThere || fchmod(file, old.st_mode & 0o7777) == 0
+    }
+
+    private static func write(_ bytes: Data, to file: Int32) -> Bool {
+        bytes.withUnsafeBytes { bytes in
+            var written = 0
+            while written < bytes.count {
+                let count = Glibc.write(file, bytes.baseAddress?.advanced(by: written), bytes.count - written)
+                guard count >= 0 || errno == EINTR else { return false }
+                written += max(0, count)
+            }
+            return true
+        }
+    }
+
+    // MARK: Faults
+
+    /// The fault of a call that has failed, with the command line to use where another user may do it.
+    private func fault(_ what: String, _ reason: Int32) -> SettingsFault {
+        let hint =
+            [EACCES, EPERM].contains(reason)
+            ? "; run it as the user that may, such as `\(CommandLineText.asAnother(owner))`" : ""
+        return SettingsFault(
+            description: "the \(name) \(path) cannot be \(what): \(String(cString: strerror(reason)))\(hint)")
+    }
+
+    /// The user whom the file belongs to, or else its directory; nil where that is root, this user, or unknown.
+    private var owner: uid_t? {
+        var status = stat()
+        let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        guard stat(path, &status) == 0 || stat(parent, &status) == 0 else { return nil }
+        return status.st_uid == 0 || status.st_uid == geteuid() ? nil : status.st_uid
+    }
+}
+
+/// The command line of this process, for sentences that say how to run it again.
+enum CommandLineText {
+    /// The command line by which another user runs the same; nil stands for root.
+    static func asAnother(_ user: uid_t?) -> String {
+        let words = (user.map { ["sudo", "-u", name(of: $0)] } ?? ["sudo"]) + CommandLine.arguments
+        return words.map(quoted).joined(separator: " ")
+    }
+
+    private static func name(of user: uid_t) -> String {
+        getpwuid(user).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? "#\(user)"
+    }
+
+    /// A word as a shell takes it.
+    private static func quoted(_ word: String) -> String {
+        let isPlain = word.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: "_-+./:=,@%".utf8.contains(byte)
+            }
+        }
+        return isPlain && !word.isEmpty ? word : "'\(word.replacing("'", with: "'\\''"))'"
+    }
+}

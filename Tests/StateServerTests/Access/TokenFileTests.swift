@@ -1,0 +1,251 @@
+import Foundation
+import HTTPMessages
+import HTTPTypes
+import Logging
+import StateHTTP
+import Synchronization
+import Testing
+
+@testable import StateServer
+@testable import StateStore
+@testable import TestSupport
+
+/// A directory of a test, which goes with it.
+private final class Place {
+    let url = FileManager.default.temporaryDirectory.appending(path: "tokens-\(UUID().uuidString)")
+    var path: String { url.appending(path: "tokens.json").path }
+    var file: TokenFile { TokenFile(path: path) }
+
+    init() throws { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    var mode: Int? { (try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? Int }
+
+    func link(to destination: String) throws {
+        try? FileManager.default.removeItem(atPath: path)
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: destination)
+    }
+}
+
+private func entry(_ subject: String, _ grant: Grant = .everything) -> (token: String, entry: TokenFile.Entry) {
+    let token = Token()
+    return (token.text, TokenFile.Entry(token, subject: subject, grant))
+}
+
+@Suite("The token file", .timeLimit(.minutes(1)))
+struct TokenFileTests {
+    @Test("changes at the same time all count")
+    func concurrent() throws {
+        let place = try Place()
+        let file = place.file
+        let faults = Mutex(0)
+
+        DispatchQueue.concurrentPerform(iterations: 48) { number in
+            do throws(SettingsFault) {
+                try file.change { $0 = ($0 ?? []) + [entry("s\(number)").entry] }
+            } catch { faults.withLock { $0 += 1 } }
+        }
+        let made = try #require(try file.read())
+        DispatchQueue.concurrentPerform(iterations: 48) { number in
+            do throws(SettingsFault) {
+                try file.change { $0?.removeAll { $0.id == made[number].id && number < 24 } }
+            } catch { faults.withLock { $0 += 1 } }
+        }
+
+        #expect(faults.withLock { $0 } == 0)
+        #expect(Set(made.map(\.subject)).count == 48)
+        #expect(try file.read() == Array(made[24...]))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.url.path) == ["tokens.json"])
+    }
+
+    @Test("a new file is for its owner alone, and a change keeps the mode, and a link")
+    func mode() throws {
+        let place = try Place()
+        try place.file.change { $0 = [entry("a").entry] }
+        #expect(place.mode == 0o600)
+
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: place.path)
+        try place.file.change { $0 = [] }
+        #expect(place.mode == 0o640)
+
+        let behind = place.url.appending(path: "behind.json").path
+        try FileManager.default.moveItem(atPath: place.path, toPath: behind)
+        try place.link(to: "behind.json")
+        try place.file.change { $0 = [entry("b").entry] }
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: place.path) == "behind.json")
+        #expect(try TokenFile(path: behind).read()?.map(\.subject) == ["b"])
+    }
+
+    @Test("only a file that is not there is none; any other failure is a fault with its reason")
+    func missing() throws {
+        let place = try Place()
+        #expect(try place.file.read() == nil)
+        #expect(try KeyFile(path: place.path).read() == nil)
+
+        try Data("{}".utf8).write(to: URL(filePath: place.path))
+        for path in [place.path + "/below.json", place.url.path] {
+            #expect(throws: SettingsFault.self) { try TokenFile(path: path).read() }
+            #expect(throws: SettingsFault.self) { try KeyFile(path: path).read() }
+        }
+        try place.link(to: place.path)
+        do {
+            _ = try place.file.read()
+            Issue.record("a link to itself was read")
+        } catch {
+            #expect(error.description.contains("the token file \(place.path) cannot be read: Too many levels"))
+        }
+    }
+
+    @Test("a start finds the first token that a command has made since")
+    func first() throws {
+        let place = try Place()
+        try place.file.change { $0 = [entry("a").entry] }
+
+        try place.file.change { if $0 == nil { $0 = [entry("admin").entry] } }
+
+        #expect(try place.file.read()?.map(\.subject) == ["a"])
+    }
+}
+
+@Suite("A token file that cannot be read", .timeLimit(.minutes(1)))
+struct UnreadableTokensTests {
+    private final class Clock: Sendable {
+        let seconds = Mutex(1000.0)
+    }
+
+    /// An authenticator with a token file, and a clock that the test turns.
+    private final class Door {
+        let place: Place
+        let clock = Clock()
+        let token: String
+        let authenticator: Authenticator
+
+        init(isOpen: Bool = false) throws {
+            place = try Place()
+            let made = entry("ci")
+            token = made.token
+            if !isOpen { try place.file.change { $0 = [made.entry] } }
+            let file = place.file
+            authenticator = Authenticator(
+                try CompiledDomain(Demo()).catalogue, tokens: try file.read(), file: file, stamp: file.file.stamp,
+                now: { [clock] in Instant(nanoseconds: Int64(clock.seconds.withLock { $0 } * 1e9)) },
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        }
+
+        /// The code of the answer to a request with the token; nil where it is taken.
+        var code: String? {
+            let request = Request(target: "/v1/state", fields: [.authorization: "Bearer \(token)"], client: "192.0.2.1")
+            guard case .known(.refused(let problem)) = authenticator.authenticate(request) else { return nil }
+            return problem.code
+        }
+
+        func refresh(at time: Double) -> Bool {
+            clock.seconds.withLock { $0 = time }
+            return authenticator.refresh()
+        }
+    }
+
+    @Test("the server is not ready at once, takes no credential after ten seconds, and all again when it can read")
+    func shut() throws {
+        let door = try Door()
+        let tokens = try Data(contentsOf: URL(filePath: door.place.path))
+        guard
+            case .known(.granted(let access)) = door.authenticator.authenticate(
+                Request(target: "/v1/state", fields: [.authorization: "Bearer \(door.token)"]))
+        else {
+            Issue.record("the token is not taken")
+            return
+        }
+        #expect(door.authenticator.unreadableReason == nil)
+
+        try door.place.link(to: door.place.path)
+        #expect(!door.refresh(at: 1000))
+        #expect(door.authenticator.unreadableReason?.contains("Too many levels") == true)
+        #expect(!door.refresh(at: 1009.9))
+        #expect(door.code == nil && !access.hasEnded)
+        #expect(door.refresh(at: 1010))
+        #expect(door.code == "tokens-unreadable" && access.hasEnded)
+        #expect(!door.refresh(at: 1011))
+
+        try FileManager.default.removeItem(atPath: door.place.path)
+        try tokens.write(to: URL(filePath: door.place.path))
+        #expect(!door.refresh(at: 1012))
+        #expect(door.authenticator.unreadableReason == nil)
+        #expect(door.code == nil)
+    }
+
+    @Test("a file that can be read again within ten seconds ends no access")
+    func recovered() throws {
+        let door = try Door()
+        let tokens = try Data(contentsOf: URL(filePath: door.place.path))
+
+        for start in [1000.0, 1009] {
+            try door.place.link(to: door.place.path)
+            #expect(!door.refresh(at: start))
+            try FileManager.default.removeItem(atPath: door.place.path)
+            try tokens.write(to: URL(filePath: door.place.path))
+            #expect(!door.refresh(at: start + 8))
+        }
+
+        #expect(door.code == nil)
+    }
+
+    @Test("a server that was open lets no client in either: there is a file, and it does not know the tokens")
+    func open() throws {
+        let door = try Door(isOpen: true)
+        #expect(!door.authenticator.isProtected)
+
+        try door.place.link(to: door.place.path)
+        #expect(!door.refresh(at: 1000))
+        #expect(door.refresh(at: 1010))
+
+        #expect(door.code == "tokens-unreadable")
+    }
+
+    @Test("a file that is misspelled locks no client out")
+    func misspelled() throws {
+        let door = try Door()
+
+        try Data("{".utf8).write(to: URL(filePath: door.place.path))
+        #expect(!door.refresh(at: 1000))
+        #expect(!door.refresh(at: 1020))
+
+        #expect(door.code == nil)
+        #expect(door.authenticator.unreadableReason == nil)
+    }
+}
+
+@Suite("Warnings about a grant")
+struct GrantWarningTests {
+    @Test(
+        "an entry that names nothing of the domain has a warning with the nearest name",
+        arguments: [
+            (Grant(read: ["/taskss"]), ["read /taskss: the state has no such part; did you mean /tasks?"]),
+            (Grant(dispatch: ["taks/*"]), ["dispatch taks/*: no action type begins so; did you mean tasks/*?"]),
+            (
+                Grant(dispatch: ["counter/ad"]),
+                ["dispatch counter/ad: there is no such action type; did you mean counter/add?"]
+            ),
+            (Grant(read: ["view:nosuch"]), ["read view:nosuch: there is no such view"]),
+            (Grant(read: ["store:task"]), ["read store:task: there is no such derived store; did you mean tasks?"]),
+            (
+                Grant(read: ["actions:tasks/ad"]),
+                ["read actions:tasks/ad: there is no such action type; did you mean tasks/add?"]
+            ),
+            (Grant(), ["the token allows nothing: it has no read and no dispatch"]),
+            (Grant(others: true), ["the token allows nothing: it has no read and no dispatch"]),
+            (Grant(operate: true), []),
+            (Grant.everything, []),
+            (
+                Grant(
+                    read: [
+                        "/tasks", "/tasks/entities/1/title", "/counter", "actions:tasks/*", "actions:*", "store:tasks",
+                    ],
+                    dispatch: ["tasks/*", "counter/add", "c*"]), []
+            ),
+        ])
+    func warnings(grant: Grant, expected: [String]) throws {
+        #expect(grant.warnings(in: try CompiledDomain(Demo()).catalogue) == expected)
+    }
+}
