@@ -26,7 +26,7 @@ def need(*programs):
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"not installed: {', '.join(lacking)}")
 
 
-def run(program, *arguments, input="", **others):
+def run(program, *arguments, input="", seconds=120, **others):
     """Runs a program to its end, and returns its exit code and what it has printed."""
     done = subprocess.run(
         [find(program), *map(str, arguments)],
@@ -34,7 +34,7 @@ def run(program, *arguments, input="", **others):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=seconds,
         **others,
     )
     return done.returncode, done.stdout
