@@ -14,17 +14,6 @@ COPY Tests ./Tests
 RUN swift build -c release --traits JWT --static-swift-stdlib --product storekeeper \
     && install -D -s "$(swift build -c release --traits JWT --show-bin-path)/storekeeper" /staging/storekeeper
 
-# A Debian package instead of an image: docker build --target deb --output . .
-FROM build AS package
-RUN apt-get update -q \
-    && apt-get install -y -q --no-install-recommends binutils dpkg-dev \
-    && rm -rf /var/lib/apt/lists/*
-COPY config ./config
-RUN mkdir /package && config/debian/build /staging/storekeeper /package
-
-FROM scratch AS deb
-COPY --from=package /package /
-
 FROM debian:bookworm-slim
 RUN apt-get update -q \
     && apt-get install -y -q --no-install-recommends \
