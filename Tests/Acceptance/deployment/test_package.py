@@ -124,6 +124,13 @@ def test_the_archive_is_the_same_wherever_it_is_made_and_lists_what_is_inside(bu
     expect_equal(sorted(os.listdir(f"{bundle}/licences")), sorted([*listed, "common"]), "the licences")
 
 
+def test_the_program_and_its_libraries_need_no_newer_c_library_than_that_of_debian_12(bundle):
+    need("readelf")
+    files = [f"{bundle}/bin/storekeeper", *glob.glob(f"{bundle}/lib/*")]
+    needed = re.findall(r"\bGLIBC_2\.(\d+)", "".join(run("readelf", "-V", file)[1] for file in files))
+    expect(30 < max(map(int, needed)) <= 36, "the newest symbols are those of glibc 2.", max(map(int, needed)))
+
+
 def test_memory_and_sockets_are_those_of_the_program(workspace, bundle):
     """Who gets whose functions: by the names in the files, and by what the loader of a run says."""
     need("nm")
