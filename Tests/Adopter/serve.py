@@ -84,7 +84,7 @@ def judge_commands(binary):
         (["check", "--inventory-trap", "all"], {}, "inventory_trap must be one item"),
         (["serve", "--inventory-trap", "all", "--data", "none"], {}, "inventory_trap must be one item"),
         (["--log-level", "loud"], {}, "log_level (flag) must be one of trace, debug"),
-        (["health", "--listen", "nowhere"], {}, "listen must be an address and a port"),
+        (["health", "--listen", "nowhere"], {}, "listen (flag) must be an address and a port"),
         (["journal", "info", "--data", "none"], {}, "data is none"),
     ]:
         expect_command(binary, *arguments, code=78, says=["Error: ", sentence], **variables)

@@ -91,6 +91,41 @@ struct SettingsTests {
     }
 
     @Test(
+        "a variable that Kubernetes makes of a Service's name is ignored, and named",
+        arguments: [
+            ("STOREKEEPER_PORT", true), ("STOREKEEPER_SERVICE_HOST", true), ("STOREKEEPER_SERVICE_PORT", true),
+            ("STOREKEEPER_SERVICE_PORT_HTTP", true), ("STOREKEEPER_PORT_80_TCP", true),
+            ("STOREKEEPER_PORT_80_TCP_ADDR", true), ("STOREKEEPER_READ_ONLY_PORT_53_UDP_PROTO", true),
+            ("STOREKEEPER_READ_ONLY_SERVICE_HOST", true), ("STOREKEEPER_ACCES", false),
+            ("STOREKEEPER_PORT_FILE", false), ("STOREKEEPER_SERVICE", false), ("STOREKEEPER_LISTEN_PORTS", false),
+        ])
+    func kubernetes(name: String, isIgnored: Bool) async throws {
+        let variables = [name: "tcp://10.96.0.7:80", "STOREKEEPER_DEPTH_MAX": "7"]
+        guard isIgnored else {
+            #expect(await fault(environment: variables)?.contains("\(name), which is not a setting") == true)
+            return
+        }
+
+        let reading = try await read(environment: variables)
+
+        #expect(reading.ignoredVariables == [name])
+        #expect(reading.settings.depthMax == 7)
+    }
+
+    @Test(
+        "a place to listen on that is none is refused with its source",
+        arguments: ["listen", "listen_also"])
+    func places(key: String) async {
+        #expect(await fault("{\"\(key)\":\"foo\"}")?.hasPrefix("\(key) (/") == true)
+        #expect(
+            await fault(environment: ["STOREKEEPER_\(key.uppercased())": "foo"])?.hasPrefix(
+                "\(key) (environment) must be")
+                == true)
+        #expect(await fault(flags: [key: "unix:"])?.hasPrefix("\(key) (flag) must be") == true)
+        #expect(await fault(flags: [key: "unix:/tmp/a"]) == nil)
+    }
+
+    @Test(
         "a number out of its range or of another kind is refused, in each source",
         arguments: [
             ("3", true), ("4", false), ("512", false), ("513", true), ("\"64\"", true), ("true", true), ("4.5", true),
@@ -109,7 +144,7 @@ struct SettingsTests {
             #expect(
                 await fault("{\"data\":\(value)}")?.hasSuffix("must be a text that is not empty") == true, "\(value)")
         }
-        #expect(await fault(#"{"listen":"foo"}"#)?.contains("listen must be an address and a port") == true)
+        #expect(await fault(#"{"listen":"foo"}"#)?.contains(") must be an address and a port") == true)
         #expect(await fault(#"{"trusted_proxies":"10.0.0.1/8"}"#)?.contains("trusted_proxies must be none, or") == true)
         #expect(await fault(#"{"trusted_proxies":"127.0.0.1, 10.0.0.0/8,::1"}"#) == nil)
         #expect(await fault(#"{"log_level":"loud"}"#)?.contains(") must be one of trace, debug") == true)

@@ -21,10 +21,16 @@ struct Serve: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            let settings = try await options.read().settings
+            let reading = try await options.read()
+            let settings = reading.settings
             if let portFile { try Self.checkPlace(of: portFile) }
             try StateServer.checkAddress(in: settings)
             let logger = Self.logger(settings)
+            if !reading.ignoredVariables.isEmpty {
+                logger.notice(
+                    "variables of Kubernetes ignored",
+                    metadata: ["names": .string(reading.ignoredVariables.joined(separator: " "))])
+            }
             let served = try Program.current.served(settings)
             let server = try served.server(settings, logger, acceptLoss ? .acceptLoss : .refuse) { address in
                 guard let portFile else { return }

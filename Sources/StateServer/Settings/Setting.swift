@@ -29,9 +29,18 @@ extension Setting where Value == String {
     ///
     /// - Parameter summary: what the setting is for, in a phrase; the help of the command line shows it.
     public init(_ key: String, default initial: String, _ summary: String) {
+        self.init(key, default: initial, summary, "a text that is not empty") { !$0.isEmpty }
+    }
+
+    /// Declares a setting that is a text of a certain form.
+    ///
+    /// - Parameter expectation: the form, as the end of a sentence.
+    init(
+        _ key: String, default initial: String, _ summary: String, _ expectation: String,
+        takes: @escaping @Sendable (String) -> Bool
+    ) {
         self.init(
-            key, initial, summary, "a text that is not empty", .text, read: { $0.text }, write: { .text($0) },
-            takes: { !$0.isEmpty })
+            key, initial, summary, expectation, .text, read: { $0.text }, write: { .text($0) }, takes: takes)
     }
 }
 

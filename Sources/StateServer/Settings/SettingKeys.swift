@@ -1,4 +1,5 @@
 public import Logging
+internal import MicroHTTP
 
 /// The settings of every server.
 ///
@@ -21,9 +22,12 @@ public struct SettingKeys: Sendable {
     /// Address and port, or unix: and the path of a socket; port 0 picks a free one.
     public let listen = Setting(
         "listen", default: "127.0.0.1:8080",
-        "address and port, or unix: and the path of a socket; port 0 picks a free one")
+        "address and port, or unix: and the path of a socket; port 0 picks a free one", ListeningPlace.expectation
+    ) { ListeningPlace($0, socketMode: 0) != nil }
     /// A second such place; none: no other.
-    public let listenAlso = Setting("listen_also", default: "none", "a second such place; none: no other")
+    public let listenAlso = Setting(
+        "listen_also", default: "none", "a second such place; none: no other", "none, or \(ListeningPlace.expectation)"
+    ) { $0 == "none" || ListeningPlace($0, socketMode: 0) != nil }
     /// Permissions of the file of a Unix socket.
     public let socketMode = Setting("socket_mode", default: "0600", "permissions of the file of a Unix socket")
     /// Names by which clients reach the server, with commas between; listened: only those of the listened address.

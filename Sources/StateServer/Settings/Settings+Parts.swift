@@ -155,30 +155,18 @@ extension Settings {
 
     /// The places in `listen` and `listen_also`.
     ///
-    /// - Throws: ``SettingsFault`` for a place that is neither `host:port`, with brackets around an IPv6 address, nor `unix:`
-    ///   and a path.
+    /// - Throws: ``SettingsFault`` for a place that is none, which only code can have set, and for `socket_mode`.
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {
-        let first = try listeningPlace("listen", self.listen)
-        return self.listenAlso == "none" ? [first] : [first, try listeningPlace("listen_also", self.listenAlso)]
+        let first = try listeningPlace(SettingKeys.shared.listen)
+        return self.listenAlso == "none" ? [first] : [first, try listeningPlace(SettingKeys.shared.listenAlso)]
     }
 
-    private func listeningPlace(_ key: String, _ text: String) throws(SettingsFault) -> ListeningPlace {
-        let fault = SettingsFault(
-            description:
-                "\(key) must be an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0, or unix: and a path of at most 107 bytes"
-        )
-        if text.hasPrefix("unix:") {
-            let path = text.dropFirst(5)
-            guard (1...107).contains(path.utf8.count), !path.utf8.contains(0) else { throw fault }
-            return .socket(path: String(path), mode: try socketPermissions())
+    private func listeningPlace(_ setting: Setting<String>) throws(SettingsFault) -> ListeningPlace {
+        let mode = try socketPermissions()
+        guard let place = ListeningPlace(self[setting.declared].plain, socketMode: mode) else {
+            throw setting.declared.misfit("set by the program")
         }
-        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
-            throw fault
-        }
-        var host = text[..<colon]
-        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-        guard !host.isEmpty, !(host.contains(":") && !text.hasPrefix("[")) else { throw fault }
-        return .address(host: String(host), port: port)
+        return place
     }
 
     private func socketPermissions() throws(SettingsFault) -> UInt32 {
@@ -217,6 +205,27 @@ extension Settings {
 }
 
 extension ListeningPlace {
+    /// What ``init(_:socketMode:)`` takes, as the end of a sentence.
+    static let expectation =
+        "an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0, or unix: and a path of at most 107 bytes"
+
+    /// The place that a setting names: `host:port`, with brackets around an IPv6 address, or `unix:` and a path.
+    init?(_ text: String, socketMode: UInt32) {
+        if text.hasPrefix("unix:") {
+            let path = text.dropFirst(5)
+            guard (1...107).contains(path.utf8.count), !path.utf8.contains(0) else { return nil }
+            self = .socket(path: String(path), mode: socketMode)
+            return
+        }
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            return nil
+        }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        guard !host.isEmpty, !(host.contains(":") && !text.hasPrefix("[")) else { return nil }
+        self = .address(host: String(host), port: port)
+    }
+
     /// The address or name; nil for a Unix socket.
     var host: String? {
         if case .address(let host, _) = self { host } else { nil }

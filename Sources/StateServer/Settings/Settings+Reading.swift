@@ -21,6 +21,8 @@ public struct SettingsReading: Sendable {
     public var settings = Settings()
     /// The source of each value, by key: `default`, the path of the file, the name of the variable, or `flag`.
     public var origins: [String: String] = [:]
+    /// The variables that Kubernetes has set for a Service whose name begins with `storekeeper`, in order; they set nothing.
+    public var ignoredVariables: [String] = []
     /// Every setting, those of the package first.
     let declared: [DeclaredSetting]
 
@@ -30,7 +32,7 @@ public struct SettingsReading: Sendable {
     ///   - own: the program's own settings, as members of ``SettingKeys``, such as `[\.warehouse]`.
     ///   - file: the path of a JSON file, or nil for none.
     ///   - environment: the variables, or nil for those of the process; each name that begins with `STOREKEEPER_` must be a
-    ///     setting.
+    ///     setting, or one that Kubernetes makes of a Service's name.
     ///   - flags: the values of the command line, by key.
     /// - Throws: ``SettingsFault`` for a file that cannot be read, an unknown key, or a value that its setting does not take.
     public init(
@@ -46,8 +48,11 @@ public struct SettingsReading: Sendable {
         _ declared: [DeclaredSetting], file: String?, environment: [String: String], flags: [String: String]
     ) async throws {
         self.declared = declared
+        let known = declared.map(\.environmentName)
+        let ignored = environment.keys.filter { !known.contains($0) && Self.isOfKubernetes($0) }.sorted()
+        ignoredVariables = ignored
         try Self.checkNames(
-            environment.keys.filter { $0.hasPrefix("STOREKEEPER_") }, known: declared.map(\.environmentName),
+            environment.keys.filter { $0.hasPrefix("STOREKEEPER_") && !ignored.contains($0) }, known: known,
             place: "the environment")
         var providers: [(String, any ConfigProvider)] = [
             (
@@ -135,6 +140,14 @@ public struct SettingsReading: Sendable {
             default: throw setting.misfit(file)
             }
         }
+    }
+
+    /// Whether Kubernetes makes such a variable of a Service's name, in each pod of its namespace, such as
+    /// `STOREKEEPER_PORT=tcp://10.96.0.7:80` and `STOREKEEPER_BACKUP_SERVICE_HOST`.
+    private static func isOfKubernetes(_ name: String) -> Bool {
+        let ofAnAddress = /STOREKEEPER(_.+)?_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?/
+        return name.wholeMatch(of: /STOREKEEPER(_.+)?_SERVICE_(HOST|PORT(_.+)?)/) != nil
+            || name.wholeMatch(of: ofAnAddress) != nil
     }
 
     /// Throws for a name that is no setting, and suggests the most similar setting.
