@@ -27,8 +27,13 @@ public struct TestClient: Sendable {
         public var status: Int
         /// The header fields, by lower-case names.
         public var fields: [String: String]
-        /// The body as text.
+        /// The body as text, without the line feed that ends a JSON answer.
         public var body: String
+
+        fileprivate init(_ status: Int, _ fields: [String: String], _ body: [UInt8]) {
+            (self.status, self.fields) = (status, fields)
+            self.body = String(decoding: body.last == UInt8(ascii: "\n") ? body.dropLast() : body[...], as: UTF8.self)
+        }
 
         /// The body as a JSON value.
         ///
@@ -128,10 +133,10 @@ public struct TestClient: Sendable {
         }
         let isBodiless = method == .head || response.status == .noContent || response.status == .notModified
         return Answer(
-            status: response.status.code,
-            fields: Dictionary(
+            response.status.code,
+            Dictionary(
                 response.fields.map { ($0.name.canonicalName, $0.value) }, uniquingKeysWith: { "\($0), \($1)" }),
-            body: isBodiless ? "" : String(decoding: response.body, as: UTF8.self))
+            isBodiless ? [] : response.body)
     }
 
     private static func live(
@@ -150,9 +155,7 @@ public struct TestClient: Sendable {
         }
         guard let answer = response as? HTTPURLResponse else { throw TestClientFault("\(base) does not speak HTTP") }
         let named = answer.allHeaderFields.map { ("\($0)".lowercased(), "\($1)") }
-        return Answer(
-            status: answer.statusCode, fields: Dictionary(named, uniquingKeysWith: { "\($0), \($1)" }),
-            body: String(decoding: data, as: UTF8.self))
+        return Answer(answer.statusCode, Dictionary(named, uniquingKeysWith: { "\($0), \($1)" }), Array(data))
     }
 }
 

@@ -134,7 +134,7 @@ extension VisibleStore {
     /// - Throws: `EncodingError`, never for a committed state.
     package func state(in snapshot: any AnySnapshot) throws -> [UInt8] {
         guard let parts = access.parts(of: pointer) else {
-            return try snapshot.encoded(.pointer(pointer))?.bytes ?? Array("null".utf8)
+            return try snapshot.selected(.pointer(pointer), countMax: .max).bytes ?? Array("null".utf8)
         }
         var writer = JSONWriter()
         try write(parts, depth: pointer.tokens.count, of: snapshot, to: &writer)
@@ -149,9 +149,9 @@ extension VisibleStore {
         let members = Dictionary(grouping: parts) { $0.tokens[depth] }
         for (name, parts) in members.sorted(by: { $0.key < $1.key }) {
             if parts.count == 1, parts[0].tokens.count == depth + 1 {
-                guard let value = try snapshot.encoded(.pointer(parts[0])) else { continue }
+                guard let value = try snapshot.selected(.pointer(parts[0]), countMax: .max).bytes else { continue }
                 write(name, to: &writer, &isFirst)
-                writer.raw(value.bytes)
+                writer.raw(value)
             } else {
                 write(name, to: &writer, &isFirst)
                 try write(parts, depth: depth + 1, of: snapshot, to: &writer)

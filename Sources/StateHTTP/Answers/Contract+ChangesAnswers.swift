@@ -110,7 +110,7 @@ extension Contract {
         for collection in catalogue.collections
         where collection.entities.overlaps(pointer) && request.store.access.sees(pointer) {
             guard let inner = request.store.inner(collection.entities),
-                var ids = try snapshot.encoded(.pointer(collection.ids))?.bytes
+                var ids = try snapshot.selected(.pointer(collection.ids), countMax: .max).bytes
             else { continue }
             // A pointer into a table selects one entity.
             if let token = pointer.tokens.dropFirst(collection.entities.tokens.count).first {

@@ -16,7 +16,7 @@ extension Contract {
 
     /// Whether the answer with a value is compressed.
     func isCompressed(_ request: ReadRequest, _ encoded: Encoded) -> Bool {
-        request.coding != nil && request.style == .compact && encoded.bytes.count >= limits.compressedBytesMin
+        request.coding != nil && request.style == .compact && encoded.json.count >= limits.compressedBytesMin
     }
 
     /// Whether the answer with a value has to compress it first.

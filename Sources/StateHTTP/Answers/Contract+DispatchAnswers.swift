@@ -29,6 +29,8 @@ extension Contract {
             }
             body.append(UInt8(ascii: "\n"))
         }
+        // The answer ends with one line feed, too.
+        _ = body.popLast()
         var response = Response.json(.ok, body, latest: latest)
         response.fields[.contentType] = "application/x-ndjson"
         response.problems = problems

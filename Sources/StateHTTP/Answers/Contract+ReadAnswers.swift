@@ -28,7 +28,7 @@ extension Contract {
         let coding = isCompressed(request, encoded) ? request.coding : nil
         if request.style == .compact, coding == nil, request.wait == nil, request.known == nil {
             let values = ResponseTemplate.Values(ShortText(quoting: encoded.tag), ShortText(reading.cursor))
-            return Response(Self.template, values, body: encoded.bytes)
+            return Response(Self.template, values, body: encoded.body)
         }
         // The tag hashes the compact bytes, so for indented bytes it is weak.
         let tag = request.style == .pretty ? "W/\"\(encoded.tag)\"" : "\"\(encoded.tag)\(coding?.tagSuffix ?? "")\""
@@ -54,7 +54,7 @@ extension Contract {
         }
         return Response(
             status: .ok, fields: HTTPFields(fields),
-            body: request.style == .pretty ? encoded.indented() : encoded.bytes)
+            body: request.style == .pretty ? encoded.indented() : encoded.body)
     }
 
     /// The answer to a GET of an entity by a client that asks for no more than its value; nil where the answer is compressed.
@@ -64,7 +64,7 @@ extension Contract {
         guard section.read.coding == nil || entity.json.count < limits.compressedBytesMin else { return nil }
         let values = ResponseTemplate.Values(
             ShortText(quoting: ContentHash(entity.json)), ShortText(entity.cursor))
-        return Response(Self.template, values, body: entity.json)
+        return Response(Self.template, values, body: entity.json + CollectionOfOne(UInt8(ascii: "\n")))
     }
 
     /// The answer to `at-least` with a version that the store has not reached.

@@ -89,12 +89,12 @@ extension Contract {
 
     /// The chunk with the value of a selection: a `snapshot` first, then a `change`, or `removed` without a value.
     package func chunk(of request: StreamRequest, _ reading: Reading, isFirst: Bool) -> [UInt8] {
-        var writer = JSONWriter(capacity: (reading.encoded?.bytes.count ?? 0) + 128)
+        var writer = JSONWriter(capacity: (reading.encoded?.body.count ?? 0) + 128)
         guard let encoded = reading.encoded else {
-            event("removed", reading.cursor, Array("null".utf8), to: &writer)
+            event("removed", reading.cursor, Array("null".utf8)[...], to: &writer)
             return writer.bytes
         }
-        event(isFirst ? "snapshot" : "change", reading.cursor, encoded.bytes, to: &writer)
+        event(isFirst ? "snapshot" : "change", reading.cursor, encoded.json, to: &writer)
         return writer.bytes
     }
 
@@ -109,7 +109,7 @@ extension Contract {
     /// The data of a value's event, and its end: the same bytes for each cursor at which the value is sent.
     ///
     /// The cost is O(n) in the size of the value.
-    package func eventData(of encoded: Encoded) -> [UInt8] { EventData.lines(of: encoded.bytes[...]) + "\n\n".utf8 }
+    package func eventData(of encoded: Encoded) -> [UInt8] { EventData.lines(of: encoded.json) + "\n\n".utf8 }
 
     /// The chunk with the commits of a page, in order.
     package func chunk(of request: StreamRequest, _ page: ChangesPage) -> [UInt8] {
@@ -142,7 +142,7 @@ extension Contract {
     ///
     /// - Parameter state: the value of the selection, or the state of the addressed store for a stream of changes.
     package func chunk(of request: StreamRequest, reset reason: ResetReason, _ state: Reading) -> [UInt8] {
-        let bytes = state.encoded?.bytes ?? Array("null".utf8)
+        let bytes = state.encoded?.json ?? Array("null".utf8)[...]
         var writer = JSONWriter(capacity: bytes.count + 256)
         switch request.format {
         case .events:
@@ -179,7 +179,7 @@ extension Contract {
 
     private func progress(_ request: StreamRequest, _ cursor: Cursor, to writer: inout JSONWriter) {
         switch request.format {
-        case .events: event("progress", cursor, Array("{}".utf8), to: &writer)
+        case .events: event("progress", cursor, Array("{}".utf8)[...], to: &writer)
         case .lines:
             writer.raw("{\"next\":")
             writer.string(cursor.description)
@@ -187,9 +187,9 @@ extension Contract {
         }
     }
 
-    private func event(_ name: String, _ cursor: Cursor, _ data: [UInt8], to writer: inout JSONWriter) {
+    private func event(_ name: String, _ cursor: Cursor, _ data: ArraySlice<UInt8>, to writer: inout JSONWriter) {
         begin(name, cursor, to: &writer)
-        writer.raw(data.count > EventData.lineBytesMax ? EventData.lines(of: data[...]) : data)
+        if data.count > EventData.lineBytesMax { writer.raw(EventData.lines(of: data)) } else { writer.raw(data) }
         writer.raw("\n\n")
     }
 

@@ -12,19 +12,25 @@ extension Response {
     private static let template = ResponseTemplate(fieldsOfJSON.map { .fixed($0) } + [.varying(.stateCursor)])
 
     /// A 200 with a JSON body, `Cache-Control: no-store` and a `State-Cursor`.
-    static func json(_ body: [UInt8], style: Style, cursor: ShortText) -> Response {
-        Response(template, .init(cursor), body: style == .pretty ? JSONText.indented(body) : body)
+    static func json(_ body: consuming [UInt8], style: Style, cursor: ShortText) -> Response {
+        Response(template, .init(cursor), body: line(body, style))
+    }
+
+    /// JSON with a line feed behind it, so that the prompt of a terminal does not stick to it.
+    private static func line(_ json: consuming [UInt8], _ style: Style) -> [UInt8] {
+        json.append(UInt8(ascii: "\n"))
+        return style == .pretty ? JSONText.indented(json) : json
     }
 
     /// A JSON answer with `Cache-Control: no-store`.
     ///
     /// - Parameter latest: the cursor for `State-Cursor`; nil leaves the field out.
     static func json(
-        _ status: HTTPResponse.Status, _ body: [UInt8], style: Style = .compact, latest: Cursor? = nil
+        _ status: HTTPResponse.Status, _ body: consuming [UInt8], style: Style = .compact, latest: Cursor? = nil
     ) -> Response {
         var fields = Self.fieldsOfJSON
         if let latest { fields.append(HTTPField(name: .stateCursor, value: latest.description)) }
-        return Response(status: status, fields: fields, body: style == .pretty ? JSONText.indented(body) : body)
+        return Response(status: status, fields: fields, body: line(body, style))
     }
 }
 

@@ -287,6 +287,8 @@ extension JSONText {
             case UInt8(ascii: "\""):
                 isInString = true
                 out.append(byte)
+            // That of a body, which comes behind the value.
+            case UInt8(ascii: "\n"): break
             default: out.append(byte)
             }
         }

@@ -96,7 +96,7 @@ extension RequestHandler {
     private func isLongToWrite(_ request: ReadRequest, _ reading: Reading) -> Bool {
         request.isLongToIndent(reading)
             || contract.mustCompress(request, reading)
-                && reading.encoded?.bytes.count ?? 0 > Self.quickCompressedBytesMax
+                && reading.encoded?.json.count ?? 0 > Self.quickCompressedBytesMax
     }
 
     func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
@@ -208,6 +208,6 @@ extension ReadRequest {
     }
 
     private func isLong(_ reading: Reading) -> Bool {
-        (reading.encoded?.bytes.count ?? 0) > RequestHandler.quickBytesMax
+        (reading.encoded?.json.count ?? 0) > RequestHandler.quickBytesMax
     }
 }

@@ -71,10 +71,10 @@ struct SelectionIndex: Sendable {
 
     /// Caches the current value of a selection.
     mutating func note(_ encoded: Encoded, for selection: Selection) {
-        if idleCount >= idleCountMax || idleBytes + encoded.bytes.count > idleBytesMax { dropIdle() }
+        if idleCount >= idleCountMax || idleBytes + encoded.body.count > idleBytesMax { dropIdle() }
         entries[add(selection)]?.encoded = encoded
         idleCount += 1
-        idleBytes += encoded.bytes.count
+        idleBytes += encoded.body.count
     }
 
     private mutating func dropIdle() {

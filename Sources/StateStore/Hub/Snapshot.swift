@@ -102,8 +102,12 @@ final class Snapshot<State: StateType>: AnySnapshot {
 
 /// An encoded value with its content tag.
 package final class Encoded: Sendable {
+    /// Compact UTF-8 JSON and a line feed: the body of an answer, which clients share.
+    package let body: [UInt8]
     /// Compact UTF-8 JSON.
-    package let bytes: [UInt8]
+    package var json: ArraySlice<UInt8> { body.dropLast() }
+    /// Compact UTF-8 JSON, in a copy.
+    package var bytes: [UInt8] { Array(json) }
     /// The content tag: a strong hash of exactly these bytes.
     package let tag: String
     /// Other forms of the bytes that clients have asked for, by name.
@@ -114,12 +118,13 @@ package final class Encoded: Sendable {
     /// Makes an encoded value of its bytes, which the initializer hashes.
     ///
     /// The cost is O(n) in the number of bytes.
-    package init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-        tag = ContentHash(bytes).text
+    package init(_ bytes: consuming [UInt8]) {
+        tag = bytes.withUnsafeBytes { ContentHash($0) }.text
+        bytes.append(UInt8(ascii: "\n"))
+        body = bytes
     }
 
-    /// Indented UTF-8 JSON, for people.
+    /// Indented UTF-8 JSON and a line feed, for people.
     ///
     /// The cost of the first call is O(n) in the number of bytes; clients of one value share the result.
     package func indented() -> [UInt8] { form("indented", JSONText.indented) }
@@ -127,12 +132,12 @@ package final class Encoded: Sendable {
     /// Whether a call of ``indented()`` would return at once.
     package var isIndented: Bool { has("indented") }
 
-    /// Another form of the bytes, which the first call makes; clients of one value share it.
+    /// Another form of the body, which the first call makes; clients of one value share it.
     package func form(_ name: String, _ make: ([UInt8]) -> [UInt8]) -> [UInt8] {
         // The first call holds the lock, so that a concurrent one waits for these bytes and does not make them again.
         forms.withLock { forms in
             if let known = forms[name] { return known }
-            let made = make(bytes)
+            let made = make(body)
             forms[name] = made
             return made
         }
@@ -152,7 +157,7 @@ package final class Encoded: Sendable {
     /// The cost is O(n) in the number of bytes, at each access.
     var value: JSONValue? {
         // Losing the error is right: the store has encoded these bytes, so they are JSON.
-        try? JSONValue(parsing: bytes, depthMax: .max)
+        try? JSONValue(parsing: body, depthMax: .max)
     }
 }
 

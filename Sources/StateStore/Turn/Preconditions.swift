@@ -14,9 +14,9 @@ struct Preconditions<State: StateType>: Sendable {
 
         mutating func equals(_ expected: JSONValue, _ bytes: [UInt8]) throws -> Bool {
             guard let encoded else { return false }
-            guard encoded.bytes != bytes else { return true }
-            guard JSONText.maySayTheSame(encoded.bytes, bytes) else { return false }
-            let value = try parsed ?? JSONValue(parsing: encoded.bytes, depthMax: 1000)
+            guard encoded.json != bytes[...] else { return true }
+            guard JSONText.maySayTheSame(encoded.body, bytes) else { return false }
+            let value = try parsed ?? JSONValue(parsing: encoded.body, depthMax: 1000)
             parsed = value
             return value == expected
         }
@@ -107,8 +107,8 @@ package struct PreconditionFailure: Sendable {
     init(pointer: JSONPointer, expected: [UInt8], actual: Encoded?) {
         self.pointer = pointer
         self.expected = expected
-        self.actual = actual.flatMap { $0.bytes.count > Self.actualBytesMax ? nil : $0.bytes }
-        actualBytes = actual?.bytes.count
+        self.actual = actual.flatMap { $0.json.count > Self.actualBytesMax ? nil : $0.bytes }
+        actualBytes = actual?.json.count
         actualTag = actual?.tag
     }
 
