@@ -126,7 +126,7 @@ struct ContractTests {
             String(decoding: response.body, as: UTF8.self) == """
                 {"type":"about:blank","title":"Conflict","status":409,"code":"taken","detail":"the \\"name\\" is taken",\
                 "requestId":"r1","cursor":"storekeeperdemoa.7",\
-                "errors":[{"pointer":"/payload/name","detail":"is taken"}],"index":1}
+                "errors":[{"pointer":"/payload/name","detail":"is taken"}],"index":1}\n
                 """)
     }
 

@@ -84,7 +84,7 @@ struct Client: Sendable {
         let all = http.allHeaderFields.map { ("\($0.key)".lowercased(), "\($0.value)") }
         return Answer(
             status: http.statusCode, fields: Dictionary(all) { first, _ in first },
-            body: String(decoding: data, as: UTF8.self))
+            body: String(decoding: data.last == UInt8(ascii: "\n") ? data.dropLast() : data, as: UTF8.self))
     }
 
     func get(_ path: String, _ fields: [String: String] = [:]) async throws -> Answer {

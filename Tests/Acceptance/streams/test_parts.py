@@ -42,7 +42,7 @@ def test_a_stream_of_a_value_a_view_or_a_derived_store_holds_nothing_else(worksp
         ):
             event = stream.next()
             answer = client.get(target)
-            expect_equal(event, Event("snapshot", answer.cursor, answer.body.decode()), f"the first event of {target}")
+            expect_equal(event, Event("snapshot", answer.cursor, answer.body.decode().rstrip()), f"the first event of {target}")
         client.commit(add(secret))
         events = []
         for body in (
@@ -65,7 +65,7 @@ def test_a_stream_of_a_value_a_view_or_a_derived_store_holds_nothing_else(worksp
             (store_view, "/v1/stores/tasks/views/open"),
         ):
             events = stream.until(
-                lambda event: event.name == "change" and event.data == client.get(target).body.decode()
+                lambda event: event.name == "change" and event.data == client.get(target).body.decode().rstrip()
             )
             seen += events
         for stream in (changes, lines):

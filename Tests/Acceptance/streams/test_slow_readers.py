@@ -61,7 +61,7 @@ def test_20_stalled_streams_cost_little_memory_delay_no_other_stream_and_begin_a
             stream.close()
         final = client.get("/v1/state/tasks/entities/1")
         for stream in watching:
-            events = stream.until(lambda event: event.data == final.body.decode())
+            events = stream.until(lambda event: event.data == final.body.decode().rstrip())
             expect_equal(events[0].name, "snapshot", "the first event")
             expect(len(events) < 100, f"{len(events)} values were kept for a stream that stalled")
         live.close()

@@ -107,5 +107,5 @@ def judge_passing(server, client, value):
         client.commit(add(-1))
         answer, seconds = finish(waiter)
         expect_equal(
-            (answer.status, answer.body.decode()), (200, str(now + 1)), "a value that was there for one commit"
+            (answer.status, answer.json), (200, now + 1), "a value that was there for one commit"
         )

@@ -49,7 +49,7 @@ def test_minus_zero_comes_out_as_zero(server, text):
     with server.client() as client:
         client.commit(block(number, text))
         found = client.get(f"/v1/state/canvas/blocks/{number}/frame/x").body
-    expect_equal(found, b"0", f"what {text} came out as")
+    expect_equal(found, b"0\n", f"what {text} came out as")
 
 
 HUGE = {

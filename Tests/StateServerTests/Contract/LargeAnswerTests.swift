@@ -79,8 +79,9 @@ struct LongAnswerTests {
         #expect(readsCount == 1 && stage.readsCount == 1)
         for (answer, version) in [(first, 1), (second, 2)] {
             let text = String(decoding: answer?.body ?? [], as: UTF8.self)
+            // The body of the answer ends with a line feed, as each line of an event does.
             let data = String(decoding: value, as: UTF8.self)
-            #expect(text.hasSuffix("event: snapshot\nid: storekeeperdemoa.\(version)\ndata: \(data)\n\n"))
+            #expect(text.hasSuffix("event: snapshot\nid: storekeeperdemoa.\(version)\ndata: \(data)\n"))
         }
     }
 
