@@ -5,6 +5,8 @@ internal import StateJSON
 package import StateStore
 
 /// Answers of the Durable Streams protocol (sections 5.5 to 5.8 and 10).
+///
+/// An array of messages ends without a line feed: section 9.1 names the bytes of an empty one.
 extension Contract {
     /// The answer to HEAD: where the stream ends.
     func metadata(_ read: DurableRead, _ routed: RoutedRequest) -> Response {
@@ -33,6 +35,8 @@ extension Contract {
         if request.wait != nil { fields[.streamCursor] = time.cursor(after: read.cursor) }
         guard request.wait == nil || !isEmpty else {
             fields[.cacheControl] = "no-store"
+            fields[.xContentTypeOptions] = "nosniff"
+            fields[.crossOriginResourcePolicy] = "same-origin"
             // The clients that wait in front of a cache are answered together; each comes back with the newer cursor.
             if read.isPublic, read.start != "now" { fields[.accelExpires] = "1" }
             return Response(status: .noContent, fields: fields)
@@ -112,7 +116,7 @@ extension Contract {
         to request: StreamRequest, _ read: DurableRead, latest: Cursor, start: Cursor?, at time: StreamTime
     ) -> Response {
         let fields: HTTPFields = [
-            .contentType: "text/event-stream", .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+            .contentType: "text/event-stream", .cacheControl: "no-store, no-cache", .xContentTypeOptions: "nosniff",
             .crossOriginResourcePolicy: "same-origin", .accelBuffering: "no",
         ]
         var writer = JSONWriter()
@@ -152,7 +156,7 @@ extension Contract {
         var writer = JSONWriter(capacity: messages.count + 256)
         // An empty array is no data.
         if messages.count > 2 {
-            writer.raw("event: data\ndata: ")
+            writer.raw("event: data\ndata:")
             writer.raw(messages.count > EventData.lineBytesMax ? EventData.lines(of: messages[...]) : messages)
             writer.raw("\n\n")
         }
@@ -163,7 +167,7 @@ extension Contract {
     private func control(
         _ read: DurableRead, _ next: StreamOffset, isUpToDate: Bool, _ time: StreamTime, to writer: inout JSONWriter
     ) {
-        writer.raw("event: control\ndata: {\"streamNextOffset\":")
+        writer.raw("event: control\ndata:{\"streamNextOffset\":")
         writer.string(next.text)
         writer.raw(",\"streamCursor\":")
         writer.string(time.cursor(after: read.cursor))

@@ -27,7 +27,7 @@ extension Contract {
 
     private func commitStream(_ routed: RoutedRequest) throws(Problem) -> Plan {
         let parameters = try Parameters(
-            routed.target, known: ["offset", "live", "cursor", "path", "types", "by", "as"])
+            routed.target, known: ["offset", "live", "cursor", "path", "types", "by", "as"], others: .ignored)
         let filter = try filter(parameters, routed.store)
         let form: ChangesRequest.Form = try isKeyed(parameters) ? .keyed : .patches
         let live = try Live(parameters)
@@ -43,7 +43,8 @@ extension Contract {
     }
 
     private func stateStream(_ routed: RoutedRequest) throws(Problem) -> Plan {
-        let parameters = try Parameters(routed.target, known: ["offset", "live", "cursor", "old-values"])
+        let parameters = try Parameters(
+            routed.target, known: ["offset", "live", "cursor", "old-values"], others: .ignored)
         let live = try Live(parameters)
         let content = DurableRead.Content.state(hasOldValues: try parameters.flag("old-values"))
         let read = try durable(content, parameters, routed)

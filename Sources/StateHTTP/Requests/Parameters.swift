@@ -2,19 +2,23 @@ internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
 
-/// The query parameters of a request, all of them known to its route.
+/// The query parameters of a request that its route knows.
 struct Parameters {
+    /// What becomes of other parameters.
+    enum Others { case refused, ignored }
+
     private var values: [String: String?] = [:]
 
     /// Reads the parameters of a target.
     ///
     /// - Throws: a problem for an unknown name, because a mistyped `since` that the server ignores would lose data, and for
-    ///   a name that occurs twice.
-    init(_ target: RequestTarget, known: Set<String>) throws(Problem) {
+    ///   a known name that occurs twice. The Durable Streams protocol asks servers to ignore other names.
+    init(_ target: RequestTarget, known: Set<String>, others: Others = .refused) throws(Problem) {
         for parameter in target.parameters {
             // `settle` is the former name of `debounce`.
             let name = parameter.name == "settle" && known.contains("debounce") ? "debounce" : parameter.name
             guard known.contains(name) else {
+                if others == .ignored { continue }
                 let list = known.sorted().joined(separator: ", ")
                 let names = known.isEmpty ? "this path takes none" : "known here are \(list)"
                 throw Problem(

@@ -70,6 +70,7 @@ extension RequestHandler {
         return Watch(
             stream: exchange.id, client: exchange.client, receiver: self, request: watched, subject: subject,
             route: watched.kind.route, examinedVersion: examined, first: first,
+            tellsProgress: request.durable != nil,
             // Each stream ends at a random time, so clients meet the end of a stream not only at a restart.
             debounce: request.debounce, endsAt: schedule.now() + lifetime(of: request) * schedule.random(0.75...1))
     }
@@ -190,7 +191,7 @@ extension Delivery.Change {
     /// Whether the loop thread should not write it as JSON.
     fileprivate var isLong: Bool {
         switch self {
-        case .value(let reading): reading.encoded?.bytes.count ?? 0 > RequestHandler.quickBytesMax
+        case .value(let reading): reading.encoded?.json.count ?? 0 > RequestHandler.quickBytesMax
         case .changes(let page, _): page.weight > RequestHandler.quickBytesMax
         case .latest, .notInMemory, .outcome: false
         }

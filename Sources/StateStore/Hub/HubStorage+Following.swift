@@ -59,9 +59,7 @@ extension HubStorage {
                     // A stream that is catching up is not slow, so it gets the next page and no reset.
                     case .page(let page) where page.isMore && follower.isSlow: return watch.prepares(.reset(.slow))
                     case .page(let page): return watch.found(page.next, hasMore: page.isMore, at: now)
-                    case .nothing:
-                        watch.parks(examined: latest)
-                        return .nothing
+                    case .nothing: return watch.foundNothing(upTo: latest, at: now)
                     case .inJournal: return watch.prepares(follower.isSlow ? .reset(.slow) : watch.chunk)
                     case .expired: return watch.prepares(.reset(follower.isSlow ? .slow : .expired))
                     case .aboveLatest:

@@ -29,6 +29,16 @@ extension Watch {
         (isBehind, isLive, state) = (false, true, .parked)
     }
 
+    /// Parks a stream behind whose examined version no commit up to another one concerns it, or has it say so first.
+    mutating func foundNothing(upTo version: Version, at now: Instant) -> Action {
+        guard tellsProgress, state == .sending, let toldVersion, toldVersion < version else {
+            parks(examined: version)
+            return .nothing
+        }
+        (examinedVersion, self.toldVersion, sentAt, isLive, chunk) = (version, version, now, true, .next)
+        return .heartbeat(movedTo: version)
+    }
+
     /// Makes a stream send what the hub has found behind its examined version.
     mutating func found(_ version: Version, hasMore: Bool, at now: Instant) -> Action {
         guard state == .sending else { return .nothing }

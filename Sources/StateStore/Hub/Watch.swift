@@ -102,6 +102,8 @@ package struct Watch: Sendable {
     var hasMore = false
     /// Whether a stream has once sent everything up to the newest version.
     var isLive = false
+    /// Whether the client of a stream learns at once, and not with the heartbeat, that no commit behind it concerns it.
+    let tellsProgress: Bool
     /// Whether the stream ends when the client has taken its chunk.
     var mustEnd = false
     /// The instant at which the transport got the last chunk.
@@ -128,6 +130,7 @@ package struct Watch: Sendable {
         self.examinedVersion = examinedVersion
         self.debounce = debounce
         isStream = false
+        tellsProgress = false
         endsAt = nil
     }
 
@@ -135,7 +138,7 @@ package struct Watch: Sendable {
     package init(
         stream id: ID, client: String, receiver: any WatchReceiver, request: any AnyObject & Sendable,
         subject: Subject, route: Route = .state, examinedVersion: Version?, first chunk: Chunk = .first,
-        debounce: Duration?, endsAt: Instant
+        tellsProgress: Bool = false, debounce: Duration?, endsAt: Instant
     ) {
         self.id = id
         self.route = route
@@ -147,6 +150,7 @@ package struct Watch: Sendable {
         self.debounce = debounce
         self.endsAt = endsAt
         isStream = true
+        self.tellsProgress = tellsProgress
         // The opening of a stream of commits names the cursor that it begins at.
         toldVersion = examinedVersion
         isBehind = true

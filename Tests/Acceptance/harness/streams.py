@@ -102,7 +102,7 @@ class StreamClient(Client):
         except OSError as error:
             raise ConnectionLost(f"cannot connect: {error}") from error
         self.buffer = bytearray()
-        self.form = form
+        self.form, self.target = form, target
         self.reader = EventReader() if form == EVENTS else LineReader()
         self.chunks = ChunkReader()
         self.events = collections.deque()
@@ -122,7 +122,7 @@ class StreamClient(Client):
         wanted = {
             "transfer-encoding": "chunked",
             "content-type": self.form,
-            "cache-control": "no-store",
+            "cache-control": "no-store, no-cache" if "live=sse" in self.target else "no-store",
             "x-accel-buffering": "no",
             "x-content-type-options": "nosniff",
         }

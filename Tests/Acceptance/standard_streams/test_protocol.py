@@ -232,6 +232,45 @@ def browsers_are_told_not_to_sniff(stream):
         expect(answer.fields["cross-origin-resource-policy"], "Cross-Origin-Resource-Policy")
 
 
+def a_wait_that_ends_has_fields_for_browsers_too(stream):
+    answer = stream.after(stream.tail, "&live=long-poll")
+    expect_equal(answer.status, 204, "the end of a long-poll")
+    expect_equal(answer.fields["x-content-type-options"], "nosniff", "X-Content-Type-Options")
+    expect_equal(answer.fields["cross-origin-resource-policy"], "same-origin", "Cross-Origin-Resource-Policy")
+
+
+def commits_that_do_not_concern_the_reader_are_passed_at_once(stream):
+    """The heartbeat, which would tell it, too, comes after eleven seconds at the earliest."""
+    others = "/v1/streams/commits?types=tasks/add&" if "commits" in stream.path else "/v1/stores/tasks/streams/state?"
+    offset = stream.tail
+    stream.client.commit(add(1))
+    with StreamClient(stream.server.port, f"{others}offset={offset}&live=sse") as events:
+        events.begin()
+        event = events.next(5)
+        expect_equal((event.name, event.json["streamNextOffset"]), ("control", stream.tail), "the first event")
+        expect(event.json["upToDate"] is True, "the client is not up to date")
+
+
+def other_parameters_are_ignored(stream):
+    tail = stream.tail
+    for query in (f"?offset={tail}&other=1", f"?offset={tail}&other=1&other=2&live=long-poll"):
+        answer = stream.get(query)
+        expect_equal((answer.status, answer.fields["stream-next-offset"]), (200 if "live" not in query else 204, tail),
+                     f"the answer to {query}")
+    expect_equal(stream.get(f"?offset={tail}&offset={tail}").status, 400, "the status for an offset that occurs twice")
+
+
+def events_are_not_stored_and_have_no_space_behind_data(stream):
+    with stream.server.client() as client:
+        client.send(f"GET {stream.path}?offset=-1&live=sse HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        seen = b""
+        while b"upToDate" not in seen:
+            seen += client.socket.recv(65536)
+    head, _, body = seen.partition(b"\r\n\r\n")
+    expect(b"Cache-Control: no-store, no-cache\r\n" in head, head)
+    expect(b"event: data\ndata:[" in body and b"event: control\ndata:{" in body, body[:300])
+
+
 # The section and the line of the protocol, and the check of it.
 CHECKS = [
     ("5.5", "HEAD has the tail, is not cached, and says nothing of a closure", head_tells_the_tail),
@@ -253,6 +292,10 @@ CHECKS = [
     ("10.1", "Cache-Control", caches_are_told_what_they_may_keep),
     ("3", "the write side is not there, and says so", nothing_can_be_written),
     ("12.7", "fields for browsers", browsers_are_told_not_to_sniff),
+    ("12.7", "fields for browsers on a 204", a_wait_that_ends_has_fields_for_browsers_too),
+    ("5.8", "a control event for commits that do not concern the reader", commits_that_do_not_concern_the_reader_are_passed_at_once),
+    ("5", "other parameters are ignored", other_parameters_are_ignored),
+    ("10.1", "Cache-Control of events, and their spelling", events_are_not_stored_and_have_no_space_behind_data),
 ]
 
 # Why the other lines with a MUST do not concern this server.
