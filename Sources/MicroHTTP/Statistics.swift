@@ -42,6 +42,9 @@ package final class ServerGauges: Sendable {
     package var statistics: Statistics {
         loops.reduce(into: Statistics()) { $0.add($1.statistics) }
     }
+
+    /// The answers of all loops.
+    package var answers: Answers { loops.reduce(into: Answers()) { $0.add($1.answers.total) } }
 }
 
 /// The statistics of one loop: the loop thread writes them, any thread reads them.
@@ -51,6 +54,7 @@ final class LoopGauges: Sendable {
     private let working = Atomic(0)
     private let requests = Atomic(0)
     private let refused = Atomic(0)
+    let answers = AnswerCounts()
 
     var statistics: Statistics {
         Statistics(

@@ -35,7 +35,7 @@ public struct StateServer: Service, Sendable {
         case acceptLoss
     }
 
-    /// The version of this package.
+    /// The version of Storekeeper, which is that of this package.
     public static let version = "0.1.0"
 
     /// The package traits that this build has.
@@ -63,12 +63,14 @@ public struct StateServer: Service, Sendable {
     ///   - settings: the limits, addresses and directories; see ``SettingKeys``.
     ///   - logger: takes the server's log lines.
     ///   - middleware: runs after the server's own validation, in array order.
+    ///   - version: the program's own version, for `/metrics`; nil for none.
     ///   - policy: what to do with a damaged journal.
     ///   - onReady: takes the bound address, once the server takes requests.
     /// - Throws: `DeclarationFault`, ``SettingsFault`` or ``ServerFault``; each describes itself in a sentence.
     public init<D: Domain>(
         _ domain: D, settings: Settings, logger: Logger, middleware: [Middleware<D.State>] = [],
-        onDamage policy: DamagePolicy = .refuse, onReady: @escaping @Sendable (Address) throws -> Void = { _ in }
+        version: String? = nil, onDamage policy: DamagePolicy = .refuse,
+        onReady: @escaping @Sendable (Address) throws -> Void = { _ in }
     ) throws {
         self.settings = settings
         self.logger = logger
@@ -92,7 +94,7 @@ public struct StateServer: Service, Sendable {
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
         let metrics = ServerMetrics(
             types: compiled.catalogue.types, limits: settings.metricLimits, journal: journal,
-            sharedWith: MetricsSystem.factory)
+            version: version, sharedWith: MetricsSystem.factory)
         let schedule = Schedule.live()
         let store = Store(
             domain: compiled, middleware: chain, limits: limits, origin: origin, now: Timestamp.now, journal: journal,

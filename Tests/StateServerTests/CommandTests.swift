@@ -6,11 +6,12 @@ import Testing
 
 @Suite("The command line")
 struct CommandTests {
-    static func program(_ own: [PartialKeyPath<SettingKeys>] = [\.warehouse, \.pickersMax, \.isStrict, \.pace]) throws
-        -> Program
-    {
+    static func program(
+        _ own: [PartialKeyPath<SettingKeys>] = [\.warehouse, \.pickersMax, \.isStrict, \.pace],
+        version: String? = "1.2.3"
+    ) throws -> Program {
         Program(
-            name: "depot", version: "1.2.3", settings: try DeclaredSetting.all(with: own),
+            name: "depot", version: version, settings: try DeclaredSetting.all(with: own),
             served: { _ in Program.Served(Number(), middleware: []) })
     }
 
@@ -61,6 +62,13 @@ struct CommandTests {
             for setting in SettingKeys.all { #expect(whole.contains("--\(setting.optionName) "), "\(setting.key)") }
             #expect(RootCommand.configuration.version == "1.2.3")
         }
+    }
+
+    @Test("a program without a version of its own says whose version it names")
+    func version() throws {
+        let version = try Program.$current.withValue(Self.program(version: nil)) { RootCommand.configuration.version }
+
+        #expect(version == "Storekeeper \(StateServer.version)")
     }
 
     @Test("a misspelled option is refused, in each command", arguments: ["serve", "check", "health"])

@@ -148,6 +148,13 @@ struct ServerMetricsTests {
         #expect(lines.contains(#"storekeeper_refusals_total{code="code-7"} 4"#))
     }
 
+    @Test("the version of the program is not that of Storekeeper", arguments: ["7.1", nil])
+    func versions(version: String?) {
+        let labels = (version.map { "version=\"\($0)\"," } ?? "") + "storekeeper=\"\(StateServer.version)\""
+
+        #expect(lines(ServerMetrics(version: version)).contains("storekeeper_build_info{\(labels)} 1"))
+    }
+
     @Test("a program's own metrics system gets every metric, too")
     func shared() {
         let program = MetricsExporter(MetricDescription.all)

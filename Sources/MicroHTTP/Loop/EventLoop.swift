@@ -37,7 +37,8 @@ final class EventLoop {
         self.mailbox = mailbox
         self.gauges = gauges
         log = LoopLog(handlers.debugLog)
-        context = try LoopContext(configuration: configuration, handlers: handlers, memory: memory)
+        context = try LoopContext(
+            configuration: configuration, handlers: handlers, memory: memory, answers: gauges.answers)
         idle = IdleConnections(context)
         let wire = WireObserver(context, idle: idle)
         self.wire = wire

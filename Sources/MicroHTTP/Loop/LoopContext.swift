@@ -8,6 +8,7 @@ final class LoopContext {
     let handlers: Handlers
     let poller: Poller
     let memory: MemoryBudget
+    let answers: AnswerCounts
     @exclusivity(unchecked) var clients = ClientCounts()
     /// How many connections the large daemon has.
     @exclusivity(unchecked) var longHeadsCount = 0
@@ -21,10 +22,13 @@ final class LoopContext {
     /// Whether the current iteration has received a request.
     @exclusivity(unchecked) private(set) var hasReceived = false
 
-    init(configuration: ServerConfiguration, handlers: Handlers, memory: MemoryBudget) throws(ServerError) {
+    init(
+        configuration: ServerConfiguration, handlers: Handlers, memory: MemoryBudget, answers: AnswerCounts
+    ) throws(ServerError) {
         self.configuration = configuration
         self.handlers = handlers
         self.memory = memory
+        self.answers = answers
         poller = try Poller()
     }
 

@@ -18,6 +18,9 @@ struct LoopInstant: Comparable, Sendable {
     /// The time from this instant to a later one.
     func duration(to later: LoopInstant) -> Duration { .nanoseconds(later.nanoseconds - nanoseconds) }
 
+    /// The nanoseconds from this instant to a later one.
+    func nanoseconds(to later: LoopInstant) -> Int { Int(later.nanoseconds - nanoseconds) }
+
     static func < (left: LoopInstant, right: LoopInstant) -> Bool { left.nanoseconds < right.nanoseconds }
 
     /// The instant that is later by a duration.

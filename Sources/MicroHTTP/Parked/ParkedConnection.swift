@@ -31,6 +31,8 @@ final class ParkedConnection {
     let closesAfterAnswer: Bool
     /// Whether a handler works on the request, so that a stop leaves it the grace time.
     let isOfWork: Bool
+    /// What is counted of its request.
+    let counted: CountedRequest?
     /// Whether the large daemon gets the connection back.
     let hasLongHeads: Bool
     var phase: Phase
@@ -49,7 +51,7 @@ final class ParkedConnection {
 
     init(
         number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
-        isOfWork: Bool, hasLongHeads: Bool, phase: Phase, now: LoopInstant
+        isOfWork: Bool, counted: CountedRequest?, hasLongHeads: Bool, phase: Phase, now: LoopInstant
     ) {
         self.number = number
         self.descriptor = descriptor
@@ -58,6 +60,7 @@ final class ParkedConnection {
         self.isChunked = isChunked
         self.closesAfterAnswer = closesAfterAnswer
         self.isOfWork = isOfWork
+        self.counted = counted
         self.hasLongHeads = hasLongHeads
         self.phase = phase
         lastSent = now

@@ -1,6 +1,7 @@
 import CMicroHTTPD
 import Glibc
 import HTTPMessages
+import HTTPTypes
 
 /// The connections that the loop has taken from libmicrohttpd because their requests wait.
 ///
@@ -66,6 +67,7 @@ final class ParkedConnections {
         else { return false }
         context.statistics.waiting += 1
         parked.heartbeat = heartbeat
+        if let counted = parked.counted { context.count(counted, response.status.code, isTimed: false) }
         microhttpd_prepare_stream(parked.descriptor)
         context.setAlarm(.silence(parked.number), after: heartbeat)
         let head = WireResponse.stream(response, isHead: options.isHead, isChunked: options.isChunked)
@@ -87,6 +89,7 @@ final class ParkedConnections {
         let taken = ParkedConnection(
             number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead,
             isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer, isOfWork: options.isOfWork,
+            counted: connection.counted,
             hasLongHeads: connection.hasLongHeads, phase: phase, now: context.time())
         connections[exchange.id] = taken
         return taken
@@ -98,6 +101,9 @@ final class ParkedConnections {
     func answer(_ connection: ParkedConnection, _ response: WireResponse) {
         guard case .waiting = connection.phase else { return }
         context.statistics.waiting -= 1
+        if let counted = connection.counted {
+            context.count(counted, response.statusCode, isTimed: connection.isOfWork)
+        }
         let (bytes, isLast) = response.bytes(
             closing: connection.closesAfterAnswer || context.stage.isStopping, isHead: connection.isHead)
         send(Outgoing(bytes), isLast: isLast, on: connection)

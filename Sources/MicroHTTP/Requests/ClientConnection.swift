@@ -62,6 +62,8 @@ final class ClientConnection {
     @exclusivity(unchecked) var sectionSlot = 0
     /// The current request while it is received, unless its head came from the head cache.
     @exclusivity(unchecked) var request: Request?
+    /// What is counted of the current request when it is answered; nil before it is complete and after its answer.
+    @exclusivity(unchecked) var counted: CountedRequest?
     /// The current request, complete, while a handler defers it.
     @exclusivity(unchecked) var deferred: Request?
     /// The part of its body that has been received.

@@ -163,6 +163,7 @@ final class RequestReceiver {
         context.noteProgress()
         inFlightCount -= 1
         connection.request = nil
+        connection.counted = nil
         connection.deferred = nil
         connection.parkingOptions = nil
         connection.head = nil
@@ -193,6 +194,9 @@ final class RequestReceiver {
         context.noteProgress()
         context.statistics.requests += 1
         connection.countBody()
+        if let method = connection.head?.head.method ?? connection.request?.method {
+            connection.counted = CountedRequest(method: Answers.index(of: method), since: context.time())
+        }
         let generation = context.handlers.generation()
         // While the server stops, handlers answer differently.
         if let answer = connection.head?.answer(of: generation), !context.stage.isStopping, connection.body.isEmpty {
@@ -341,6 +345,7 @@ final class RequestReceiver {
         if response.endsConnection { connection.isLastRequest = true }
         connection.isAnswering = true
         connection.answersCount += 1
+        if let counted = connection.counted.take() { context.count(counted, response.statusCode) }
         return true
     }
 }

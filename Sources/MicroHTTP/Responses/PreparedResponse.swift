@@ -56,8 +56,10 @@ final class PreparedResponse {
         return handle
     }
 
+    var statusCode: Int { Int(status) }
+
     /// Whether its status is this one.
-    func has(_ status: HTTPResponse.Status) -> Bool { status.code == Int(self.status) }
+    func has(_ status: HTTPResponse.Status) -> Bool { status.code == statusCode }
 
     /// Adds the fields of a response; returns false where libmicrohttpd has no memory or refuses a field.
     func addFields(of response: Response, closing: Bool = false) -> Bool {

@@ -9,6 +9,7 @@ final class WireResponse {
     private let response: Response
     private let closing: Bool
     private var keepAliveBytes: [UInt8]?
+    var statusCode: Int { response.status.code }
 
     init(_ response: Response, closing: Bool) {
         self.response = response

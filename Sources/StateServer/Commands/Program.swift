@@ -6,11 +6,12 @@ internal import StateStore
 /// ArgumentParser makes its commands of types alone, so the program is a value of the task that parses and runs them.
 struct Program: Sendable {
     @TaskLocal static var current = Program(
-        name: executableName, version: StateServer.version, settings: SettingKeys.all,
+        name: executableName, version: nil, settings: SettingKeys.all,
         served: { _ in throw SettingsFault(description: "this program serves no domain") })
 
     let name: String
-    let version: String
+    /// The version that the program gives itself; nil for none.
+    let version: String?
     /// Every setting, those of the package first.
     let settings: [DeclaredSetting]
     /// Makes the domain by the settings.
@@ -33,8 +34,9 @@ struct Program: Sendable {
             catalogue = { try CompiledDomain(domain).catalogue }
             server = { settings, logger, policy, onReady in
                 try StateServer(
-                    domain, settings: settings, logger: logger, middleware: middleware, onDamage: policy,
-                    onReady: onReady)
+                    domain, settings: settings, logger: logger, middleware: middleware,
+                    version: Program.current.version,
+                    onDamage: policy, onReady: onReady)
             }
         }
     }

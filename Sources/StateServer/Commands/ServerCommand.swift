@@ -17,7 +17,7 @@ public enum ServerCommand {
     ///   - domain: the state, actions and reducers to serve.
     ///   - middleware: runs after the server's own validation, in array order.
     ///   - name: the program's name in its help; by default that of its executable.
-    ///   - version: what `--version` prints; by default the version of this package.
+    ///   - version: the program's own version, for `--version` and `/metrics`; by default `--version` names Storekeeper's.
     public static func main<D: Domain>(
         _ domain: D, middleware: [Middleware<D.State>] = [], name: String? = nil, version: String? = nil
     ) async {
@@ -39,7 +39,7 @@ public enum ServerCommand {
     ///     package.
     ///   - middleware: runs after the server's own validation, in array order.
     ///   - name: the program's name in its help; by default that of its executable.
-    ///   - version: what `--version` prints; by default the version of this package.
+    ///   - version: the program's own version, for `--version` and `/metrics`; by default `--version` names Storekeeper's.
     ///   - domain: makes the state, actions and reducers to serve; a ``SettingsFault`` that it throws is one of its settings.
     public static func main<D: Domain>(
         settings: [PartialKeyPath<SettingKeys>] = [], middleware: [Middleware<D.State>] = [], name: String? = nil,
@@ -55,7 +55,7 @@ public enum ServerCommand {
         settings: [PartialKeyPath<SettingKeys>], name: String,
         anyDomain: @escaping @Sendable (Settings) throws -> any Domain
     ) async {
-        await run(settings, name, nil) { settings in
+        await run(settings, name, StateServer.version) { settings in
             func served(_ domain: some Domain) -> Program.Served { Program.Served(domain, middleware: []) }
             return served(try anyDomain(settings))
         }
@@ -67,7 +67,7 @@ public enum ServerCommand {
     ) async {
         do {
             let program = Program(
-                name: name ?? Program.executableName, version: version ?? StateServer.version,
+                name: name ?? Program.executableName, version: version,
                 settings: try DeclaredSetting.all(with: settings), served: served)
             try program.checkOptionNames()
             await Program.$current.withValue(program) { await RootCommand.main() }
@@ -82,7 +82,7 @@ struct RootCommand: AsyncParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: Program.current.name, abstract: "One authoritative state for many processes, over plain HTTP.",
-            version: Program.current.version,
+            version: Program.current.version ?? "Storekeeper \(StateServer.version)",
             subcommands: [Serve.self, Check.self, Health.self, JournalCommand.self, TokenCommand.self],
             defaultSubcommand: Serve.self)
     }

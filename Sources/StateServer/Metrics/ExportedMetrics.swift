@@ -67,6 +67,12 @@ final class Distribution: RecorderHandler, TimerHandler, ExportedMetric {
         sum.add(value)
     }
 
+    /// Adds what was counted elsewhere, by the same bounds.
+    func add(_ counts: [Int], sum: Double) {
+        for (bucket, count) in zip(buckets, counts) { bucket.count.wrappingAdd(Int64(count), ordering: .relaxed) }
+        self.sum.add(sum)
+    }
+
     func write(_ name: String, _ labels: String, to text: inout String) {
         // The count is that of the buckets as they were read, so that the last bucket equals it.
         var count: Int64 = 0

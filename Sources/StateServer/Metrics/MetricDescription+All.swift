@@ -1,3 +1,5 @@
+internal import MicroHTTP
+
 /// The metrics of the server.
 extension MetricDescription {
     /// Every metric that a server exports; the page Metrics says what each of them means.
@@ -5,7 +7,7 @@ extension MetricDescription {
         build + actions + clients + journal + history
 
     private static let build: [MetricDescription] = [
-        .init("storekeeper_build_info", .gauge, "Always 1; the label has the version of the program."),
+        .init("storekeeper_build_info", .gauge, "Always 1; the labels have the versions of program and Storekeeper."),
         .init("storekeeper_start_time_seconds", .gauge, "When the server was made, in seconds since 1970."),
         .init("storekeeper_ready", .gauge, "1 while the probe readyz answers with 200."),
         .init("storekeeper_version", .gauge, "Version of the published state."),
@@ -28,6 +30,11 @@ extension MetricDescription {
 
     private static let clients: [MetricDescription] = [
         .init("storekeeper_requests_total", .counter, "Complete requests."),
+        .init("storekeeper_answers_total", .counter, "Answers to complete requests, by method and class of status."),
+        .init(
+            "storekeeper_answer_seconds", .histogram,
+            "Time from a complete request to its answer, without waits and streams, in seconds.",
+            buckets: Answers.boundsNanoseconds.map { Double($0) / 1e9 }),
         .init("storekeeper_transport_refusals_total", .counter, "Requests that the transport refused."),
         .init("storekeeper_refusals_total", .counter, "Problems in answers and in lines of bulk loads, by code."),
         .init("storekeeper_connections", .gauge, "Open connections."),

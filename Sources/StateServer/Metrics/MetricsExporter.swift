@@ -33,6 +33,11 @@ final class MetricsExporter: MetricsFactory {
         return Array(text.utf8)
     }
 
+    /// A histogram of what is counted elsewhere.
+    func distribution(_ name: String) -> Distribution {
+        metric(name, [], .histogram) { Distribution($0.buckets) }
+    }
+
     // MARK: The factory
 
     func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {

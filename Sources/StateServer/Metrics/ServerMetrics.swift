@@ -22,6 +22,7 @@ final class ServerMetrics: Sendable {
     struct Figures: Sendable {
         var hub: HubFigures
         var transport: Statistics
+        var answers = Answers()
         var mailboxActions: Int
         var turnsInFlight: Int
         var idempotencyKeys: Int
@@ -47,9 +48,14 @@ final class ServerMetrics: Sendable {
     private let waits, streams: [any CounterHandler]
     private let actions: CountersByLabel<ActionLabel>
     private let refusals: CountersByLabel<String>
+    /// By the index of their counts.
+    private let answers: CountersByLabel<Int>
+    private let answerTime: Distribution
+    /// That of the program's own metrics system; nil where it has none.
+    private let sharedAnswerTime: (any TimerHandler)?
     private let meters = Mutex<[String: any MeterHandler]>([:])
     /// What the last sample has counted of the totals that the transport keeps.
-    private let sampled = Mutex((requests: 0, refused: 0))
+    private let sampled = Mutex((requests: 0, refused: 0, answers: Answers()))
 
     private struct ActionLabel: Hashable {
         let type: String
@@ -61,9 +67,10 @@ final class ServerMetrics: Sendable {
     /// - Parameters:
     ///   - types: the action types of the domain; an action of any other type counts as `other`.
     ///   - journal: the journal whose files are measured; nil without one.
+    ///   - version: the program's own version; nil for none.
     ///   - program: the metrics system of the program, which gets the metrics as well.
     init(
-        types: [String] = [], limits: Limits = Limits(), journal: SQLiteJournal? = nil,
+        types: [String] = [], limits: Limits = Limits(), journal: SQLiteJournal? = nil, version: String? = nil,
         sharedWith program: any MetricsFactory = NOOPMetricsHandler.instance
     ) {
         self.limits = limits
@@ -99,10 +106,20 @@ final class ServerMetrics: Sendable {
         } make: { code in
             counter("refusals_total", [("code", code)])
         }
+        answers = CountersByLabel { index, _ in
+            index
+        } make: { index in
+            let (method, status) = index.quotientAndRemainder(dividingBy: Answers.statuses.count)
+            return counter(
+                "answers_total", [("method", Answers.methods[method]), ("status", Answers.statuses[status])])
+        }
+        answerTime = exporter.distribution("storekeeper_answer_seconds")
+        sharedAnswerTime = isShared ? program.makeTimer(label: "storekeeper_answer_seconds", dimensions: []) : nil
         // A rule that looks for a rise misses the first one of a counter that was not there before.
+        for method in Answers.methods.indices { answers.add(0, (method + 1) * Answers.statuses.count - 1) }
         for code in ["internal", "journal-damaged", "not-durable", "outcome-unknown"] { refusals.add(0, code) }
         set("start_time_seconds", Int(time(nil)))
-        set("build_info", 1, [("version", StateServer.version)])
+        set("build_info", 1, (version.map { [("version", $0)] } ?? []) + [("storekeeper", StateServer.version)])
         set("connections_limit", limits.connections)
         set("waiters_limit", limits.waiters)
         set("mailbox_actions_limit", limits.mailboxActions)
@@ -195,13 +212,25 @@ final class ServerMetrics: Sendable {
         }
         for route in Watch.Route.streamed { set("streams", figures.hub.streams[route], [("route", route.label)]) }
         set("waiters", waiters)
-        let (received, refused) = sampled.withLock { last in
-            let risen = (figures.transport.requests - last.requests, figures.transport.refused - last.refused)
-            last = (figures.transport.requests, figures.transport.refused)
+        let (received, refused, answered) = sampled.withLock { last in
+            let risen = (
+                figures.transport.requests - last.requests, figures.transport.refused - last.refused,
+                figures.answers.risen(since: last.answers)
+            )
+            last = (figures.transport.requests, figures.transport.refused, figures.answers)
             return risen
         }
         requests.increment(by: Int64(received))
         transportRefusals.increment(by: Int64(refused))
+        for (index, count) in answered.counts.enumerated() where count > 0 {
+            answers.add(count, index)
+        }
+        answerTime.add(answered.times.map(\.count), sum: Double(answered.nanoseconds) / 1e9)
+        // Another system takes one time after the other: the mean of those in a bucket, for each of them.
+        guard let sharedAnswerTime else { return }
+        for time in answered.times where time.count > 0 {
+            for _ in 0..<time.count { sharedAnswerTime.recordNanoseconds(Int64(time.nanoseconds / time.count)) }
+        }
     }
 
     private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {

@@ -63,7 +63,7 @@ extension RequestHandler {
     func metricsText() -> Response {
         Response(
             status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
-            body: metrics.text(after: figures))
+            body: metrics.text(after: figures) + ProcessFigures.text())
     }
 
     /// Sets the gauges of the metrics for a program that reads them by itself.
@@ -72,7 +72,7 @@ extension RequestHandler {
     private var figures: ServerMetrics.Figures {
         let shares = gauges.memory.shares
         return ServerMetrics.Figures(
-            hub: hub.figures, transport: gauges.statistics, mailboxActions: store.waitingCount,
+            hub: hub.figures, transport: gauges.statistics, answers: gauges.answers, mailboxActions: store.waitingCount,
             turnsInFlight: store.turnsInFlightCount, idempotencyKeys: store.idempotencyKeysCount,
             memoryBytes: gauges.memory.bytes, memoryClients: shares.clientsCount,
             memoryLargestShare: shares.largestBytes, isDurable: journal?.failure == nil,

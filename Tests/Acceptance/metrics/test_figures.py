@@ -225,6 +225,51 @@ def test_limits_and_the_build_are_metrics(workspace):
     expect(int(begun) <= found["start_time_seconds"] <= time.time(), found["start_time_seconds"])
 
 
+def test_answers_are_counted_by_method_and_status_and_timed_unless_they_wait(workspace):
+    server = workspace.server()
+    with server.client() as client:
+        before = figures_of(client)
+        expect_equal(before.by("answers_total", "method", "status"), {}, "answers before the first")
+        client.commit(add(1))
+        tag = client.get("/v1/state/counter").fields["etag"]
+        for _ in range(5):
+            client.get("/v1/state/counter")
+        client.get("/v1/state/counter", If_None_Match=tag)
+        client.get("/v1/state/nothing")
+        client.request("HEAD", "/v1/state/counter")
+        client.request("OPTIONS", "/v1/state/counter")
+        client.request("PUT", "/v1/state/counter", b"1")
+        client.get("/v1/state/counter?wait=0.2", If_None_Match=tag)
+        # Long enough that a thread beside the loop commits it.
+        client.request("POST", "/v1/actions", b"\n".join([add(1)] * 500), {"Content-Type": "application/x-ndjson"})
+        found = figures_of(client)
+    wanted = {
+        # One is the answer to the first request for metrics.
+        ("GET", "2xx"): 7, ("GET", "3xx"): 2, ("GET", "4xx"): 1, ("HEAD", "2xx"): 1, ("POST", "2xx"): 2,
+        ("OPTIONS", "2xx"): 1, ("other", "4xx"): 1,
+    }
+    expect_equal(found.by("answers_total", "method", "status"), wanted, "the answers")
+    # The wait counts, and took as long as it was to take.
+    waited = sum(wanted.values()) - found["answer_seconds_count"]
+    expect_equal(waited, 1, "the answers without a time")
+    expect(0 < found["answer_seconds_sum"] < 5, found["answer_seconds_sum"])
+
+
+def test_what_linux_says_of_the_process_has_the_names_of_prometheus(workspace):
+    server = workspace.server()
+    with server.client() as client:
+        crowd = [server.client() for _ in range(50)]
+        for each in crowd:
+            each.get("/livez")
+        found = {series.name: value for series, value in figures_of(client).series.items() if "process_" in series.name}
+        expect(abs(found["process_open_fds"] - server.descriptors()) <= 2, found["process_open_fds"])
+        expect(abs(found["process_resident_memory_bytes"] - server.memory_bytes()) < 8 << 20, found)
+        expect(abs(found["process_cpu_seconds_total"] - server.cpu_seconds()) < 0.5, found)
+        expect(abs(found["process_start_time_seconds"] - time.time()) < 60, found)
+        limit = next(line for line in open(f"/proc/{server.pid}/limits") if line.startswith("Max open files"))
+        expect_equal(found["process_max_fds"], int(limit.split()[3]), "the limit of open files")
+
+
 def test_a_journal_that_fails_shows_in_metrics_and_in_readiness(workspace):
     server = workspace.server()
     server.stop()

@@ -12,7 +12,7 @@ from harness.tools import CONFIG, need, run
 
 DASHBOARD, RULES = CONFIG / "grafana/storekeeper.json", CONFIG / "prometheus/alerts.yaml"
 SETTINGS = CONFIG / "prometheus/prometheus.yaml"
-NAME = re.compile(r"storekeeper_[a-z_]+")
+NAME = re.compile(r"(?:storekeeper|process)_[a-z_]+")
 ALERT_TESTS = __file__.replace("test_rules.py", "alerts.yaml")
 
 
@@ -114,12 +114,13 @@ def test_each_metric_and_label_of_the_dashboard_and_the_rules_is_exported(export
     # Every metric is on the dashboard or in a rule, or is named here as one to look up.
     shown = set().union(*(named(text) for _, text in texts))
     rest = {"storekeeper_oldest_version", "storekeeper_history_commits", "storekeeper_memory_clients"}
+    rest.add("process_start_time_seconds")
     expect_equal(names - shown, rest, "metrics that nothing shows")
 
 
 def test_the_documentation_has_each_metric_and_no_other(exported):
     page = CONFIG.parent / "Sources/StateServer/StateServer.docc/Metrics.md"
-    documented = set(re.findall(r"^\| `(storekeeper_[a-z_]+)", page.read_text(), re.M))
+    documented = set(re.findall(r"^\| `((?:storekeeper|process)_[a-z_]+)", page.read_text(), re.M))
     exported = {re.sub("_(bucket|sum|count)$", "", series.name) for series in series_of(exported)}
 
     expect_equal(documented, exported, "the metrics of the page")
