@@ -159,7 +159,7 @@ package struct JSONMemberName {
 
 extension JSONFault {
     /// The fault for an error that a type's own `init(from:)` has thrown.
-    init(_ error: DecodingError) {
+    package init(_ error: DecodingError) {
         let (context, detail): (DecodingError.Context, String) =
             switch error {
             case .typeMismatch(let type, let context): (context, "expected \(expectation(of: type))")

@@ -41,10 +41,8 @@ package struct JournalFacts: Sendable {
     /// - Parameter time: the current time, at which keys may have expired.
     /// - Throws: ``JournalError`` where there is no journal, or it cannot be read.
     package init(directory path: String, at time: Timestamp) throws {
+        try JournalReader.check(path)
         let directory = DataDirectory(path: path)
-        guard directory.size(directory.journal) != nil else {
-            throw JournalError("there is no journal in the data directory \(path)")
-        }
         isInUse = DirectoryLock.isTaken(directory)
         switch try Fence.read(directory) {
         case .missing: fence = .missing

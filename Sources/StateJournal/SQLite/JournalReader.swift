@@ -30,12 +30,10 @@ package final class JournalReader: Sendable {
     /// - Throws: ``JournalError`` when there is no journal, or it is damaged or of another format: only a server
     ///   upgrades a file.
     package init(directory: String) throws {
+        try Self.check(directory)
         let directory = DataDirectory(path: directory)
         self.directory = directory
         path = directory.journal
-        guard FileManager.default.fileExists(atPath: path) else {
-            throw JournalError("there is no journal in the data directory \(directory.path)")
-        }
         do {
             database = try Inspection.open(path)
             (rows, latest) = try database.read { [path] db in
@@ -45,6 +43,13 @@ package final class JournalReader: Sendable {
             epoch = rows.epoch
         } catch {
             throw JournalError("read", path, error)
+        }
+    }
+
+    /// Throws where a directory has no journal.
+    package static func check(_ directory: String) throws(JournalError) {
+        guard FileManager.default.fileExists(atPath: DataDirectory(path: directory).journal) else {
+            throw JournalError("there is no journal in the data directory \(directory)")
         }
     }
 

@@ -69,7 +69,7 @@ struct TokenFile: Sendable {
         do {
             content = try JSONDecoder().decode(Content.self, from: bytes)
         } catch {
-            throw SettingsFault(description: "the token file \(path) cannot be read as JSON: \(error)")
+            throw fault(of: error, in: bytes)
         }
         for entry in content.tokens {
             if let fault = entry.grant.fault ?? Self.fault(inSubject: entry.subject) {

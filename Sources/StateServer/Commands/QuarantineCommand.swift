@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import StateJournal
 
 /// `journal quarantine`: the actions that a server has set aside because they end it.
 struct QuarantineCommand: AsyncParsableCommand {
@@ -15,7 +16,7 @@ struct QuarantineList: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            for action in try QuarantineTool(settings: await options.read().settings).list() {
+            for action in try await QuarantineTool(options).list() {
                 let state = action.isRefused ? "refused" : "may pass"
                 print(
                     "\(action.id)\t\(state)\t\(action.crashes) crashes\t\(action.since)\t\(action.type)\t\(action.name)"
@@ -39,7 +40,7 @@ struct QuarantineDrop: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            try QuarantineTool(settings: await options.read().settings).drop(id)
+            try await QuarantineTool(options).drop(id)
             print("dropped: \(id)")
         } catch {
             throw Failure.ending(with: error)
@@ -59,10 +60,21 @@ struct QuarantineRetry: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            try QuarantineTool(settings: await options.read().settings).retry(id)
+            try await QuarantineTool(options).retry(id)
             print("may pass: \(id)")
         } catch {
             throw Failure.ending(with: error)
         }
+    }
+}
+
+extension QuarantineTool {
+    /// Makes a tool for the journal that a command names.
+    ///
+    /// - Throws: `JournalError` where there is none, as the other commands for journals do.
+    fileprivate init(_ options: SettingsOptions) async throws {
+        let settings = try await options.read().settings
+        try self.init(settings: settings)
+        try JournalReader.check(settings.data)
     }
 }
