@@ -6,6 +6,9 @@ internal import Synchronization
 /// caused them. No replay and no restart runs effects. The store reports an error that an effect throws; the state does
 /// not change.
 ///
+/// An effect handles its action, as a reducer does: one outside a slice takes the action out of the derived store of the
+/// slice.
+///
 /// ```swift
 /// Effect(on: Load.self, id: "load") { _, _, dispatch in
 ///     try await dispatch(Loaded(films: fetch()))

@@ -20,6 +20,7 @@ RUN_ELSEWHERE = {
     "ClientLoops.md": "following/test_client_loops.py",
     "Clients.md": "standard_streams/test_guide.py",
     "Adopting.md": "Tests/Adopter/guide.py",
+    "WholeDomain.md": "Tests/Adopter/guide.py",
 }
 # Blocks that need what a test has not; each is named by how it begins, with what is known about it all the same.
 NOT_RUN = {
@@ -27,6 +28,7 @@ NOT_RUN = {
     "bash .ci/install && bash .ci/package": "takes a release build; deployment/test_package.py installs what it makes",
     "docker compose": "needs Docker; deployment/test_manifests.py judges the file",
     "docker build -t storekeeper:0.1.0": "needs a cluster; deployment/test_manifests.py judges the manifest",
+    "kubectl create secret": "needs a cluster; deployment/test_kubernetes.py has what the server does in one",
     "bash .ci/install && swift build": "needs root; deployment/test_systemd.py judges the unit",
     "storekeeper check --config": "needs a service of systemd",
     "sudo install -m 644 config/systemd/storekeeper.socket": "needs root; test_socket_activation.py judges the unit",
@@ -74,6 +76,30 @@ done
 SEEDED = {"Reading.md", "StreamsOverHTTP.md"}
 
 
+EVENT_SOURCE = """
+class EventSource extends EventTarget {
+    constructor(url) {
+        super()
+        this.read(url)
+    }
+    async read(url) {
+        const answer = await fetch(url, { headers: { Accept: "text/event-stream" } })
+        let text = ""
+        for await (const bytes of answer.body.pipeThrough(new TextDecoderStream())) {
+            const events = (text + bytes).split("\\n\\n")
+            text = events.pop()
+            for (const event of events) {
+                const fields = Object.fromEntries(event.split("\\n").map((line) => line.split(/: ?(.*)/s)))
+                if (!("data" in fields)) continue
+                const init = { data: fields.data, lastEventId: fields.id }
+                this.dispatchEvent(new MessageEvent(fields.event ?? "message", init))
+            }
+        }
+    }
+}
+"""
+
+
 class Place:
     """A directory with a server, where the blocks of a page run one after the other."""
 
@@ -97,7 +123,7 @@ class Place:
     def run(self, text, seconds=30):
         """The exit code of a block and what it prints; 124 where it goes on for ever."""
         text = text.replace("localhost:8080", self.address).replace("/backups", self.workspace.path("backups"))
-        text = text.replace("/run/storekeeper", self.workspace.directory).replace("$(date +%F)", "2026-11-22")
+        text = text.replace("/run/storekeeper", self.workspace.path("run")).replace("$(date +%F)", "2026-11-22")
         text = text.replace("t84e0886699", "$(storekeeper token list | cut -d' ' -f1)")
         environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
         environment["PATH"] = self.workspace.path("bin") + ":" + environment["PATH"]
@@ -224,4 +250,36 @@ def test_a_block_that_is_not_run_says_why_and_names_files_that_are_there():
 
 def test_every_block_is_a_command_a_program_or_what_one_prints():
     languages = {block.language for block in BLOCKS if block.page not in RUN_ELSEWHERE}
-    expect_equal(languages - {""}, {"sh", "swift", "console"}, "the languages of the pages")
+    expect_equal(languages - {""}, {"sh", "swift", "console", "js"}, "the languages of the pages")
+
+
+def test_the_readme_says_where_the_program_is(workspace):
+    """Its line makes `storekeeper` a command where `swift run -c release` has built it."""
+    [line] = re.findall(r"^    (export PATH=.*)$", (ROOT / "README.md").read_text(), re.M)
+    os.makedirs(workspace.path(".build/release"))
+    os.symlink(workspace.binary, workspace.path(".build/release/storekeeper"))
+    found = subprocess.run(
+        ["bash", "-c", f"{line}; command -v storekeeper"], cwd=workspace.directory, capture_output=True, text=True,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    expect_equal(found.stdout, workspace.path(".build/release/storekeeper") + "\n", found.stderr)
+
+
+def test_the_javascript_of_the_readme_gets_the_events(place):
+    """By an EventSource of a few lines: a browser's, and that of Node 22, read the same events."""
+    need("node")
+    [block] = [block for block in BLOCKS if block.language == "js"]
+    with open(place.workspace.path("page.mjs"), "w") as file:
+        file.write(EVENT_SOURCE + block.text.replace("localhost:8080", place.address))
+    page = subprocess.Popen(
+        ["node", place.workspace.path("page.mjs")], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    try:
+        first = page.stdout.readline()
+        with place.server.client() as client:
+            client.commit(add(42))
+        second = page.stdout.readline()
+    finally:
+        page.kill()
+        page.wait()
+        page.stdout.close()
+    expect(first.endswith(" { value: 0 }\n") and second.endswith(" { value: 42 }\n"), first, second)
