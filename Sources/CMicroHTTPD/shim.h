@@ -23,11 +23,10 @@ struct MicroHTTPDLog {
     void *context;
 };
 
-// The four functions that libmicrohttpd calls back, all with `context` as their first argument.
+// The three functions that libmicrohttpd calls back, all with `context` as their first argument.
 struct MicroHTTPDCallbacks {
     void *context;
     MHD_AccessHandlerCallback handle;
-    void *(*request_line)(void *context, const char *uri, struct MHD_Connection *connection);
     MHD_RequestCompletedCallback completed;
     MHD_NotifyConnectionCallback connection;
 };
@@ -48,7 +47,6 @@ static inline struct MHD_Daemon *microhttpd_start(
     return MHD_start_daemon(
         flags, 0, NULL, NULL, callbacks->handle, callbacks->context,
         MHD_OPTION_EXTERNAL_LOGGER, &microhttpd_log, (void *)log,
-        MHD_OPTION_URI_LOG_CALLBACK, callbacks->request_line, callbacks->context,
         MHD_OPTION_NOTIFY_COMPLETED, callbacks->completed, callbacks->context,
         MHD_OPTION_NOTIFY_CONNECTION, callbacks->connection, callbacks->context,
         MHD_OPTION_ARRAY, options,
@@ -77,14 +75,6 @@ static inline const struct sockaddr *microhttpd_client_address(struct MHD_Connec
 static inline void *microhttpd_socket_context(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info == NULL ? NULL : info->socket_context;
-}
-
-// MHD_get_connection_info is variadic. Returns the number of bytes from the method to the end of the empty line after
-// the fields.
-static inline size_t microhttpd_head_size(struct MHD_Connection *connection) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    return info == NULL ? 0 : info->header_size;
 }
 
 // Accepts a client. Returns its socket, and its address, or -1 with errno when no client could be accepted. It is in C

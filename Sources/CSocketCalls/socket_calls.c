@@ -13,11 +13,10 @@ void socket_calls_observe(const struct SocketCalls *calls) { observer = calls; }
 ssize_t recv(int socket, void *bytes, size_t count, int flags) {
     const struct SocketCalls *calls = observer;
     if (calls == NULL || (flags & MSG_PEEK) != 0) return recvfrom(socket, bytes, count, flags, NULL, NULL);
-    ssize_t received = calls->asked(calls->context, socket, bytes, count);
-    if (received < 0) errno = EAGAIN;
-    if (received == 0) received = recvfrom(socket, bytes, count, flags, NULL, NULL);
-    if (received <= 0) return received;
-    return calls->received(calls->context, socket, bytes, (size_t)received) ? received : 0;
+    ssize_t received = calls->receive(calls->context, socket, bytes, count);
+    if (received >= 0) return received;
+    errno = (int)-received;
+    return -1;
 }
 
 // Returns whether a message is to be sent; otherwise `result` is what the caller is told.

@@ -23,7 +23,9 @@ package struct ServerConfiguration: Sendable {
     /// gets ``TransportFault/shareExhausted``.
     package var memoryBytesMax = 256 << 20
     /// How long a connection may send nothing between requests or within one, and how long a client may leave an answer
-    /// unread; whole seconds, at least one.
+    /// unread.
+    ///
+    /// The server looks twice a second, so the time may be up to one second longer.
     ///
     /// It does not apply to an exchange that waits: only the deadline of the exchange ends it.
     package var idleTimeout: Duration
@@ -73,12 +75,6 @@ package struct ServerConfiguration: Sendable {
 
     /// The fault of a target that is too long.
     var targetFault: TransportFault { .targetTooLong(bytesMax: targetBytesMax, parametersMax: parametersMax) }
-
-    /// The memory for the heads of a connection in the small daemon; each connection that does not wait occupies it.
-    static let connectionMemoryBytes = 8 << 10
-    /// The memory for the heads of a connection with a long head: twice ``headBytesMax``, because libmicrohttpd copies
-    /// cookies, and a record for each field and parameter.
-    static let longHeadMemoryBytes = 64 << 10
 
     /// The configuration of one loop: the same, with its share of the connections.
     var perLoop: ServerConfiguration {

@@ -157,6 +157,7 @@ public struct StateServer: Service, Sendable {
         let address = bound.first { $0.path == nil }
         var metadata: Logger.Metadata = [
             "cursor": .string(handler.latest.description), "data": .string(settings.data),
+            "libmicrohttpd": .string(LibraryVersion.current.text),
         ]
         for (place, suffix) in zip(bound, ["", "_also"]) {
             if let path = place.path {
@@ -167,6 +168,7 @@ public struct StateServer: Service, Sendable {
             }
         }
         logger.info("ready", metadata: metadata)
+        warnOfLibrary()
         watchFiles()
         shareMetrics()
         try onReady(Address(host: address?.host ?? "", port: address?.port ?? 0))
@@ -174,6 +176,17 @@ public struct StateServer: Service, Sendable {
         // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()
+    }
+
+    private func warnOfLibrary() {
+        guard !LibraryVersion.current.isTested else { return }
+        let tested = LibraryVersion.tested
+        logger.warning(
+            "libmicrohttpd untested",
+            metadata: [
+                "version": .string(LibraryVersion.current.text),
+                "tested": .string("\(tested.first.text) to \(tested.last.text)"),
+            ])
     }
 
     private func notify(_ notification: ServiceManager.Notification) {

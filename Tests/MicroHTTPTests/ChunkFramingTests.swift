@@ -11,7 +11,7 @@ struct ChunkFramingTests {
         while !rest.isEmpty {
             let piece = Array(rest.prefix(size))
             rest = rest.dropFirst(size)
-            if let fault = piece.withUnsafeBytes({ framing.take($0) }) { return (framing, fault) }
+            if let fault = piece.withUnsafeBytes({ framing.take($0) { _ in } }) { return (framing, fault) }
         }
         return (framing, nil)
     }

@@ -125,8 +125,6 @@ struct TreeTests {
     static let identities: [(file: String, because: String)] = [
         ("MicroHTTP/Exchange.swift", "a set holds its exchanges, and a grouping lasts for one call with them"),
         ("MicroHTTP/Loop/MemoryBudget.swift", "the count holds the bytes"),
-        ("MicroHTTP/Requests/RawTarget.swift", "places inside the head that is being read"),
-        ("MicroHTTP/Requests/RequestReader.swift", "places inside the head that is being read"),
         ("StateHTTP/Access/Access.swift", "a key holds the access"),
         ("StateJSON/Coding/JSONEncoding.swift", "types, which do not end"),
         ("StateStore/Dispatching/Store+Rehearsing.swift", "the store calls itself"),

@@ -20,12 +20,9 @@ enum SocketCallsSending {
 // behave as those of the C library on every thread that has not called `socket_calls_observe`.
 struct SocketCalls {
     void *context;
-    // Bytes are asked for. Returns how many of an earlier receipt it has put into `bytes`, 0 to receive them, or -1 to tell
-    // the caller that there are none yet (EAGAIN).
-    ssize_t (*asked)(void *context, int socket, void *bytes, size_t count);
-    // Bytes have been received, which it may change. Returns whether the caller gets them; otherwise it is told that the
-    // input has ended.
-    bool (*received)(void *context, int socket, void *bytes, size_t count);
+    // Bytes are asked for. Returns how many it has put into `bytes`, 0 at the end of the input, or the negative number of
+    // an error, such as -EAGAIN where there are none yet.
+    ssize_t (*receive)(void *context, int socket, void *bytes, size_t count);
     // A message is about to be sent, which has a first part and so many bytes in all.
     enum SocketCallsSending (*sending)(void *context, int socket, const void *bytes, size_t count, size_t all);
 };

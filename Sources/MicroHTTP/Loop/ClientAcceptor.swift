@@ -101,7 +101,7 @@ final class ClientAcceptor {
 
     private func add(_ socket: Int32) {
         addedCount += 1
-        context.daemons.small.add(socket)
+        context.daemon.add(socket)
     }
 
     /// Whether accepted clients wait for the next iteration.

@@ -8,26 +8,28 @@ import HTTPMessages
 struct Daemon {
     let handle: OpaquePointer
     let epollDescriptor: Int32
+    /// The memory of libmicrohttpd for the head of an answer of a connection; each connection that does not wait occupies it.
+    private static let memoryBytes = 8 << 10
 
     /// Starts a daemon that serves nothing until `run` is called.
     ///
-    /// - Parameter memoryBytes: the memory for one connection's heads.
-    ///
     /// The daemon keeps unowned pointers to the receiver and the log, which have to outlive it.
     init(
-        configuration: ServerConfiguration, memoryBytes: Int, receiver: RequestReceiver, log: LoopLog
+        configuration: ServerConfiguration, receiver: RequestReceiver, log: LoopLog
     ) throws(ServerError) {
         // The daemon has no internal thread, which deadlocks when exactly 128, 256, ... connections are ready
         // (Libmicrohttpd page, 11 and 12). In this version, MHD_USE_TURBO closes a socket without a shutdown, which
         // lets the loop keep a duplicate of the socket, and reads a new connection at once instead of after a wait in
         // epoll.
-        let flags =
+        var flags =
             MHD_USE_EPOLL.rawValue | MHD_ALLOW_SUSPEND_RESUME.rawValue | MHD_USE_ERROR_LOG.rawValue
             | MHD_USE_TURBO.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
+        // MHD_USE_NO_THREAD_SAFETY, which the header of 0.9.75 does not have: a connection begins in the call that adds it.
+        if LibraryVersion.current.hasSingleThreadedMode { flags |= 1 << 19 }
         var callbacks = MicroHTTPDCallbacks(
-            context: Unmanaged.passUnretained(receiver).toOpaque(), handle: handleRequest, request_line: requestLine,
-            completed: requestCompleted, connection: connectionChanged)
-        let options = Self.options(configuration, memoryBytes)
+            context: Unmanaged.passUnretained(receiver).toOpaque(), handle: handleRequest, completed: requestCompleted,
+            connection: connectionChanged)
+        let options = Self.options(configuration)
         guard let handle = microhttpd_start(flags, &callbacks, log.pointer, options) else {
             throw .unavailable(reason: "libmicrohttpd did not start")
         }
@@ -35,18 +37,13 @@ struct Daemon {
         self.handle = handle
     }
 
-    private static func options(_ configuration: ServerConfiguration, _ memoryBytes: Int) -> [MHD_OptionItem] {
+    private static func options(_ configuration: ServerConfiguration) -> [MHD_OptionItem] {
         let connections = configuration.connectionsMax + configuration.overCapacityMax
-        let idleSeconds = max(1, Int(configuration.idleTimeout.components.seconds))
         return [
             MHD_OptionItem(option: .CONNECTION_LIMIT, value: connections, ptr_value: nil),
             MHD_OptionItem(option: .CONNECTION_MEMORY_LIMIT, value: memoryBytes, ptr_value: nil),
-            // All connections have the same timeout: each iteration walks those with another (Libmicrohttpd page, 14).
-            MHD_OptionItem(option: .CONNECTION_TIMEOUT, value: idleSeconds, ptr_value: nil),
-            // The value is not 1: RequestScreening and RawTarget make the two checks that 1 adds, a Host and no space
-            // in the target, and answer with problem documents. With 1, libmicrohttpd 0.9.75 sends the head of its
-            // answer to a request without Host twice.
-            MHD_OptionItem(option: .STRICT_FOR_CLIENT, value: 0, ptr_value: nil),
+            // The loop has the timeouts, because libmicrohttpd does not see what arrives of a request.
+            MHD_OptionItem(option: .CONNECTION_TIMEOUT, value: 0, ptr_value: nil),
             // `HTTPServer.start` ignores SIGPIPE.
             MHD_OptionItem(option: .SIGPIPE_HANDLED_BY_APP, value: 1, ptr_value: nil),
             MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
@@ -110,31 +107,22 @@ private func connectionChanged(
     }
 }
 
-/// MHD_OPTION_URI_LOG_CALLBACK: libmicrohttpd calls it once for each request, before it decodes the target in place.
-///
-/// The result is the request's context in the next two callbacks: the connection, which outlives the request.
-private func requestLine(
-    _ context: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ handle: OpaquePointer?
-) -> UnsafeMutableRawPointer? {
-    guard let handle, let pointer = microhttpd_socket_context(handle) else { return nil }
-    with(context, pointer) { $0.lineReceived(uri, on: $1) }
-    return pointer
-}
-
-/// MHD_AccessHandlerCallback; the server does not use the decoded URL (Libmicrohttpd page, 19).
+/// MHD_AccessHandlerCallback: of the request, only its connection is used (``RequestSpelling``).
 private func handleRequest(
-    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?, _ decodedURL: UnsafePointer<CChar>?,
-    _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ upload: UnsafePointer<CChar>?,
-    _ uploadCount: UnsafeMutablePointer<Int>?, _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+    _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?, _: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?,
+    _: UnsafePointer<CChar>?, _: UnsafePointer<CChar>?, _: UnsafeMutablePointer<Int>?,
+    _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> MHD_Result {
-    guard let pointer = request?.pointee, let method, let version, let uploadCount else { return .NO }
-    let piece = UnsafeRawBufferPointer(start: upload, count: upload == nil ? 0 : uploadCount.pointee)
-    // The handler takes all of each piece (Libmicrohttpd page, 21).
-    uploadCount.pointee = 0
-    return with(context, pointer) { $0.advance($1, method: method, version: version, piece: piece) } ? .YES : .NO
+    guard let handle, let request, let pointer = request.pointee ?? microhttpd_socket_context(handle) else {
+        return .NO
+    }
+    // The context of the request is its connection, which outlives it.
+    request.pointee = pointer
+    return with(context, pointer) { $0.advance($1) } ? .YES : .NO
 }
 
-/// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request whose line was received, however it ended.
+/// MHD_OPTION_NOTIFY_COMPLETED: libmicrohttpd calls it once for each request that the access handler has seen, however it
+/// ended.
 private func requestCompleted(
     _ context: UnsafeMutableRawPointer?, _ handle: OpaquePointer?,
     _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_RequestTerminationCode

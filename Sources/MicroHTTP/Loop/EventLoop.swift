@@ -40,33 +40,33 @@ final class EventLoop {
         context = try LoopContext(
             configuration: configuration, handlers: handlers, memory: memory, answers: gauges.answers)
         idle = IdleConnections(context)
-        let wire = WireObserver(context, idle: idle)
+        let intake = RequestIntake(context)
+        let wire = WireObserver(context, intake: intake, idle: idle)
         self.wire = wire
         acceptor = ClientAcceptor(context, listeners: listeners) { wire.refuse($0, .connectionsExhausted) }
         pending = PendingExchanges(context)
         parked = ParkedConnections(context)
         receiver = RequestReceiver(
             context, index: index, mailbox: mailbox, acceptor: acceptor, pending: pending, parked: parked, wire: wire,
-            idle: idle)
+            intake: intake, idle: idle)
     }
 
     /// Starts libmicrohttpd, before the loop thread starts.
     func start() throws(ServerError) {
-        let daemons = try Daemons(configuration: context.configuration, receiver: receiver, log: log)
+        let daemon = try Daemon(configuration: context.configuration, receiver: receiver, log: log)
         do {
-            try context.poller.watchDaemon(daemons.small.epollDescriptor)
-            try context.poller.watchDaemon(daemons.large.epollDescriptor)
+            try context.poller.watchDaemon(daemon.epollDescriptor)
             try context.poller.watchWakeUp(mailbox.wakeUp)
             try acceptor.start()
         } catch {
-            daemons.stop()
+            daemon.stop()
             throw error
         }
-        context.use(daemons)
+        context.use(daemon)
     }
 
     /// Stops libmicrohttpd where the loop thread could not be started.
-    func abandon() { context.daemons.stop() }
+    func abandon() { context.daemon.stop() }
 
     /// Serves until a stop that was asked for is complete.
     func run() {
@@ -87,7 +87,7 @@ final class EventLoop {
         precondition(pending.isEmpty, "a stop answers every exchange first: libmicrohttpd aborts on suspended ones")
         acceptor.stop()
         parked.closeAll()
-        context.daemons.stop()
+        context.daemon.stop()
         wire.end()
         for case .stop(_, let done) in mailbox.close() { whenStopped.append(done) }
         publish()
@@ -98,8 +98,7 @@ final class EventLoop {
         context.beginRun()
         acceptor.addWaiting()
         wire.beginIteration()
-        context.daemons.run(isLargeUsed: context.longHeadsCount > 0)
-        wire.moveConnections()
+        context.daemon.run()
         if context.hasReceived { context.handlers.iterationEnded() }
         acceptor.listenIfPossible()
         if context.statistics != published { publish() }
@@ -140,7 +139,7 @@ final class EventLoop {
 
     private func waitMilliseconds() -> Int32 {
         var limit = Int32.max
-        if let timeout = context.daemons.timeoutMilliseconds {
+        if let timeout = context.daemon.timeoutMilliseconds {
             if timeout > 0 {
                 limit = Int32(clamping: timeout)
             } else if !pending.hasHeld || context.hasProgressed {
@@ -251,7 +250,7 @@ final class EventLoop {
 
     /// Moves on to the next stage if it is time; returns whether the loop may end.
     private func hasStopped() -> Bool {
-        let isInFlight = receiver.inFlightCount > 0 || !parked.isEmpty
+        let isInFlight = context.inFlightCount > 0 || !parked.isEmpty
         switch context.stage {
         case .serving:
             return false

@@ -1,6 +1,6 @@
 import HTTPMessages
 
-/// What the parts of a loop share: configuration, handlers, clock, alarms, statistics, stage, poller and daemons.
+/// What the parts of a loop share: configuration, handlers, clock, alarms, statistics, stage, poller and daemon.
 ///
 /// Only the loop thread uses it.
 final class LoopContext {
@@ -10,12 +10,12 @@ final class LoopContext {
     let memory: MemoryBudget
     let answers: AnswerCounts
     @exclusivity(unchecked) var clients = ClientCounts()
-    /// How many connections the large daemon has.
-    @exclusivity(unchecked) var longHeadsCount = 0
+    /// How many requests have heads that were accepted and no complete answers.
+    @exclusivity(unchecked) var inFlightCount = 0
     @exclusivity(unchecked) var statistics = Statistics()
     @exclusivity(unchecked) var stage = Stage.serving
     @exclusivity(unchecked) private var alarms = Alarms()
-    @exclusivity(unchecked) private var startedDaemons: Daemons?
+    @exclusivity(unchecked) private var startedDaemon: Daemon?
     @exclusivity(unchecked) private var iterationTime: LoopInstant?
     /// Whether the current iteration has done more than to look at held connections.
     @exclusivity(unchecked) private(set) var hasProgressed = false
@@ -32,15 +32,15 @@ final class LoopContext {
         poller = try Poller()
     }
 
-    // MARK: The daemons
+    // MARK: The daemon
 
-    /// The daemons, which start before the loop thread.
-    var daemons: Daemons {
-        guard let startedDaemons else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
-        return startedDaemons
+    /// The daemon, which starts before the loop thread.
+    var daemon: Daemon {
+        guard let startedDaemon else { preconditionFailure("libmicrohttpd is started before the loop's thread") }
+        return startedDaemon
     }
 
-    func use(_ daemons: Daemons) { startedDaemons = daemons }
+    func use(_ daemon: Daemon) { startedDaemon = daemon }
 
     // MARK: The iteration
 
@@ -82,9 +82,6 @@ final class LoopContext {
 
     // MARK: Responses
 
-    /// Whether the large daemon has so many connections that they do not stay; each occupies 64 KiB.
-    var isCrowdedWithLongHeads: Bool { longHeadsCount > 256 }
-
     /// Returns the response in libmicrohttpd's form, or nil, with a line in the debug log, if libmicrohttpd refuses it.
     func prepare(_ response: Response) -> PreparedResponse? {
         if response.body.count > MemoryBudget.smallBytesMax, memory.isExceeded {
@@ -97,11 +94,6 @@ final class LoopContext {
 
     /// Returns the response in libmicrohttpd's form for a connection whose request it answers.
     func prepare(_ response: Response, for connection: ClientConnection) -> PreparedResponse? {
-        guard !(connection.hasLongHeads && isCrowdedWithLongHeads) else {
-            var response = response
-            response.connection = .close
-            return prepare(response)
-        }
         guard response.body.count <= RenewableResponse.bytesMax, response.connection == .keep, !stage.isStopping,
             let filled = response.filled
         else { return prepare(response) }

@@ -33,8 +33,6 @@ final class ParkedConnection {
     let isOfWork: Bool
     /// What is counted of its request.
     let counted: CountedRequest?
-    /// Whether the large daemon gets the connection back.
-    let hasLongHeads: Bool
     var phase: Phase
     /// Whether the socket has bytes of the next request.
     var hasInput = false
@@ -51,7 +49,7 @@ final class ParkedConnection {
 
     init(
         number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
-        isOfWork: Bool, counted: CountedRequest?, hasLongHeads: Bool, phase: Phase, now: LoopInstant
+        isOfWork: Bool, counted: CountedRequest?, phase: Phase, now: LoopInstant
     ) {
         self.number = number
         self.descriptor = descriptor
@@ -61,7 +59,6 @@ final class ParkedConnection {
         self.closesAfterAnswer = closesAfterAnswer
         self.isOfWork = isOfWork
         self.counted = counted
-        self.hasLongHeads = hasLongHeads
         self.phase = phase
         lastSent = now
     }

@@ -89,8 +89,7 @@ final class ParkedConnections {
         let taken = ParkedConnection(
             number: exchange.id, descriptor: descriptor, client: connection.client, isHead: options.isHead,
             isChunked: options.isChunked, closesAfterAnswer: closesAfterAnswer, isOfWork: options.isOfWork,
-            counted: connection.counted,
-            hasLongHeads: connection.hasLongHeads, phase: phase, now: context.time())
+            counted: connection.counted, phase: phase, now: context.time())
         connections[exchange.id] = taken
         return taken
     }
@@ -258,8 +257,7 @@ final class ParkedConnections {
         context.clients.remove(connection.client)
         returning = connection
         defer { returning = nil }
-        let daemon = connection.hasLongHeads ? context.daemons.large : context.daemons.small
-        if !daemon.add(connection.descriptor) {
+        if !context.daemon.add(connection.descriptor) {
             context.handlers.debugLog("libmicrohttpd refused a connection with a client's next request")
         }
     }

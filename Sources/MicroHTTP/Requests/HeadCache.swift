@@ -14,6 +14,7 @@ final class HeadCache {
         fileprivate let key: [UInt8]
         let head: Request.Head
         let framing: BodyFraming
+        let version: ProtocolVersion
         /// Whether no request follows on the connection.
         let isLast: Bool
         /// The reusable answer, with the generation for which it counts.
@@ -21,12 +22,15 @@ final class HeadCache {
         /// The client that the head names to a server that trusts its peer, once it has been looked for.
         private var named: String??
 
-        fileprivate init(key: [UInt8], request: Request, framing: BodyFraming, isLast: Bool) {
+        fileprivate init(
+            key: [UInt8], request: Request, framing: BodyFraming, version: ProtocolVersion, isLast: Bool
+        ) {
             self.key = key
             head = Request.Head(
                 method: request.method, target: request.target, fields: request.head.list, known: request.head.known,
                 isLocal: request.head.isLocal, memo: HeadMemo())
             self.framing = framing
+            self.version = version
             self.isLast = isLast
         }
 
@@ -58,52 +62,42 @@ final class HeadCache {
     private static let cachedBytesMax = 32 << 20
     /// The hashes of heads that were received at least once: the cache stores a head when it is received again.
     @exclusivity(unchecked) private var seen = [UInt64](repeating: 0, count: 8192)
-    /// The key of the last head that was looked for by its hash; memory of its own takes fewer calls than an array.
-    private let key = UnsafeMutableRawBufferPointer.allocate(byteCount: bytesMax, alignment: 8)
-    @exclusivity(unchecked) private var keyCount = 0
-    @exclusivity(unchecked) private var hash: UInt64 = 0
+    /// The hash of the head that was looked for last; nil where that has been found, or is too long to be stored.
+    @exclusivity(unchecked) private var hash: UInt64?
     /// The cache does not store heads with longer keys.
     private static let bytesMax = 1024
     /// The cache does not store answers with longer bodies, which could be many megabytes together.
     private static let bodyBytesMax = 16 << 10
 
-    deinit { key.deallocate() }
-
     /// Returns the entry of the head with these bytes, if there is one.
-    ///
-    /// - Parameter head: the bytes; nil where libmicrohttpd has not left them in one piece.
-    func entry(of connection: ClientConnection, _ head: HeadBytes?) -> Entry? {
-        keyCount = 0
-        guard let head else { return nil }
-        // Most connections repeat their head: to compare it with the last one needs no key.
-        if let entry = entries[connection.headSlot], head.isSpelled(entry.key), hasFields(of: entry, connection) {
-            return entry
+    func entry(of connection: ClientConnection, _ head: HeadBytes) -> Entry? {
+        hash = nil
+        // Most connections repeat their head: to compare it with the last one needs no hash.
+        if let entry = entries[connection.headSlot], head.isSpelled(entry.key) { return entry }
+        guard head.bytes.count <= Self.bytesMax else { return nil }
+        let hash = storekeeper_short_hash(head.bytes.baseAddress, head.bytes.count)
+        guard let entry = entries[slot(of: hash)], head.isSpelled(entry.key) else {
+            self.hash = hash
+            return nil
         }
-        guard fillKey(head) else { return nil }
-        guard let entry = entries[slot], head.isSpelled(entry.key), hasFields(of: entry, connection) else { return nil }
-        connection.headSlot = slot
+        connection.headSlot = slot(of: hash)
         return entry
     }
 
-    /// Whether the current head of a connection has as many fields as an entry with the same bytes.
-    ///
-    /// A NUL in a head looks like an end that libmicrohttpd has marked, but it makes fewer lines and so fewer fields.
-    private func hasFields(of entry: Entry, _ connection: ClientConnection) -> Bool {
-        RequestReader.fieldsCount(of: connection.handle) == entry.head.list.count
-    }
-
-    /// Stores the parsed form of the head that `entry` was last called with, if that head was received before.
+    /// Stores the parsed form of the head that ``entry(of:_:)`` has not found, if that head was received before.
     ///
     /// It counts once for each call of `entry`, so that no other head is stored in the place of that one.
-    func store(_ request: Request, _ framing: BodyFraming, isLast: Bool) -> Entry? {
-        guard keyCount > 0 else { return nil }
-        defer { keyCount = 0 }
+    func store(
+        _ head: HeadBytes, _ request: Request, _ framing: BodyFraming, _ version: ProtocolVersion, isLast: Bool
+    ) -> Entry? {
+        guard let hash = hash.take() else { return nil }
+        let slot = slot(of: hash)
         guard seen[slot] == hash else {
             seen[slot] = hash
             return nil
         }
-        let entry = Entry(key: Array(key[..<keyCount]), request: request, framing: framing, isLast: isLast)
-        count(keyCount + 1024)
+        let entry = Entry(key: head.key, request: request, framing: framing, version: version, isLast: isLast)
+        count(head.bytes.count + 1024)
         entries[slot] = entry
         return entry
     }
@@ -123,13 +117,5 @@ final class HeadCache {
         cachedBytes = bytes
     }
 
-    private var slot: Int { Int(truncatingIfNeeded: hash) & (entries.count - 1) }
-
-    /// Fills `key` and `hash`; returns false for a head that the cache does not store.
-    private func fillKey(_ head: HeadBytes) -> Bool {
-        guard head.count <= Self.bytesMax else { return false }
-        keyCount = head.write(to: key)
-        hash = storekeeper_short_hash(key.baseAddress, keyCount)
-        return true
-    }
+    private func slot(of hash: UInt64) -> Int { Int(truncatingIfNeeded: hash) & (entries.count - 1) }
 }

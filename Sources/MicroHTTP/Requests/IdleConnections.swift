@@ -4,7 +4,7 @@ import Glibc
 /// The connections in libmicrohttpd that may be silent, which the loop checks for clients that have finished sending.
 ///
 /// libmicrohttpd watches its sockets edge-triggered, and forgets the event of the end of the input where that arrived
-/// together with other bytes (Libmicrohttpd page, 29). It would keep such a connection until the idle timeout, and the
+/// together with other bytes (Libmicrohttpd page, 22). It would keep such a connection until the idle timeout, and the
 /// memory of a body that never becomes complete with it. The loop looks at each connection once when it has been silent
 /// for 50 to 100 ms, behind a request or within one, so a busy connection costs no system call.
 ///
@@ -51,9 +51,9 @@ extension ClientConnection {
     /// Whether libmicrohttpd waits for a request, or for the rest of one.
     fileprivate var awaitsInput: Bool {
         switch phase {
-        case .idle, .lineReceived, .reading, .draining: !isClosed
+        case .idle: !isClosed
         // The end of the request is noted in its turn.
-        case .held, .suspended, .resumed, .answered, .queued, .parked: false
+        case .begun, .held, .suspended, .resumed, .answered, .queued, .parked: false
         }
     }
 

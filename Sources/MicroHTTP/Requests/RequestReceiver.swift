@@ -11,18 +11,16 @@ final class RequestReceiver {
     private let acceptor: ClientAcceptor
     private let pending: PendingExchanges
     private let parked: ParkedConnections
-    private let heads: RequestHeads
+    private let intake: RequestIntake
     private let wire: WireObserver
     private let idle: IdleConnections
     @exclusivity(unchecked) private var lastNumber: UInt64
     private let numberStride: UInt64
-    /// How many requests libmicrohttpd has begun to receive and not yet completed.
-    @exclusivity(unchecked) private(set) var inFlightCount = 0
 
     /// - Parameter index: the index of the loop, which determines the numbers that it gives out.
     init(
         _ context: LoopContext, index: Int, mailbox: LoopMailbox, acceptor: ClientAcceptor, pending: PendingExchanges,
-        parked: ParkedConnections, wire: WireObserver, idle: IdleConnections
+        parked: ParkedConnections, wire: WireObserver, intake: RequestIntake, idle: IdleConnections
     ) {
         self.context = context
         self.mailbox = mailbox
@@ -30,7 +28,7 @@ final class RequestReceiver {
         self.pending = pending
         self.parked = parked
         self.idle = idle
-        heads = RequestHeads(context.configuration)
+        self.intake = intake
         self.wire = wire
         lastNumber = UInt64(index)
         numberStride = UInt64(max(1, context.configuration.loops))
@@ -52,31 +50,24 @@ final class RequestReceiver {
         let proxies = context.configuration.trustedProxies
         let isProxy = !proxies.isEmpty && proxies.trusts(peer.isLocal ? nil : peer.client)
         let isOver = context.statistics.connections > context.configuration.connectionsMax
-        let hasLongHeads = wire.isMoving || parked.returning?.hasLongHeads == true
-        if hasLongHeads { context.longHeadsCount += 1 }
-        guard isOver, parked.returning == nil, !wire.isMoving, !wire.makeRoom(for: peer.client) else {
-            return begin(
-                ClientConnection(
-                    handle: handle, peer: peer, isProxy: isProxy, overCapacity: nil, hasLongHeads: hasLongHeads))
+        guard isOver, parked.returning == nil, !wire.makeRoom(for: peer.client) else {
+            let connection = ClientConnection(handle: handle, peer: peer, isProxy: isProxy, overCapacity: nil)
+            idle.note(connection)
+            wire.add(connection)
+            return connection
         }
         let number = nextNumber()
-        let connection = ClientConnection(
-            handle: handle, peer: peer, isProxy: isProxy, overCapacity: number, hasLongHeads: false)
+        let connection = ClientConnection(handle: handle, peer: peer, isProxy: isProxy, overCapacity: number)
         acceptor.register(connection, as: number)
-        wire.add(connection)
-        return connection
-    }
-
-    private func begin(_ connection: ClientConnection) -> ClientConnection {
-        idle.note(connection)
         wire.add(connection)
         return connection
     }
 
     func connectionClosed(_ connection: ClientConnection) {
         connection.isClosed = true
-        if connection.hasLongHeads { context.longHeadsCount -= 1 }
         wire.remove(connection)
+        // libmicrohttpd has never had a request that was not complete.
+        if connection.isInFlight { endRequest(of: connection) }
         // The loop still has the socket of a parked connection, which counts on.
         if case .parked = connection.phase { return }
         context.statistics.connections -= 1
@@ -86,56 +77,19 @@ final class RequestReceiver {
 
     // MARK: Requests
 
-    func lineReceived(_ target: UnsafePointer<CChar>?, on connection: ClientConnection) {
-        context.noteProgress()
-        inFlightCount += 1
-        connection.target.take(target)
-        connection.phase = .lineReceived
-        connection.isLastRequest = false
-        // With more of either, libmicrohttpd closes the connection without an answer, or does nothing at all.
-        let bytes = connection.target.bytes
-        let parametersMax = context.configuration.parametersMax
-        if bytes.count > context.configuration.targetBytesMax
-            || bytes.count >= parametersMax && bytes.count(where: { $0 == UInt8(ascii: "&") }) >= parametersMax
-        {
-            wire.refuse(connection, context.configuration.targetFault)
-        }
-    }
-
     /// Handles a call of the access handler; returns false where libmicrohttpd closes the connection.
     ///
-    /// libmicrohttpd calls first with the head, then with each piece of the body, then with an empty piece in each
-    /// iteration until the connection has an answer or is suspended.
-    func advance(
-        _ connection: ClientConnection, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
-        piece: UnsafeRawBufferPointer
-    ) -> Bool {
+    /// libmicrohttpd calls first with the head, and then in each iteration until the connection has an answer or is suspended.
+    /// The requests that it gets have no bodies.
+    func advance(_ connection: ClientConnection) -> Bool {
         guard !connection.isRefused else { return false }
         switch connection.phase {
-        case .lineReceived:
-            if wire.moveKept(connection) { return false }
-            // An answer in this call closes the connection (Libmicrohttpd page, 6) and spares a client that waits for
-            // `100 Continue` the upload (22), so only refusals are answered here.
-            if let fault = heads.read(connection, method: method, version: version) {
-                return discardDeclaredBody(of: connection, fault) || refuse(connection, fault)
-            }
-            connection.phase = .reading
-            if connection.hasBody { idle.note(connection) }
+        case .idle:
+            // An answer in this call closes the connection (Libmicrohttpd page, 6).
+            connection.phase = .begun
             return true
-        case .reading:
-            if piece.isEmpty { return receive(connection) }
-            context.noteProgress()
-            if let fault = connection.append(piece, in: context) {
-                releaseBody(of: connection)
-                wire.refuseBody(of: connection, fault)
-            }
-            return true
-        case .draining(let bytesLeft):
-            // The client has its answer, and all of the body has come.
-            if piece.isEmpty { return false }
-            context.noteProgress()
-            connection.phase = .draining(bytesLeft: bytesLeft - piece.count)
-            return piece.count <= bytesLeft
+        case .begun:
+            return receive(connection)
         case .held(let exchange):
             if let response = exchange.takeAnswer() {
                 pending.remove(connection)
@@ -150,7 +104,7 @@ final class RequestReceiver {
             return handle(request, exchange, of: context.handlers.generation(), on: connection)
         case .answered(let response):
             return queue(response, on: connection)
-        case .idle, .suspended, .queued, .parked:
+        case .suspended, .queued, .parked:
             // libmicrohttpd does not call in these phases; if it did, its state and ours would differ.
             return false
         }
@@ -161,19 +115,9 @@ final class RequestReceiver {
     /// - Parameter isAnswered: whether libmicrohttpd has sent the whole answer.
     func requestCompleted(_ connection: ClientConnection, isAnswered: Bool) {
         context.noteProgress()
-        inFlightCount -= 1
-        connection.request = nil
-        connection.counted = nil
-        connection.deferred = nil
-        connection.parkingOptions = nil
-        connection.head = nil
-        connection.body = []
-        connection.isAnswering = false
-        connection.countBody()
         // A request that was parked or cut off is the last one that libmicrohttpd has of its connection.
-        if !isAnswered { connection.isLastRequest = true }
-        connection.keepNextHead()
-        releaseBody(of: connection)
+        connection.input.endRequest(isLast: connection.isLastRequest || !isAnswered)
+        endRequest(of: connection)
         switch connection.phase {
         case .held(let exchange), .suspended(let exchange):
             // The connection broke before the answer; libmicrohttpd gives no other notification of it (3).
@@ -182,18 +126,30 @@ final class RequestReceiver {
         case .resumed(let exchange):
             if exchange.fire() { _ = context.handlers.expire(exchange, .hangUp) }
         case .parked: return
-        case .idle, .lineReceived, .reading, .draining, .answered, .queued:
+        case .idle, .begun, .answered, .queued:
             break
         }
         connection.phase = .idle
         idle.note(connection)
+        if exchange(&connection.input.wasMissed, with: false) { microhttpd_report_readable(connection.descriptor) }
+    }
+
+    private func endRequest(of connection: ClientConnection) {
+        if connection.isInFlight { context.inFlightCount -= 1 }
+        connection.isInFlight = false
+        connection.request = nil
+        connection.counted = nil
+        connection.deferred = nil
+        connection.parkingOptions = nil
+        connection.head = nil
+        connection.isAnswering = false
+        connection.releaseBody(in: context)
     }
 
     /// Answers a complete request from the head cache, or hands it to the handlers.
     private func receive(_ connection: ClientConnection) -> Bool {
         context.noteProgress()
         context.statistics.requests += 1
-        connection.countBody()
         if let method = connection.head?.head.method ?? connection.request?.method {
             connection.counted = CountedRequest(method: Answers.index(of: method), since: context.time())
         }
@@ -221,11 +177,11 @@ final class RequestReceiver {
             exchange.complete(&response)
             guard exchange.fire() else { return false }
             // Other requests share the response only where the cache has the head, which it has when it comes again.
-            guard connection.head != nil, response.connection == .keep, !context.stage.isStopping,
-                !connection.hasLongHeads
-            else { return send(response, on: connection) }
+            guard connection.head != nil, response.connection == .keep, !context.stage.isStopping else {
+                return send(response, on: connection)
+            }
             guard let prepared = context.prepare(response) else { return false }
-            heads.store(prepared, response.body.count, of: generation, for: connection)
+            intake.store(prepared, response.body.count, of: generation, for: connection)
             return queue(prepared, on: connection)
         case .now(var response):
             // A handler that has also answered through the exchange has its answer in the mailbox.
@@ -249,12 +205,6 @@ final class RequestReceiver {
             let options = ResponseOptions(request, isVersion10: connection.isVersion10)
             return beginStream(connection, exchange, options, response, heartbeat: heartbeat)
         }
-    }
-
-    private func releaseBody(of connection: ClientConnection) {
-        guard connection.reservedCount > 0 else { return }
-        context.memory.release(connection.reservedCount, for: connection.requestClient)
-        connection.reservedCount = 0
     }
 
     // MARK: Replies
@@ -306,31 +256,6 @@ final class RequestReceiver {
         }
         connection.phase = .parked
         return false
-    }
-
-    /// Answers a request whose head declares too long a body, and discards the body as it comes.
-    ///
-    /// To close the connection while the client sends would reset it, and the reset can overtake the answer.
-    ///
-    /// - Returns: false where the fault is another one, or the client sends no body before it is asked for one.
-    private func discardDeclaredBody(of connection: ClientConnection, _ fault: TransportFault) -> Bool {
-        guard case .bodyTooLarge = fault, let request = connection.request, request[.expect] == nil else {
-            return false
-        }
-        connection.hasBody = true
-        connection.phase = .draining(bytesLeft: context.configuration.drainBytesMax)
-        idle.note(connection)
-        wire.refuseBody(of: connection, fault)
-        return true
-    }
-
-    private func refuse(_ connection: ClientConnection, _ fault: TransportFault) -> Bool {
-        context.statistics.refused += 1
-        var response = context.handlers.refuse(fault, connection.request)
-        response.connection = .close
-        // What comes behind the head is not a request that could be answered.
-        connection.isAnsweredEarly = true
-        return send(response, on: connection)
     }
 
     private func send(_ response: Response, on connection: ClientConnection) -> Bool {

@@ -7,18 +7,11 @@ enum BodyFraming: Equatable {
     case chunked
 }
 
-/// The versions of HTTP that libmicrohttpd lets through.
-enum ProtocolVersion {
-    case http10
-    case http11
-}
-
 /// The checks against request smuggling: a proxy and this server must find the same requests in a connection.
 ///
-/// libmicrohttpd uses the first of several lengths, prefers a transfer coding to a length, and reads a body of an
-/// unknown coding until the connection ends (Libmicrohttpd page, 20). A proxy may decide otherwise, so that an attacker
-/// can hide a request in the body of another. The server refuses a head that allows two readings, by RFC 9112, sections
-/// 3.2 and 6.
+/// A reader may use the first of several lengths or the last, a transfer coding or a length. Where a proxy decides otherwise
+/// than this server, an attacker can hide a request in the body of another. The server refuses a head that allows two
+/// readings, by RFC 9112, sections 3.2 and 6.
 enum RequestScreening {
     /// Returns how the body is delimited.
     ///

@@ -38,35 +38,26 @@ final class SectionCache {
     /// The cache does not store longer sections.
     private static let bytesMax = 1024
 
-    /// Returns the entry of the header section in a head, if there is one.
-    func entry(of connection: ClientConnection, _ head: HeadBytes) -> Entry? {
-        guard head.section.count < Self.bytesMax else { return nil }
+    /// Returns the entry of the header section with these bytes, if there is one.
+    func entry(of connection: ClientConnection, _ section: HeadBytes) -> Entry? {
+        guard section.bytes.count < Self.bytesMax else { return nil }
         // Most connections repeat their section: to compare it with the last one needs no hash.
-        if let entry = entries[connection.sectionSlot], head.hasSection(entry.key), hasFields(of: entry, connection) {
-            return entry
-        }
-        hash = storekeeper_short_hash(head.section.baseAddress, head.section.count)
-        guard let entry = entries[slot], head.hasSection(entry.key), hasFields(of: entry, connection) else {
-            return nil
-        }
+        if let entry = entries[connection.sectionSlot], section.isSpelled(entry.key) { return entry }
+        hash = storekeeper_short_hash(section.bytes.baseAddress, section.bytes.count)
+        guard let entry = entries[slot], section.isSpelled(entry.key) else { return nil }
         connection.sectionSlot = slot
         return entry
     }
 
     /// Stores the section that ``entry(of:_:)`` has not found, if it was received before.
-    func store(_ bytes: HeadBytes, of head: Request.Head, _ framing: BodyFraming, isLast: Bool) {
-        guard bytes.section.count < Self.bytesMax else { return }
+    func store(_ section: HeadBytes, of head: Request.Head, _ framing: BodyFraming, isLast: Bool) {
+        guard section.bytes.count < Self.bytesMax else { return }
         guard seen[slot] == hash else {
             seen[slot] = hash
             return
         }
-        entries[slot] = Entry(key: bytes.sectionKey, head, framing: framing, isLast: isLast)
+        entries[slot] = Entry(key: section.key, head, framing: framing, isLast: isLast)
     }
 
     private var slot: Int { Int(truncatingIfNeeded: hash) & (entries.count - 1) }
-
-    /// As the head cache, this one compares the number of fields besides the bytes.
-    private func hasFields(of entry: Entry, _ connection: ClientConnection) -> Bool {
-        RequestReader.fieldsCount(of: connection.handle) == entry.fields.count
-    }
 }

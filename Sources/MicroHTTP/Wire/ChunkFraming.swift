@@ -1,8 +1,8 @@
 /// The framing of a chunked body, by the letter of RFC 9112, section 7.1.
 ///
-/// libmicrohttpd takes a bare LF for the end of a line, and ignores what stands in extensions and trailers. A proxy in
-/// front may find another end of the body, so that an attacker can hide a request behind it. This value follows the bytes
-/// and refuses everything that has two readings; it keeps none of them.
+/// Readers of HTTP differ in what they take for the end of a line and in what they allow in extensions and trailers. A proxy
+/// in front may find another end of the body, so that an attacker can hide a request behind it. This value refuses everything
+/// that has two readings.
 struct ChunkFraming {
     /// What the next byte belongs to.
     private enum Position: Equatable {
@@ -26,12 +26,14 @@ struct ChunkFraming {
 
     /// Follows the next bytes up to the end of the body; what comes behind belongs to the next request.
     ///
+    /// - Parameter data: takes each piece of the content, in order.
     /// - Returns: a sentence about what is wrong, or nil.
-    mutating func take(_ bytes: UnsafeRawBufferPointer) -> String? {
+    mutating func take(_ bytes: UnsafeRawBufferPointer, data: (UnsafeRawBufferPointer) -> Void) -> String? {
         var index = 0
         while index < bytes.count, position != .complete {
             if case .data(let left) = position {
                 let taken = min(left, bytes.count - index)
+                data(UnsafeRawBufferPointer(rebasing: bytes[index..<index + taken]))
                 index += taken
                 count += taken
                 position = taken == left ? .dataEnd : .data(bytesLeft: left - taken)
@@ -115,7 +117,7 @@ struct ChunkFraming {
     }
 
     /// Whether a byte may stand in the name of a field (RFC 9110, section 5.6.2).
-    private static func isToken(_ byte: UInt8) -> Bool {
+    static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
         default: "!#$%&'*+-.^_`|~".utf8.contains(byte)

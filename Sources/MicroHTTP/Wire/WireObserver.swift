@@ -3,16 +3,15 @@ import CSocketCalls
 import Glibc
 import HTTPMessages
 
-/// What libmicrohttpd receives and sends on its sockets, seen before it does and changed where it must be.
+/// The socket calls of libmicrohttpd: the loop makes them in its place.
 ///
-/// libmicrohttpd reads and writes its sockets by itself. It takes chunk lines that another reader of HTTP takes otherwise,
-/// answers some requests with pages of its own, and some with silence. The observer sees the bytes of each call, counts
-/// them, ends the connections of requests that the server refuses while they are still being received, and replaces
-/// libmicrohttpd's own answers with problem documents: `Decisions/SocketCalls.md`.
+/// libmicrohttpd asks for bytes, and gets requests that have been read here (``RequestIntake``). It sends answers of the
+/// server; one of its own would be replaced by a problem document: `Decisions/SocketCalls.md`.
 ///
 /// Only the loop thread uses it.
 final class WireObserver {
     private let context: LoopContext
+    private let intake: RequestIntake
     private let idle: IdleConnections
     private let calls: UnsafeMutablePointer<SocketCalls>
     /// The connections that libmicrohttpd has, by descriptor.
@@ -20,32 +19,28 @@ final class WireObserver {
     /// unsafe: libmicrohttpd has a reference to each of them until ``remove(_:)`` has returned, so this list counts none: each
     /// request needs them three times.
     @exclusivity(unchecked) private var connections: [Unmanaged<ClientConnection>?] = []
-    private let headBytesMax: Int
-    @exclusivity(unchecked) private var longHeads = LongHeads()
     private let later: LaterCalls
-    /// Whether the loop is handing a connection to the large daemon.
-    @exclusivity(unchecked) private(set) var isMoving = false
     @exclusivity(unchecked) private var isCheckDue = false
+    /// Where bytes are received.
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: receivedBytesMax, alignment: 16)
+    private static let receivedBytesMax = 64 << 10
+    /// How many times a connection fills the buffer before others have their turn.
+    private static let readsMax = 4
     /// A message up to this size is always sent.
     private static let shortBytesMax = 64 << 10
     /// How often the time of requests that are being received is checked.
     private static let checkInterval = Duration.milliseconds(500)
 
-    init(_ context: LoopContext, idle: IdleConnections) {
+    init(_ context: LoopContext, intake: RequestIntake, idle: IdleConnections) {
         self.context = context
+        self.intake = intake
         self.idle = idle
-        headBytesMax = context.configuration.headBytesMax
         later = LaterCalls(context)
         calls = .allocate(capacity: 1)
         calls.initialize(to: SocketCalls())
-        calls.pointee.asked = { observer, socket, bytes, count in
+        calls.pointee.receive = { observer, socket, bytes, count in
             WireObserver.with(observer) {
-                $0.asked(on: socket, for: UnsafeMutableRawBufferPointer(start: bytes, count: count))
-            }
-        }
-        calls.pointee.received = { observer, socket, bytes, count in
-            WireObserver.with(observer) {
-                $0.received(on: socket, UnsafeMutableRawBufferPointer(start: bytes, count: count))
+                $0.receive(on: socket, into: UnsafeMutableRawBufferPointer(start: bytes, count: count))
             }
         }
         calls.pointee.sending = { observer, socket, bytes, count, all in
@@ -56,7 +51,10 @@ final class WireObserver {
         calls.pointee.context = Unmanaged.passUnretained(self).toOpaque()
     }
 
-    deinit { calls.deallocate() }
+    deinit {
+        calls.deallocate()
+        buffer.deallocate()
+    }
 
     private static func with<Result>(_ pointer: UnsafeMutableRawPointer?, _ body: (WireObserver) -> Result) -> Result {
         guard let pointer else { preconditionFailure("the observer is registered with its own pointer") }
@@ -87,36 +85,17 @@ final class WireObserver {
         context.setAlarm(.receiving, after: Self.checkInterval)
     }
 
-    /// Notes that libmicrohttpd is about to close a connection, which it may do without having said a word.
+    /// Notes that libmicrohttpd is about to close a connection, whose client may have sent something that is no request.
     func remove(_ connection: ClientConnection) {
         let index = Int(connection.descriptor)
         let own = Unmanaged.passUnretained(connection).toOpaque()
         guard connections.indices.contains(index), connections[index]?.toOpaque() == own else { return }
-        if moveKept(connection) {
-            connections[index] = nil
-            return
-        }
-        if case .idle = connection.phase, connection.answersCount == 0, connection.unansweredCount > 0,
+        if connection.answersCount == 0, case .head = connection.input.position, connection.input.isReceiving,
             !connection.isRefused
         {
             refuse(connection, .malformed("the bytes are not a request of HTTP/1.1"))
         }
         connections[index] = nil
-        longHeads.forget(connection.descriptor)
-    }
-
-    /// Moves a connection with a long head that came behind a request, if it has one; returns whether it does.
-    func moveKept(_ connection: ClientConnection) -> Bool { longHeads.moveKept(connection) }
-
-    /// Hands the connections with long heads to the large daemon, after the small one has forgotten them.
-    func moveConnections() {
-        guard !longHeads.isEmpty else { return }
-        isMoving = true
-        defer { isMoving = false }
-        for descriptor in longHeads.takeMoves() where !context.daemons.large.add(descriptor) {
-            longHeads.forget(descriptor)
-            context.handlers.debugLog("libmicrohttpd refused a connection with a long head")
-        }
     }
 
     /// Calls a function with the connection of a descriptor; returns nil where there is none.
@@ -139,7 +118,7 @@ final class WireObserver {
         for case let listed? in connections {
             let connection = listed.takeUnretainedValue()
             guard connection.client == hog, !connection.isRefused else { continue }
-            if connection.isReceiving {
+            if connection.input.isReceiving {
                 receiving = connection
             } else if case .idle = connection.phase {
                 // The client takes it for the end of an idle connection, and connects again.
@@ -155,72 +134,76 @@ final class WireObserver {
 
     // MARK: Socket calls
 
-    /// Handles that libmicrohttpd asks for bytes; returns how many it gets without a look at the socket, 0 for none, or -1
-    /// where it gets none in this iteration.
-    private func asked(on socket: Int32, for buffer: UnsafeMutableRawBufferPointer) -> Int {
-        // Of bytes that the loop has, the kernel would report nothing again.
-        let count = longHeads.replay(on: socket, into: buffer)
-        if count == 0, with(socket, { later.postpones($0, .receive) }) == true { return -1 }
-        return count
+    /// Handles that libmicrohttpd asks for bytes; returns how many it gets, 0 at the end of the input, or the negative
+    /// number of an error.
+    private func receive(on socket: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        with(socket) { receive(on: $0, into: buffer) } ?? Self.receive(on: socket, into: buffer)
     }
 
-    /// Handles bytes that libmicrohttpd is about to get; false tells it that the input has ended.
-    private func received(on socket: Int32, _ received: UnsafeMutableRawBufferPointer) -> Bool {
-        with(socket) { self.received(on: $0, received) } ?? true
+    private static func receive(on socket: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let count = recvfrom(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT), nil, nil)
+        return count < 0 ? -Int(errno) : count
     }
 
-    private func received(on connection: ClientConnection, _ received: UnsafeMutableRawBufferPointer) -> Bool {
-        let bytes = UnsafeRawBufferPointer(received)
-        connection.receivedCount += bytes.count
-        connection.receivedEnd = bytes.baseAddress.map { $0 + bytes.count }
-        guard !connection.isRefused else { return false }
-        if let fault = connection.chunks?.take(bytes) {
-            refuse(connection, .malformed(fault))
-            return false
+    private func receive(on connection: ClientConnection, into own: UnsafeMutableRawBufferPointer) -> Int {
+        guard !connection.isRefused else { return 0 }
+        switch connection.input.position {
+        case .complete:
+            // What the client sends behind its request stays in the kernel until the answer is sent.
+            connection.input.wasMissed = true
+            return -Int(EAGAIN)
+        case .ended: return 0
+        case .head, .declared, .chunked, .discarding: break
         }
-        let earlierCount = connection.unansweredCount - bytes.count
-        if earlierCount == 0, case .idle = connection.phase { CodingSpaces.move(in: received) }
-        if !connection.hasLongHeads, connection.overCapacity == nil {
-            // Bytes behind an earlier request belong to a head that is followed only where its beginning was kept.
-            switch connection.phase {
-            case .idle where earlierCount == 0: return takeHead(bytes, of: connection)
-            case .idle, .lineReceived: return connection.partialHead.isEmpty || takeHead(bytes, of: connection)
-            case .reading:
-                connection.keepBehindBody(bytes)
-                idle.note(connection)
-                return true
-            case .draining:
-                idle.note(connection)
-                return true
-            case .held, .suspended, .resumed, .answered, .queued, .parked: return true
-            }
+        if connection.input.hasUnread {
+            if let result = proceed(connection, intake.takeUnread(of: connection), hasMore: true, own) { return result }
+        } else if later.postpones(connection, .receive) {
+            return -Int(EAGAIN)
         }
-        switch connection.phase {
-        case .idle, .lineReceived:
+        for readsCount in 1... {
+            let count = Self.receive(on: connection.descriptor, into: buffer)
+            guard count > 0 else { return count }
+            connection.activityCount &+= 1
+            let isFull = count == buffer.count
+            let progress = intake.take(UnsafeRawBufferPointer(rebasing: buffer[..<count]), of: connection)
+            if let result = proceed(connection, progress, hasMore: isFull, own) { return result }
             idle.note(connection)
-            // libmicrohttpd asks for more although it has as many bytes as a head may have.
-            if earlierCount >= headBytesMax, !Self.hasEndOfHead(bytes, earlierCount) {
-                refuse(connection, context.configuration.headFault)
+            guard isFull else { break }
+            // The kernel reports the rest again, but not on a Unix socket, of which it is received at once.
+            if readsCount >= Self.readsMax, !connection.isLocal {
+                microhttpd_report_readable(connection.descriptor)
+                break
             }
-        case .reading, .draining: idle.note(connection)
-        case .held, .suspended, .resumed, .answered, .queued, .parked: break
         }
-        return !connection.isRefused
+        return -Int(EAGAIN)
     }
 
-    /// Follows bytes of a head; the end of the input may have come with those that do not end it.
-    private func takeHead(_ bytes: UnsafeRawBufferPointer, of connection: ClientConnection) -> Bool {
-        let isTaken = longHeads.take(bytes, of: connection)
-        if !connection.partialHead.isEmpty { idle.note(connection) }
-        return isTaken
-    }
-
-    /// Whether a head ends in bytes that were received, or in those that libmicrohttpd has in memory before them.
-    private static func hasEndOfHead(_ bytes: UnsafeRawBufferPointer, _ earlierCount: Int) -> Bool {
-        guard let base = bytes.baseAddress else { return false }
-        let all = UnsafeRawBufferPointer(start: base - earlierCount, count: earlierCount + bytes.count)
-        return (3..<all.count).contains { index in
-            all[index] == 0x0A && all[index - 1] == 0x0D && all[index - 2] == 0x0A && all[index - 3] == 0x0D
+    /// Does what follows from received bytes; returns what libmicrohttpd gets, or nil where more bytes are needed.
+    ///
+    /// - Parameter hasMore: whether the kernel, or the connection, may have more bytes.
+    private func proceed(
+        _ connection: ClientConnection, _ progress: RequestIntake.Progress, hasMore: Bool,
+        _ own: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        switch progress {
+        case .complete:
+            guard own.count >= RequestSpelling.bytesMax,
+                let method = connection.head?.head.method ?? connection.request?.method
+            else { preconditionFailure("libmicrohttpd reads into an empty buffer between two requests") }
+            return RequestSpelling.write(
+                method, connection.version, isLast: connection.isLastRequest,
+                fillingBuffer: hasMore || connection.hasMoreInput, to: own)
+        case .incomplete: return nil
+        case .refused(let fault):
+            refuse(connection, fault)
+            return 0
+        case .bodyRefused(let fault):
+            refuseBody(of: connection, fault)
+            return nil
+        case .ended:
+            shutdown(connection.descriptor, Int32(SHUT_RD))
+            connection.isRefused = true
+            return 0
         }
     }
 
@@ -236,30 +219,18 @@ final class WireObserver {
     private func sending(
         _ bytes: UnsafeRawBufferPointer, of count: Int, on connection: ClientConnection
     ) -> SocketCallsSending {
+        connection.activityCount &+= 1
         guard connection.isAnswering else {
-            return withholds(bytes, from: connection) ? SOCKET_CALLS_WITHHOLD : SOCKET_CALLS_SEND
+            withhold(from: connection)
+            return SOCKET_CALLS_WITHHOLD
         }
         return count > Self.shortBytesMax && later.postpones(connection, .send) ? SOCKET_CALLS_LATER : SOCKET_CALLS_SEND
     }
 
-    /// Whether a message is an answer that libmicrohttpd has made by itself, which a problem document replaces.
-    private func withholds(_ bytes: UnsafeRawBufferPointer, from connection: ClientConnection) -> Bool {
-        if connection.isRefused || connection.isAnsweredEarly { return true }
-        // "HTTP/1.1 100 Continue" asks for the body.
-        let status = bytes.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1) - 0x30 }
-        guard status != 100 else { return false }
-        if moveKept(connection) { return true }
-        refuse(connection, fault(of: status))
-        return true
-    }
-
-    private func fault(of status: Int) -> TransportFault {
-        switch status {
-        case 413: .bodyTooLarge(bytesMax: context.configuration.bodyBytesMax)
-        case 431: context.configuration.headFault
-        case 414: context.configuration.targetFault
-        case 505: .versionNotSupported
-        default: .malformed("the request breaks a rule of RFC 9112")
+    /// Replaces an answer that libmicrohttpd has made by itself by a problem document.
+    private func withhold(from connection: ClientConnection) {
+        if !connection.isRefused, !connection.isAnsweredEarly {
+            refuse(connection, .malformed("the request breaks a rule of RFC 9112"))
         }
     }
 
@@ -299,7 +270,7 @@ final class WireObserver {
         shutdown(connection.descriptor, Int32(SHUT_WR))
     }
 
-    /// Refuses the requests that have taken too long to arrive.
+    /// Refuses the requests that have taken too long to arrive, and closes the connections that have been silent for too long.
     ///
     /// The cost is O(n) in the number of descriptors, twice a second while there are connections.
     func check() {
@@ -308,7 +279,9 @@ final class WireObserver {
         for connection in connections {
             guard let connection = connection?.takeUnretainedValue() else { continue }
             isUsed = true
-            guard connection.isReceiving, !connection.isRefused else {
+            guard !connection.isRefused else { continue }
+            checkSilence(of: connection, now)
+            guard connection.input.isReceiving else {
                 connection.receivingSince = nil
                 continue
             }
@@ -324,27 +297,32 @@ final class WireObserver {
         isCheckDue = isUsed
         if isUsed { context.setAlarm(.receiving, after: Self.checkInterval) }
     }
-}
 
-extension ClientConnection {
-    /// Whether a request has begun to arrive and is not complete.
-    fileprivate var isReceiving: Bool {
-        switch phase {
-        case .idle: unansweredCount > 0
-        case .lineReceived, .reading, .draining: true
-        case .held, .suspended, .resumed, .answered, .queued, .parked: false
+    private func checkSilence(of connection: ClientConnection, _ now: LoopInstant) {
+        switch connection.phase {
+        case .idle, .queued: break
+        // The server is at work, or the exchange has a deadline.
+        case .begun, .held, .suspended, .resumed, .answered, .parked:
+            connection.silentSince = nil
+            return
         }
+        guard let since = connection.silentSince, connection.activityCount == connection.activityCountSeen else {
+            connection.silentSince = now
+            connection.activityCountSeen = connection.activityCount
+            return
+        }
+        guard since.duration(to: now) >= context.configuration.idleTimeout else { return }
+        connection.isRefused = true
+        // It makes an event, at which libmicrohttpd closes the connection.
+        shutdown(connection.descriptor, Int32(SHUT_RDWR))
     }
 }
 
 extension ServerConfiguration {
     /// How long the current request of a connection may take to arrive.
     fileprivate func receivingTime(for connection: ClientConnection) -> Duration {
-        switch connection.phase {
-        case .reading, .draining:
-            // A client that sends steadily may take as long as it needs.
-            headTime + bodyTime + .seconds(connection.unansweredCount / bodyBytesPerSecondMin)
-        case .idle, .lineReceived, .held, .suspended, .resumed, .answered, .queued, .parked: headTime
-        }
+        guard connection.input.isReceivingBody else { return headTime }
+        // A client that sends steadily may take as long as it needs.
+        return headTime + bodyTime + .seconds(connection.input.bodyBytes / bodyBytesPerSecondMin)
     }
 }

@@ -151,7 +151,7 @@ private func followed(_ body: [UInt8], cuts: [Int]) -> Verdict {
     var framing = ChunkFraming()
     var start = 0
     for end in cuts + [body.count] {
-        if let fault = body[start..<end].withUnsafeBytes({ framing.take($0) }) {
+        if let fault = body[start..<end].withUnsafeBytes({ framing.take($0) { _ in } }) {
             return Verdict(fault: fault, isComplete: framing.isComplete, count: 0)
         }
         start = end

@@ -1,0 +1,63 @@
+import Glibc
+import HTTPTypes
+
+/// The versions of HTTP that the server speaks.
+enum ProtocolVersion {
+    case http10
+    /// HTTP/1.1, and each later version with the same major number (RFC 9110, section 2.5).
+    case http11
+}
+
+/// The request line of a head: method, target and version with one space between each (RFC 9112, section 3).
+struct RequestLine {
+    let method: HTTPRequest.Method
+    /// The target as sent, in the memory of the head.
+    let target: UnsafeRawBufferPointer
+    let version: ProtocolVersion
+    /// Where the version begins, behind which nothing depends on the target.
+    let sectionStart: Int
+    /// Where the first field begins.
+    let end: Int
+
+    /// Reads the first line of a head whose lines end with CR LF.
+    ///
+    /// - Throws: ``TransportFault/malformed(_:)`` or ``TransportFault/versionNotSupported``.
+    init(_ head: UnsafeRawBufferPointer) throws(TransportFault) {
+        guard let base = head.baseAddress, let lineFeed = memchr(base, 0x0A, head.count).map({ UnsafeRawPointer($0) }),
+            case let line = UnsafeRawBufferPointer(start: base, count: lineFeed - base - 1),
+            let first = memchr(base, 0x20, line.count).map({ UnsafeRawPointer($0) - base }),
+            let last = line.lastIndex(of: 0x20), first < last
+        else { throw .malformed("the request line is not of the form method, target, version") }
+        version = try Self.version(line[(last + 1)...])
+        guard let method = Self.method(UnsafeRawBufferPointer(rebasing: line[..<first])) else {
+            throw .malformed("the method is not a token")
+        }
+        target = UnsafeRawBufferPointer(rebasing: line[(first + 1)..<last])
+        // One comparison finds what lies below and above visible ASCII: below 0x21, the subtraction wraps around.
+        var highest: UInt8 = 0
+        for byte in target { highest = max(highest, byte &- 0x21) }
+        guard !target.isEmpty, highest <= 0x7E - 0x21 else {
+            throw .malformed("the request target holds a byte that must be percent-encoded")
+        }
+        self.method = method
+        sectionStart = last + 1
+        end = lineFeed - base + 1
+    }
+
+    private static func method(_ bytes: UnsafeRawBufferPointer) -> HTTPRequest.Method? {
+        // The two most frequent methods need neither a string nor a validation.
+        if bytes.elementsEqual("GET".utf8) { return .get }
+        if bytes.elementsEqual("POST".utf8) { return .post }
+        return HTTPRequest.Method(String(decoding: bytes, as: UTF8.self))
+    }
+
+    private static func version(_ bytes: Slice<UnsafeRawBufferPointer>) throws(TransportFault) -> ProtocolVersion {
+        func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+        let start = bytes.startIndex
+        guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), isDigit(bytes[start + 5]), bytes[start + 6] == 0x2E,
+            isDigit(bytes[start + 7])
+        else { throw .malformed("the request line ends with no version of HTTP") }
+        guard bytes[start + 5] == UInt8(ascii: "1") else { throw .versionNotSupported }
+        return bytes[start + 7] == UInt8(ascii: "0") ? .http10 : .http11
+    }
+}
