@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the files that the guide shows, from its page, and runs its commands; the README's server is built beside them.
+"""Writes the files that the guide shows, from its page, and runs its commands.
+
+The README's server, and that of the page with a domain that uses everything, are built beside them.
 
 Usage: python3 Tests/Adopter/guide.py SCRATCH_PATH, the folder of a build for debugging of this package, which is compiled already.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -20,6 +23,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "Sources/StateServer/StateServer.docc/Adopting.md"
 README = ROOT / "README.md"
+WHOLE = ROOT / "Sources/StateServer/StateServer.docc/WholeDomain.md"
 # One path for each run: a build that moves is a new build.
 FOLDER = ROOT / ".build-guide"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -42,28 +46,31 @@ def read_page():
     return files, commands
 
 
-def readme_server():
-    [block] = [block[2] for block in BLOCK.finditer(README.read_text()) if block[1] == "swift"]
+def only_block(page, language):
+    [block] = [block[2] for block in BLOCK.finditer(page.read_text()) if block[1] == language]
     return block
 
 
 def write(files):
-    """The reader's package, in which the dependency is this checkout, and the README's server is a further target."""
+    """The reader's package, in which the dependency is this checkout, and the two servers are further targets."""
+    servers = {"ReadmeServer": README, "WholeServer": WHOLE}
     manifest = files["Package.swift"]
     for old, new in [
         ('.package(path: "storekeeper")', f'.package(name: "storekeeper", path: "{ROOT}")'),
         (
             "        .testTarget(",
-            server_target(manifest).replace("CounterServer", "ReadmeServer") + "        .testTarget(",
+            "".join(server_target(manifest).replace("CounterServer", name) for name in servers)
+            + "        .testTarget(",
         ),
     ]:
         assert manifest.count(old) == 1, f"the manifest has not {old}"
         manifest = manifest.replace(old, new)
-    for name, text in {**files, "Package.swift": manifest, "Sources/ReadmeServer/main.swift": readme_server()}.items():
+    for name, page in servers.items():
+        # The page makes the folders of its own files itself.
+        (FOLDER / "counter/Sources" / name).mkdir()
+        files = {**files, f"Sources/{name}/main.swift": only_block(page, "swift")}
+    for name, text in {**files, "Package.swift": manifest}.items():
         path = FOLDER / "counter" / name
-        if name.startswith("Sources/ReadmeServer"):
-            path.parent.mkdir()
-        # The page makes the folders itself.
         path.write_text(text)
 
 
@@ -105,8 +112,9 @@ def call(port, path, body=None):
         return json.load(answer)
 
 
-def serve_readme(binary):
-    """The README's ten lines: they count, refuse what does not fit, and serve until SIGTERM."""
+@contextlib.contextmanager
+def serving(binary):
+    """The port of a server that serves until SIGTERM, and then ends in good order."""
     port = free_port()
     environment = dict(os.environ, STOREKEEPER_LISTEN=f"127.0.0.1:{port}", STOREKEEPER_DATA="none")
     process = subprocess.Popen([binary], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -117,8 +125,18 @@ def serve_readme(binary):
                 call(port, "/v1")
                 break
             except OSError:
-                assert process.poll() is None and time.monotonic() < end, "the README's server does not serve"
+                assert process.poll() is None and time.monotonic() < end, f"{binary} does not serve"
                 time.sleep(0.05)
+        yield port
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0, process.returncode
+    finally:
+        process.kill()
+
+
+def serve_readme(binary):
+    """The README's ten lines: they count, and refuse what does not fit."""
+    with serving(binary) as port:
         call(port, "/v1/actions", {"type": "counter/add", "payload": {"amount": 2**63 - 1}})
         try:
             call(port, "/v1/actions", {"type": "counter/add", "payload": {"amount": 1}})
@@ -126,10 +144,18 @@ def serve_readme(binary):
         except urllib.error.HTTPError as refusal:
             assert json.load(refusal)["code"] == "counter.overflow", refusal
         assert call(port, "/v1/state/value") == 2**63 - 1
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0, process.returncode
-    finally:
-        process.kill()
+
+
+def serve_whole(binary, scratch):
+    """The domain that uses everything: each command of its page is answered as the page says."""
+    with serving(binary) as port:
+        printed = shell(only_block(WHOLE, "sh"), FOLDER, scratch, port)
+        answers = [json.loads(line) for line in printed.splitlines()]
+    received, shipped, orders, empty, asked, item = answers
+    assert received["changed"] and [commit["types"] for commit in shipped["caused"]] == [["orders/want"]], shipped
+    assert (orders, empty, item) == ({"wanted": ["tea"]}, ["tea"], {"count": 0, "price": 3}), answers
+    assert asked["settled"] and [commit["version"] for commit in asked["caused"]] == [asked["version"] + 1], asked
+    assert subprocess.run([binary, "--version"], capture_output=True, text=True).stdout == "1.0.0\n"
 
 
 def judge_dockerfile(text, manifest, binary):
@@ -171,6 +197,7 @@ def main():
     show = ["swift", "build", *where, "--show-bin-path"]
     products = pathlib.Path(subprocess.run(show, capture_output=True, text=True, check=True).stdout.strip())
     serve_readme(products / "ReadmeServer")
+    serve_whole(products / "WholeServer", scratch)
     judge_dockerfile(files["Dockerfile"], files["Package.swift"], products / "CounterServer")
     print(f"the guide: {len(files)} files, {len(commands)} blocks of commands, 1 passed, 0 failed")
 
