@@ -34,8 +34,10 @@ final class ParkedConnection {
     /// What is counted of its request.
     let counted: CountedRequest?
     var phase: Phase
-    /// Whether the socket has bytes of the next request.
-    var hasInput = false
+    /// What has been received behind the request.
+    let held: [UInt8]
+    /// Whether there are bytes of the next request, in the socket or here.
+    var hasInput: Bool
     /// Whether the client has finished sending.
     var hasHungUp = false
     /// Whether the connection is in the queue of those that continue to send in a later iteration.
@@ -49,7 +51,7 @@ final class ParkedConnection {
 
     init(
         number: UInt64, descriptor: Int32, client: String, isHead: Bool, isChunked: Bool, closesAfterAnswer: Bool,
-        isOfWork: Bool, counted: CountedRequest?, phase: Phase, now: LoopInstant
+        isOfWork: Bool, counted: CountedRequest?, held: [UInt8], phase: Phase, now: LoopInstant
     ) {
         self.number = number
         self.descriptor = descriptor
@@ -59,6 +61,8 @@ final class ParkedConnection {
         self.closesAfterAnswer = closesAfterAnswer
         self.isOfWork = isOfWork
         self.counted = counted
+        self.held = held
+        hasInput = !held.isEmpty
         self.phase = phase
         lastSent = now
     }

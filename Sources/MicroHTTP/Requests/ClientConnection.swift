@@ -133,8 +133,8 @@ struct Peer {
 extension ClientConnection {
     /// Whether bytes of a further request have been received.
     ///
-    /// They are lost when the loop parks the connection, so the server then closes it after the answer, and the client sends
-    /// its next request again (RFC 9112, section 9.3.2).
+    /// Those behind a wait are lost, so the server closes the connection after the answer, and the client sends its next
+    /// request again (RFC 9112, section 9.3.2).
     var hasMoreInput: Bool { !input.held.isEmpty }
 
     /// Whether the request came by HTTP/1.0.

@@ -52,6 +52,7 @@ final class RequestReceiver {
         let isOver = context.statistics.connections > context.configuration.connectionsMax
         guard isOver, parked.returning == nil, !wire.makeRoom(for: peer.client) else {
             let connection = ClientConnection(handle: handle, peer: peer, isProxy: isProxy, overCapacity: nil)
+            if let returning = parked.returning { connection.input.held = returning.held }
             idle.note(connection)
             wire.add(connection)
             return connection

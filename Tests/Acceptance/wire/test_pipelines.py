@@ -58,7 +58,7 @@ def make_request(rng, token):
     body = b""
     if method == "POST":
         head.append("Content-Type: application/json")
-        body = add(rng.randint(1, 10**9)) + b" " * rng.choice([0, 0, 0, 9000])
+        body = add(rng.randint(1, 10**9)) + b" " * rng.choice([0] * 6 + [9000, 100000])
         if rng.random() < 0.5:
             head.append("Transfer-Encoding: chunked")
             body = chunked(rng, body)
