@@ -45,7 +45,7 @@ def test_curl_reads_dispatches_waits_and_streams_over_a_socket_that_only_its_use
     expect_equal(stat.S_IMODE(os.lstat(path).st_mode), 0o600, "the permissions of the file")
     status, body = curl(path, "/v1/actions", "--json", add(2).decode())
     expect_equal((status, json.loads(body)["version"]), (200, 1), "a commit under a name that no setting allows")
-    expect_equal(curl(path, "/v1/state/counter"), (200, '{"value":2}'), "the counter")
+    expect_equal(curl(path, "/v1/state/counter"), (200, '{"value":2}\n'), "the counter")
     status, body = curl(path, "/v1/state/counter?wait=0.2", "--header", 'If-None-Match: *')
     expect_equal(status, 304, "the status of a wait")
     stream = subprocess.Popen(
@@ -102,7 +102,7 @@ def test_a_port_and_a_socket_are_served_together_and_names_count_on_the_port_onl
             client.send(head)
             expect_equal(client.receive().status, 421, "the status of another name on the port")
         expect_equal(client.commit(add(1))["version"], 1, "a commit by the port")
-    expect_equal(curl(path, "/v1/state/counter"), (200, '{"value":1}'), "the counter by the socket")
+    expect_equal(curl(path, "/v1/state/counter"), (200, '{"value":1}\n'), "the counter by the socket")
     server.stop()
     expect(not os.path.exists(path), "the file is still there")
 
