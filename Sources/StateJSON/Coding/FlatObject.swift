@@ -141,7 +141,11 @@ private struct FlatDecoder: Decoder, SingleValueDecodingContainer {
     func decode(_ type: UInt16.Type) throws -> UInt16 { try integer(type) }
     func decode(_ type: UInt32.Type) throws -> UInt32 { try integer(type) }
     func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
-    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try Value(from: self) }
+    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        // A document knows the types of Foundation that have a spelling of their own.
+        guard FoundationValue(type) == nil else { throw object.unsure() }
+        return try Value(from: self)
+    }
 }
 
 /// The keyed container of a flat object.

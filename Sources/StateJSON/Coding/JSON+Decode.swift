@@ -187,7 +187,7 @@ func expectation(of type: Any.Type) -> String {
     case is any FixedWidthInteger.Type: "a whole number"
     case is any BinaryFloatingPoint.Type: "a number"
     case is any JSONArrayShaped.Type: "an array"
-    default: "\(type)"
+    default: FoundationValue(type)?.expectation ?? "\(type)"
     }
 }
 

@@ -105,6 +105,7 @@ final class JSONEncodingSession {
 
     func encode<Value: Encodable>(_ value: Value) throws {
         if Value.self == [Int].self, let integers = value as? [Int] { return write { $0.integers(integers) } }
+        if try encodeFoundation(value) { return }
         // A collection has the size of a pointer and counts references: that spares other types the slower cast.
         if MemoryLayout<Value>.size == MemoryLayout<Int>.size, !_isPOD(Value.self),
             let collection = value as? any CollectionEncodable, try collection.encodeElements(in: self)

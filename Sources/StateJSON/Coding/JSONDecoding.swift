@@ -7,6 +7,7 @@ struct JSONValueDecoder {
 
     @inline(__always)
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        if let kind = FoundationValue(type) { return try decode(type, as: kind) }
         do {
             return try Value(from: self)
         } catch DecodingError.dataCorrupted(let context) where context.underlyingError == nil {

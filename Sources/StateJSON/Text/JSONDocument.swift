@@ -9,13 +9,25 @@ package final class JSONDocument {
     private let parser: JSONParserPool.Parser
     private let tape: UnsafePointer<UInt64>
     private let strings: UnsafePointer<UInt8>
+    private let bytes: [UInt8]
+    /// Who has written the text.
+    let origin: Origin
+    /// Where the numbers that are doubles lie in the text, by their indices; nil until the first question.
+    private var doubles: [Int: Range<Int>]?
+
+    /// Who has written a text: that decides about the spellings that its types may have.
+    package enum Origin: Sendable {
+        case client
+        /// A journal, which can hold the spellings of earlier programs.
+        case journal
+    }
 
     /// Parses a whole JSON text.
     ///
     /// O(n), about 0.3 us for a small action.
     ///
     /// - Throws: ``JSONFault`` of kind `malformed`, `numberOutOfRange`, `duplicateKey` or `tooDeep`.
-    package init(_ bytes: [UInt8], depthMax: Int = 64) throws(JSONFault) {
+    package init(_ bytes: [UInt8], depthMax: Int = 64, from origin: Origin = .client) throws(JSONFault) {
         let parser = JSONParserPool.take()
         var status = bytes.withUnsafeBufferPointer { storekeeper_json_parse(parser.handle, $0.baseAddress, $0.count) }
         if status == STOREKEEPER_JSON_NUMBER_OUT_OF_RANGE || status == STOREKEEPER_JSON_MALFORMED,
@@ -29,6 +41,8 @@ package final class JSONDocument {
             JSONParserPool.giveBack(parser)
             throw JSONFault(status, bytes, depthMax: depthMax)
         }
+        self.bytes = bytes
+        self.origin = origin
         self.parser = parser
         self.tape = tape
         self.strings = strings
@@ -145,12 +159,53 @@ package final class JSONDocument {
         case UInt8(ascii: "\""): writer.string(utf8(index))
         case UInt8(ascii: "l"): writer.integer(Int64(bitPattern: bits(index)))
         case UInt8(ascii: "u"): writer.integer(bits(index))
-        // A parsed number is finite.
-        case UInt8(ascii: "d"): _ = writer.number(Double(bitPattern: bits(index)))
+        case UInt8(ascii: "d"): double(index).write(to: &writer)
         case UInt8(ascii: "t"): writer.bool(true)
         case UInt8(ascii: "f"): writer.bool(false)
         default: writer.raw("null")
         }
+    }
+
+    /// The value of a number that is a double on the tape.
+    func double(_ index: Int) -> JSONValue {
+        let double = Double(bitPattern: bits(index))
+        // The tape has the nearest double in place of the digits; the text has them.
+        return spelling(index).map { JSONValue.number(double, spelled: bytes[$0]) } ?? .double(double)
+    }
+
+    /// The number at an index as the text, or the tape, spells it; nil for another value.
+    func numberText(_ index: Int) -> String? {
+        switch kind(index) {
+        case UInt8(ascii: "l"): String(Int64(bitPattern: bits(index)))
+        case UInt8(ascii: "u"): String(bits(index))
+        case UInt8(ascii: "d"): spelling(index).map { String(decoding: bytes[$0], as: UTF8.self) }
+        default: nil
+        }
+    }
+
+    /// Where the number at an index lies in the text; the first call is O(n) in the document.
+    private func spelling(_ index: Int) -> Range<Int>? {
+        if doubles == nil { doubles = spellings() }
+        return doubles?[index]
+    }
+
+    private func spellings() -> [Int: Range<Int>] {
+        // The tape has the values in the order of the text, and its first word has its length.
+        var found: [Int: Range<Int>] = [:]
+        var (index, offset) = (root, 0)
+        let end = Int(payload(0) & 0xFFFF_FFFF)
+        while index < end {
+            let kind = kind(index)
+            guard [UInt8(ascii: "l"), UInt8(ascii: "u"), UInt8(ascii: "d")].contains(kind),
+                let number = JSONText.nextNumber(in: bytes, from: offset)
+            else {
+                index += 1
+                continue
+            }
+            if kind == UInt8(ascii: "d") { found[index] = number }
+            (index, offset) = (index + 2, number.upperBound)
+        }
+        return found
     }
 
     /// The pointer to the value, or to the member with the key, at an index.

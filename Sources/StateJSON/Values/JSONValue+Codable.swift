@@ -1,7 +1,12 @@
+internal import FoundationEssentials
+
 extension JSONValue: Codable {
     /// Reads any value.
     public init(from decoder: any Decoder) throws {
-        if let members = try? decoder.container(keyedBy: AnyKey.self) {
+        if let decoder = decoder as? JSONValueDecoder {
+            decoder.session.isRead = true
+            self = Self.value(of: decoder.session.document, at: decoder.index)
+        } else if let members = try? decoder.container(keyedBy: AnyKey.self) {
             var object = JSONObject()
             for key in members.allKeys { object[key.stringValue] = try members.decode(JSONValue.self, forKey: key) }
             self = .object(object)
@@ -44,6 +49,12 @@ extension JSONValue: Codable {
         case .integer(let integer): try integer.encode(to: encoder)
         case .unsigned(let unsigned): try unsigned.encode(to: encoder)
         case .double(let double): try double.encode(to: encoder)
+        case .decimal(let text):
+            if let encoder = encoder as? JSONValueEncoder {
+                encoder.session.write { $0.raw(text.utf8) }
+            } else {
+                try (Decimal(string: text) ?? .nan).encode(to: encoder)
+            }
         case .string(let string): try string.encode(to: encoder)
         }
     }

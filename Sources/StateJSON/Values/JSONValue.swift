@@ -10,6 +10,8 @@ public enum JSONValue: Sendable {
     case unsigned(UInt64)
     /// Another number.
     case double(Double)
+    /// A number with more digits than a `Double` has, as JSON spells it.
+    case decimal(String)
     /// A string.
     case string(String)
     /// An array.
@@ -96,6 +98,10 @@ extension JSONValue: Equatable {
             Int64(exactly: double) == whole
         case (.unsigned(let whole), .double(let double)), (.double(let double), .unsigned(let whole)):
             UInt64(exactly: double) == whole
+        // Who has a number as a double compares it as one.
+        case (.decimal(let decimal), .double(let double)), (.double(let double), .decimal(let decimal)):
+            Double(decimal) == double
+        case (.decimal(let left), .decimal(let right)): DecimalDigits(left.utf8) == DecimalDigits(right.utf8)
         case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
         case (.array(let left), .array(let right)): left == right
         case (.object(let left), .object(let right)):
@@ -138,7 +144,7 @@ extension JSONValue {
         case UInt8(ascii: "\""): return .string(document.string(index))
         case UInt8(ascii: "l"): return .integer(Int64(bitPattern: document.bits(index)))
         case UInt8(ascii: "u"): return .unsigned(document.bits(index))
-        case UInt8(ascii: "d"): return .double(Double(bitPattern: document.bits(index)))
+        case UInt8(ascii: "d"): return document.double(index)
         case UInt8(ascii: "t"): return .bool(true)
         case UInt8(ascii: "f"): return .bool(false)
         default: return .null
@@ -161,6 +167,7 @@ extension JSONValue {
         case .unsigned(let value): writer.integer(value)
         // A parsed number is finite.
         case .double(let value): _ = writer.number(value)
+        case .decimal(let text): writer.raw(text.utf8)
         case .string(let value): writer.string(value)
         case .array(let elements):
             writer.byte(UInt8(ascii: "["))
@@ -206,7 +213,7 @@ extension JSONValue {
     package var memoryBytes: Int {
         switch self {
         case .null, .bool, .integer, .unsigned, .double: 32
-        case .string(let text): 48 + text.utf8.count
+        case .decimal(let text), .string(let text): 48 + text.utf8.count
         case .array(let elements): elements.reduce(64) { $0 + $1.memoryBytes }
         // The index of the members holds each key once more.
         case .object(let object): object.members.reduce(96) { $0 + 96 + 2 * $1.key.utf8.count + $1.value.memoryBytes }

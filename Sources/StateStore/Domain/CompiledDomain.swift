@@ -241,14 +241,14 @@ package final class CompiledDomain<State: StateType>: Sendable {
         }
     }
 
-    /// Reads a whole state, as ``Snapshot/whole()`` writes it.
+    /// Reads a whole state, as ``Snapshot/whole()`` writes it, or as an earlier program has recorded it.
     ///
     /// The cost is O(n) in the size of the state.
     ///
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     package func state(from bytes: [UInt8]) throws(JSONFault) -> State {
         var state = initial
-        try layout.read(JSONNode(JSONDocument(bytes, depthMax: 1000)), into: &state)
+        try layout.read(JSONNode(JSONDocument(bytes, depthMax: 1000, from: .journal)), into: &state)
         return state
     }
 }

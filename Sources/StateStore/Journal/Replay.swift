@@ -74,7 +74,7 @@ package struct Replay<State: StateType>: HistoryFollower {
     private func actions(of recorded: Commit) throws(HistoryFault) -> [any Action] {
         let node: JSONNode
         do throws(JSONFault) {
-            node = JSONNode(try JSONDocument(recorded.action, depthMax: 1000))
+            node = JSONNode(try JSONDocument(recorded.action, depthMax: 1000, from: .journal))
         } catch {
             throw HistoryFault(recorded, "the action cannot be read: \(error.detail)")
         }

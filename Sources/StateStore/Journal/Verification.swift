@@ -12,8 +12,10 @@ package struct Verification<State: StateType>: Sendable {
     package init(_ domain: CompiledDomain<State>, from state: [UInt8], version: Version) throws {
         self.domain = domain
         replay = try Replay(domain, from: state, version: version)
-        // Today's domain encodes the state, so that both sides have the parts that it has declared since.
-        recorded = PatchedState(try JSONValue(parsing: replay.bytes(), depthMax: 1000), version: version)
+        // The recorded spelling stays, because the patches fit it.
+        var value = try JSONValue(parsing: state, depthMax: 1000)
+        value.addMembers(of: try JSONValue(parsing: replay.bytes(), depthMax: 1000))
+        recorded = PatchedState(value, version: version)
     }
 
     /// The version of both states.
@@ -44,10 +46,34 @@ package struct Verification<State: StateType>: Sendable {
         }
         switch (recorded.value[pointer: pointer], reduced) {
         case (let recorded?, let reduced?):
-            return recorded.firstDifference(from: reduced).map { JSONPointer(pointer.tokens + $0.tokens) }
+            guard let difference = recorded.firstDifference(from: reduced),
+                respelled(at: pointer).map({ $0 != reduced }) ?? true
+            else { return nil }
+            return JSONPointer(pointer.tokens + difference.tokens)
         case (nil, nil): return nil
         default: return pointer
         }
+    }
+
+    /// The recorded value at a pointer as today's domain spells it: an earlier program may have spelled it in another way.
+    ///
+    /// - Returns: nil where the domain cannot read it.
+    private func respelled(at pointer: JSONPointer) -> JSONValue? {
+        // A value can be read as a member of the part of the state that it lies in; of a table, one entity is enough.
+        let part = domain.catalogue.parts.first { pointer.tokens.starts(with: $0.pointer.tokens) }
+        var place = part?.pointer.tokens ?? []
+        if case .entities? = part?.kind { place = Array(pointer.tokens.prefix(place.count + 1)) }
+        guard var value = recorded.value[pointer: JSONPointer(place)] else { return nil }
+        for token in place.reversed() {
+            var object = JSONObject()
+            object[token] = value
+            value = .object(object)
+        }
+        // Losing the error is right: the difference is then reported.
+        guard let state = try? domain.state(from: value.text),
+            let bytes = try? domain.layout.select(state, pointer.tokens[...])
+        else { return nil }
+        return try? JSONValue(parsing: bytes, depthMax: 1000)
     }
 
     /// Compares a saved state with the state that the recorded patches have made up to a commit.
@@ -58,8 +84,11 @@ package struct Verification<State: StateType>: Sendable {
     package func compare(saved: [UInt8], after commit: Commit) throws(HistoryFault) {
         let difference: JSONPointer?
         do {
-            let state = try domain.bytes(of: domain.state(from: saved))
-            difference = recorded.value.firstDifference(from: try JSONValue(parsing: state, depthMax: 1000))
+            let state = try JSONValue(parsing: domain.bytes(of: domain.state(from: saved)), depthMax: 1000)
+            difference = try recorded.value.firstDifference(from: state).flatMap { difference in
+                let bytes = try domain.bytes(of: domain.state(from: recorded.bytes()))
+                return try JSONValue(parsing: bytes, depthMax: 1000) == state ? nil : difference
+            }
         } catch let fault as JSONFault {
             throw HistoryFault(commit, at: fault.pointer, "the snapshot does not fit the domain: \(fault.detail)")
         } catch {
@@ -67,5 +96,16 @@ package struct Verification<State: StateType>: Sendable {
         }
         guard let difference else { return }
         throw HistoryFault(commit, at: difference, "the snapshot differs from what the commits make")
+    }
+}
+
+extension JSONValue {
+    /// Adds the members of objects that another value has in the same places, at any depth.
+    fileprivate mutating func addMembers(of other: JSONValue) {
+        guard case .object(var object) = self, case .object(let others) = other else { return }
+        for (key, value) in others.members {
+            if object[key] == nil { object[key] = value } else { object[key]?.addMembers(of: value) }
+        }
+        self = .object(object)
     }
 }

@@ -1,0 +1,84 @@
+extension JSONText {
+    /// The next number in a JSON text at an offset or behind it, strings left out; nil where there is none.
+    static func nextNumber(in bytes: [UInt8], from start: Int) -> Range<Int>? {
+        var index = start
+        while index < bytes.count {
+            switch bytes[index] {
+            case UInt8(ascii: "\""): index = endOfString(index, in: bytes)
+            case UInt8(ascii: "-"), 0x30...0x39:
+                let end = bytes[index...].firstIndex { !isOfNumber($0) } ?? bytes.count
+                return index..<end
+            default: index += 1
+            }
+        }
+        return nil
+    }
+
+    private static func isOfNumber(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."), UInt8(ascii: "e"), UInt8(ascii: "E"):
+            true
+        default: false
+        }
+    }
+
+    /// The index behind the string that begins at an index of a JSON text.
+    private static func endOfString(_ start: Int, in bytes: [UInt8]) -> Int {
+        var index = start + 1
+        while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
+            index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
+        }
+        return index + 1
+    }
+
+    /// The same JSON without the white space between its parts; strings and numbers keep their spelling.
+    ///
+    /// O(n); a text without white space is not copied.
+    package static func minified(_ bytes: [UInt8]) -> [UInt8] {
+        var (result, kept, index) = ([UInt8](), 0, 0)
+        while index < bytes.count {
+            switch bytes[index] {
+            case UInt8(ascii: "\""): index = endOfString(index, in: bytes)
+            case 0x20, 0x09, 0x0A, 0x0D:
+                result += bytes[kept..<index]
+                index += 1
+                kept = index
+            default: index += 1
+            }
+        }
+        return kept == 0 ? bytes : result + bytes[kept...]
+    }
+
+    /// Where the elements of an array lie in its minified text.
+    package static func elements(of bytes: [UInt8]) -> [Range<Int>] {
+        bytes.withUnsafeBufferPointer { JSONText($0).elements(0..<bytes.count) }
+    }
+
+    /// The object in a minified text with some of its members only, in the order of their keys, each in its own spelling.
+    ///
+    /// - Parameters:
+    ///   - span: where the object lies in the bytes.
+    ///   - keys: the keys of the members that stay; a member of which `isLeftOut` is true goes, too.
+    /// - Returns: the text, and where the value of each key lies in it.
+    package static func object(
+        _ bytes: [UInt8], _ span: Range<Int>, keys: [String], isLeftOut: (_ key: String, _ value: Range<Int>) -> Bool
+    ) -> (text: [UInt8], values: [String: Range<Int>]) {
+        bytes.withUnsafeBufferPointer { buffer in
+            let text = JSONText(buffer)
+            let members = text.members(span).map { (key: text.string($0.key), member: $0) }
+            var result = [UInt8(ascii: "{")]
+            result.reserveCapacity(span.count)
+            var values: [String: Range<Int>] = [:]
+            for key in keys {
+                guard let (_, member) = members.first(where: { $0.key == key }), !isLeftOut(key, member.value) else {
+                    continue
+                }
+                if result.count > 1 { result.append(UInt8(ascii: ",")) }
+                // From the quote before the key to the end of the value.
+                result += buffer[member.key.lowerBound - 1..<member.value.upperBound]
+                values[key] = result.count - member.value.count..<result.count
+            }
+            return (result + [UInt8(ascii: "}")], values)
+        }
+    }
+}

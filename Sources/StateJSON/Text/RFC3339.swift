@@ -1,0 +1,126 @@
+internal import FoundationEssentials
+
+/// Dates as RFC 3339 text in UTC.
+///
+/// A year beyond 9999 has a sign and six digits, as in JavaScript.
+enum RFC3339 {
+    /// The days from 1970 to 2001, from which Foundation counts.
+    private static let referenceDay: Int64 = 11_323
+    private static let secondsOfDay: Int64 = 86_400
+
+    /// The text of a date, with as many digits of a second as its number has, at most nine; nil beyond the year 999999.
+    static func text(_ date: Date) -> String? {
+        let interval = date.timeIntervalSinceReferenceDate
+        // NaN is in no range.
+        guard (-3.1e13...3.1e13).contains(interval) else { return nil }
+        var (seconds, nanoseconds) =
+            DecimalDigits(interval.description.utf8)?.secondsAndNanoseconds ?? rounded(interval)
+        if nanoseconds == 1_000_000_000 { (seconds, nanoseconds) = (seconds + 1, 0) }
+        let ofDay = (seconds % secondsOfDay + secondsOfDay) % secondsOfDay
+        let (year, month, day) = civil((seconds - ofDay) / secondsOfDay + referenceDay)
+        let isPlain = (0...9999).contains(year)
+        var text = isPlain ? padded(year, 4) : (year < 0 ? "-" : "+") + padded(abs(year), 6)
+        text += "-\(padded(month, 2))-\(padded(day, 2))"
+        text += "T\(padded(ofDay / 3600, 2)):\(padded(ofDay / 60 % 60, 2)):\(padded(ofDay % 60, 2))"
+        if nanoseconds > 0 {
+            var fraction = padded(nanoseconds, 9)
+            while fraction.last == "0" { fraction.removeLast() }
+            text += "." + fraction
+        }
+        return text + "Z"
+    }
+
+    /// Only a date close to 2001 has a number with more than nine digits behind the point.
+    private static func rounded(_ interval: Double) -> (Int64, Int64) {
+        let seconds = interval.rounded(.down)
+        return (Int64(seconds), Int64(((interval - seconds) * 1e9).rounded()))
+    }
+
+    /// The date of a text with any offset from UTC; nil for other text.
+    static func date(_ text: String) -> Date? {
+        var reader = Reader(rest: Array(text.utf8)[...])
+        guard let year = reader.year(), reader.skip("-"), let month = reader.number(2, in: 1...12), reader.skip("-"),
+            let day = reader.number(2, in: 1...31), reader.skip("T", "t"), let hour = reader.number(2, in: 0...23),
+            reader.skip(":"), let minute = reader.number(2, in: 0...59), reader.skip(":"),
+            // A leap second is the next one.
+            let second = reader.number(2, in: 0...60), let fraction = reader.fraction(), let offset = reader.offset(),
+            reader.rest.isEmpty
+        else { return nil }
+        let days = self.days(year, month, day)
+        guard civil(days).day == day else { return nil }
+        let seconds = (days - referenceDay) * secondsOfDay + hour * 3600 + minute * 60 + second - offset
+        // Read as one number, a date gets back the one that it was spelled from.
+        let scale = DecimalDigits.power(fraction.digits)
+        let isBefore = seconds < 0 && fraction.value > 0
+        let whole = isBefore ? -(seconds + 1) : abs(seconds)
+        let part = padded(isBefore ? scale - fraction.value : fraction.value, fraction.digits)
+        return Double("\(seconds < 0 ? "-" : "")\(whole).\(part)0").map(Date.init(timeIntervalSinceReferenceDate:))
+    }
+
+    private static func padded(_ number: Int64, _ digits: Int) -> String {
+        let text = digits == 0 ? "" : String(number)
+        return String(repeating: "0", count: max(0, digits - text.count)) + text
+    }
+
+    /// The date of a day since 1970 in the Gregorian calendar, in eras of 400 years that begin in March.
+    private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+        let shifted = days + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let ofEra = shifted - era * 146_097
+        let year = (ofEra - ofEra / 1460 + ofEra / 36_524 - ofEra / 146_096) / 365
+        let ofYear = ofEra - (365 * year + year / 4 - year / 100)
+        let month = (5 * ofYear + 2) / 153
+        return (
+            year + era * 400 + (month < 10 ? 0 : 1), month < 10 ? month + 3 : month - 9,
+            ofYear - (153 * month + 2) / 5 + 1
+        )
+    }
+
+    private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+        let shifted = month > 2 ? year : year - 1
+        let era = (shifted >= 0 ? shifted : shifted - 399) / 400
+        let ofEra = shifted - era * 400
+        let ofYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        return era * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
+    }
+
+    private struct Reader {
+        var rest: ArraySlice<UInt8>
+
+        mutating func skip(_ expected: Character...) -> Bool {
+            guard let byte = rest.first, expected.contains(Character(Unicode.Scalar(byte))) else { return false }
+            rest.removeFirst()
+            return true
+        }
+
+        mutating func number(_ digits: Int, in range: ClosedRange<Int64>) -> Int64? {
+            let text = rest.prefix(digits)
+            guard text.count == digits, text.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+            rest = rest.dropFirst(digits)
+            return Int64(String(decoding: text, as: UTF8.self)).flatMap { range.contains($0) ? $0 : nil }
+        }
+
+        mutating func year() -> Int64? {
+            if skip("+") { return number(6, in: 0...999_999) }
+            return skip("-") ? number(6, in: 1...999_999).map { -$0 } : number(4, in: 0...9999)
+        }
+
+        /// The digits behind a point; those behind the eighteenth are dropped.
+        mutating func fraction() -> (value: Int64, digits: Int)? {
+            guard skip(".") else { return (0, 0) }
+            let text = rest.prefix { (0x30...0x39).contains($0) }
+            rest = rest.dropFirst(text.count)
+            let kept = text.prefix(18)
+            return Int64(String(decoding: kept, as: UTF8.self)).map { ($0, kept.count) }
+        }
+
+        /// The offset from UTC in seconds.
+        mutating func offset() -> Int64? {
+            if skip("Z", "z") { return 0 }
+            let sign: Int64 = rest.first == UInt8(ascii: "-") ? -1 : 1
+            guard skip("+", "-"), let hours = number(2, in: 0...23), skip(":"), let minutes = number(2, in: 0...59)
+            else { return nil }
+            return sign * (hours * 3600 + minutes * 60)
+        }
+    }
+}

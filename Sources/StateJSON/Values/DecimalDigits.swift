@@ -1,0 +1,89 @@
+/// A decimal number in the one form that all spellings of it have in common.
+struct DecimalDigits: Equatable {
+    private let isNegative: Bool
+    /// ASCII digits without zeros at either end; empty for zero.
+    private let digits: [UInt8]
+    /// The power of ten by which the digits, as a whole number, are multiplied.
+    private let exponent: Int
+
+    /// Reads a number as JSON or Swift spells it; nil for other text, and for an exponent beyond 9999.
+    init?(_ text: some Collection<UInt8>) {
+        var rest = text[...]
+        isNegative = rest.first == UInt8(ascii: "-")
+        if isNegative { rest = rest.dropFirst() }
+        var digits: [UInt8] = []
+        var exponent = 0
+        var isFraction = false
+        while let byte = rest.first, byte != UInt8(ascii: "e"), byte != UInt8(ascii: "E") {
+            rest = rest.dropFirst()
+            switch byte {
+            case UInt8(ascii: "."): isFraction = true
+            case 0x30...0x39:
+                if byte != UInt8(ascii: "0") || !digits.isEmpty { digits.append(byte) }
+                if isFraction { exponent -= 1 }
+            default: return nil
+            }
+        }
+        if !rest.isEmpty {
+            guard let stated = Int(String(decoding: rest.dropFirst(), as: UTF8.self)), abs(stated) <= 9999 else {
+                return nil
+            }
+            exponent += stated
+        }
+        while digits.last == UInt8(ascii: "0") {
+            digits.removeLast()
+            exponent += 1
+        }
+        self.digits = digits
+        self.exponent = digits.isEmpty ? 0 : exponent
+    }
+
+    /// The spelling: without an exponent up to 200 digits.
+    var text: String {
+        let sign = isNegative ? "-" : ""
+        let figures = String(decoding: digits, as: UTF8.self)
+        let point = digits.count + exponent
+        switch (digits.isEmpty, exponent, point) {
+        case (true, _, _): return "0"
+        case (_, 0..., ...200): return sign + figures + String(repeating: "0", count: exponent)
+        case (_, _, 1...200): return sign + figures.prefix(point) + "." + figures.suffix(digits.count - point)
+        case (_, (-200)..., ...0): return sign + "0." + String(repeating: "0", count: -point) + figures
+        default:
+            let fraction = digits.count > 1 ? "." + figures.dropFirst() : ""
+            return sign + figures.prefix(1) + fraction + "e\(point - 1)"
+        }
+    }
+
+    /// The whole seconds of a number of seconds, rounded down, and the nanoseconds beyond them; nil for a number with more
+    /// than nine digits behind the point, and for one beyond 64 bits.
+    var secondsAndNanoseconds: (Int64, Int64)? {
+        guard exponent >= -9, digits.count + exponent <= 18,
+            let magnitude = Int64(
+                digits.isEmpty
+                    ? "0" : String(decoding: digits, as: UTF8.self) + String(repeating: "0", count: max(0, exponent)))
+        else { return nil }
+        let fractionDigits = max(0, -exponent)
+        let scale = Self.power(fractionDigits)
+        let seconds = magnitude / scale
+        let nanoseconds = magnitude % scale * Self.power(9 - fractionDigits)
+        guard isNegative else { return (seconds, nanoseconds) }
+        return nanoseconds == 0 ? (-seconds, 0) : (-seconds - 1, 1_000_000_000 - nanoseconds)
+    }
+
+    /// A power of ten with a small exponent.
+    static func power(_ exponent: Int) -> Int64 { (0..<exponent).reduce(1) { power, _ in power * 10 } }
+}
+
+extension JSONValue {
+    /// The value of a number with a fraction or an exponent, or beyond 64 bits.
+    ///
+    /// It is a ``double(_:)`` where that has the number's digits.
+    static func number(_ double: Double, spelled text: some Collection<UInt8>) -> JSONValue {
+        // Every number of 15 digits is the shortest spelling of a double.
+        guard text.count > 15, !double.description.utf8.elementsEqual(text), let exact = DecimalDigits(text),
+            exact != DecimalDigits(double.description.utf8)
+        else { return .double(double) }
+        let spelling = exact.text
+        return Int64(spelling).map(JSONValue.integer) ?? UInt64(spelling).map(JSONValue.unsigned) ?? .decimal(spelling)
+    }
+}
