@@ -46,6 +46,7 @@ package struct Films: Domain {
     /// Sets the films.
     struct Set: ValidatedAction {
         static let type = "films/set"
+        static let isInternal = true
         var films: [Film]
 
         func validate() throws(Rejection) {
@@ -68,6 +69,7 @@ package struct Films: Domain {
     /// Ends a load without films.
     struct Fail: ValidatedAction {
         static let type = "films/fail"
+        static let isInternal = true
         var reason: String
 
         func validate() throws(Rejection) {

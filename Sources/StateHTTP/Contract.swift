@@ -56,9 +56,9 @@ package struct Contract: Sendable {
         self.hosts = hosts
         self.origins = origins
         self.limits = limits
-        plainForms = PlainForms(catalogue.whole.actions.values)
+        plainForms = PlainForms(catalogue.whole.open.values)
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
-        schemas = catalogue.whole.actions.mapValues(SchemaProbe.schema)
+        schemas = catalogue.whole.open.mapValues(SchemaProbe.schema)
     }
 
     /// Reads a POST with a head that has come before into what it dispatches; nil for any other request.

@@ -18,17 +18,21 @@ package struct VisibleStore: Sendable {
     func outer(_ pointer: JSONPointer) -> JSONPointer { scope.outer(pointer) }
     func inner(_ pointer: JSONPointer) -> JSONPointer? { scope.inner(pointer) }
 
+    /// Whether the client may see every part of this store's state.
+    var seesWholeState: Bool { access.sees(pointer) }
+
     /// The names of the visible views in the whole store, by their names in this one.
     var views: [String: String] {
         access.isUnlimited ? scope.views : scope.views.filter { access.sees(view: $0.value) }
     }
 
     /// The types of the actions that the client may dispatch to this store, sorted.
-    var types: [String] { scope.types.filter(access.dispatches) }
+    var types: [String] { scope.open.keys.filter(access.dispatches).sorted() }
 
     /// The Swift type of an action that the client may dispatch to this store.
     func action(ofType type: String) -> (any Action.Type)? {
-        guard let action = scope.actions[type], access.isUnlimited || access.dispatches(type) else { return nil }
+        guard let action = scope.actions[type], !action.isInternal, access.isUnlimited || access.dispatches(type)
+        else { return nil }
         return action
     }
 

@@ -6,6 +6,12 @@ public protocol Action: Codable, Sendable {
     ///
     /// Without one of its own, an action has the name of its Swift type, as ``defaultType`` says.
     static var type: String { get }
+
+    /// Whether only the domain dispatches the action: its effects, subscribers, middleware and commands, and the process.
+    ///
+    /// Clients find an internal action in the log, but no catalogue lists it, and a POST of it is one of an unknown type. By
+    /// default an action is not internal.
+    static var isInternal: Bool { get }
 }
 
 extension Action {
@@ -13,6 +19,9 @@ extension Action {
     ///
     /// Journals and clients name the type, so an action that is to be renamed in Swift later needs a `type` of its own.
     public static var type: String { defaultType }
+
+    /// False: clients may dispatch the action.
+    public static var isInternal: Bool { false }
 
     /// The name of the Swift type, each part with a small first letter and a slash between two.
     static var defaultType: String {

@@ -1,6 +1,6 @@
 package import StateJSON
 
-/// The action types and views that clients may name, in the whole store and in each derived store.
+/// The action types and views that clients may see, in the whole store and in each derived store.
 package struct Catalogue: Sendable {
     /// The whole store.
     package let whole: Scope
@@ -42,6 +42,9 @@ package final class Scope: Sendable {
 
     /// The action types, sorted.
     package var types: [String] { actions.keys.sorted() }
+
+    /// The Swift type of each action type that clients may dispatch: not those of internal actions.
+    package var open: [String: any Action.Type] { actions.filter { !$1.isInternal } }
 
     /// Whether this is the whole store.
     package var isWhole: Bool { name.isEmpty }
