@@ -68,6 +68,10 @@ class Stub:
     def array(self, handler):
         handler.tell(200, json.dumps(json.loads(SWAPI)["results"]).encode())
 
+    def films(self, films):
+        """The answer of a server with these films."""
+        return lambda handler: handler.tell(200, json.dumps(films).encode())
+
     def slow(self, handler):
         self.is_over.wait(0.5)
         handler.tell(200, SWAPI)

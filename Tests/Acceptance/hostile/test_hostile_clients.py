@@ -13,6 +13,7 @@ from typing import Callable
 import pytest
 from harness.actions import action, add, batch
 from harness.actions import bulk as load_lines
+from harness.films_server import Stub
 from harness.hostile.attacks import (
     NDJSON,
     bombs,
@@ -92,7 +93,7 @@ def many_versions(client):
 
 
 def many_films(client):
-    client.commit(action("films/set", {"films": [{"title": "x" * 200, "director": "y" * 200, "episode": 1}] * 1000}))
+    client.commit(action("films/load"), Prefer="wait=20")
 
 
 def toggles(count, number=0):
@@ -438,7 +439,9 @@ def test_a_quiet_client_does_not_notice_a_hostile_one_of(workspace, figures, req
 def besiege(workspace, kind, is_long):
     memory_bytes_max = (256 if is_long else 128) * MEBIBYTE
     budget = workspace.known(memory_bytes_max=memory_bytes_max)
-    server = workspace.server(data="none", **kind.settings, **budget)
+    films = Stub(workspace)
+    films.will(films.films([{"title": "x" * 200, "director": "y" * 200, "episode_id": 1}] * 1000))
+    server = workspace.server(data="none", films_base_url=films.address, **kind.settings, **budget)
     if kind.load:
         with server.client() as client:
             kind.load(client)
