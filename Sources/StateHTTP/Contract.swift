@@ -42,8 +42,8 @@ package struct Contract: Sendable {
     private let stores: [String: Scope]
     /// The plain forms of the action types that have one.
     let plainForms: PlainForms
-    /// The JSON Schema of the payload of each action type.
-    private let schemas: [String: JSONValue]
+    /// The JSON Schemas of the domain's types.
+    private let schemas: DomainSchemas
     /// The descriptions of each store, as its clients see it.
     private let documents = SharedDocuments()
 
@@ -58,7 +58,7 @@ package struct Contract: Sendable {
         self.limits = limits
         plainForms = PlainForms(catalogue.whole.open.values)
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
-        schemas = catalogue.whole.open.mapValues(SchemaProbe.schema)
+        schemas = DomainSchemas(catalogue)
     }
 
     /// Reads a POST with a head that has come before into what it dispatches; nil for any other request.

@@ -2,21 +2,69 @@ internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
+/// The JSON Schemas of the types of a domain.
+struct DomainSchemas: Sendable {
+    /// The payload of each action type that clients may dispatch.
+    let payloads: [String: JSONValue]
+    /// The value of each view, by the view's name in the whole store.
+    let views: [String: JSONValue]
+    private let parts: [(part: StatePart, schema: JSONValue)]
+
+    init(_ catalogue: Catalogue) {
+        payloads = catalogue.whole.open.mapValues(SchemaProbe.payloadSchema)
+        views = catalogue.viewTypes.mapValues(SchemaProbe.schema)
+        parts = catalogue.parts.map { part in
+            let schema = part.valueType.map(SchemaProbe.schema) ?? [:]
+            return switch part.kind {
+            case .entities: (part, ["type": "object", "additionalProperties": schema])
+            case .order: (part, ["type": "array", "items": OpenAPIDocument.reference("schemas", "EntityID")])
+            case .field, .value: (part, schema)
+            }
+        }
+    }
+
+    /// The whole state of a store.
+    func state(of scope: Scope) -> JSONValue {
+        let inside = parts.filter { $0.part.isInside(scope.pointer) }
+        return Self.object(of: inside.map { ($0.part.pointer.tokens[scope.pointer.tokens.count...], $0.schema) })
+    }
+
+    /// The object with parts at some tokens, or the one part that lies at no tokens.
+    private static func object(of parts: [(tokens: ArraySlice<String>, schema: JSONValue)]) -> JSONValue {
+        if let whole = parts.first(where: { $0.tokens.isEmpty }) { return whole.schema }
+        var names: [String] = []
+        for case let name? in parts.map(\.tokens.first) where !names.contains(name) { names.append(name) }
+        let members = names.map { name in
+            let below = parts.filter { $0.tokens.first == name }
+            return (name, object(of: below.map { ($0.tokens.dropFirst(), $0.schema) }))
+        }
+        return .of(
+            ("type", "object"), ("properties", .of(members)), ("additionalProperties", false),
+            ("required", .array(names.map(JSONValue.string))))
+    }
+}
+
 /// The catalogue of actions and the OpenAPI description of a store, derived from the domain's types.
 struct ActionSchemas {
     private let actions: [(type: String, payload: JSONValue)]
     private let store: VisibleStore
+    private let schemas: DomainSchemas
     private let limits: ContractLimits
 
-    /// - Parameter schemas: the JSON Schema of the payload of each action type.
-    init(_ store: VisibleStore, _ schemas: [String: JSONValue], _ limits: ContractLimits) {
-        actions = store.types.compactMap { type in schemas[type].map { (type, $0) } }
-        (self.store, self.limits) = (store, limits)
+    init(_ store: VisibleStore, _ schemas: DomainSchemas, _ limits: ContractLimits) {
+        actions = store.types.compactMap { type in schemas.payloads[type].map { (type, $0) } }
+        (self.store, self.schemas, self.limits) = (store, schemas, limits)
     }
 
     var documents: StoreDocuments {
         StoreDocuments(
-            catalogue: catalogue, openAPI: OpenAPIDocument(store: store, limits: limits, actions: actions).text)
+            catalogue: catalogue,
+            openAPI: OpenAPIDocument(
+                store: store, limits: limits, actions: actions,
+                // To a client that sees parts of the state, its form is not known.
+                state: store.seesWholeState ? schemas.state(of: store.scope) : [:],
+                views: store.views.mapValues { schemas.views[$0] ?? [:] }
+            ).text)
     }
 
     /// `{"actions":[{"type","payload":<JSON Schema>}]}`, UTF-8, sorted by type.
@@ -40,6 +88,7 @@ final class SharedDocuments: Sendable {
         var dispatched: [String] = []
         var seen: [String] = []
         var views: [String] = []
+        var seesWholeState = true
         var operates = true
         var backsUp = true
 
@@ -51,6 +100,7 @@ final class SharedDocuments: Sendable {
             dispatched = store.types
             seen = store.scope.types.filter(store.sees(type:))
             views = store.views.keys.sorted()
+            seesWholeState = store.seesWholeState
             operates = store.access.operates
             backsUp = store.access.backsUp
         }

@@ -7,10 +7,14 @@ struct OpenAPIDocument {
     let limits: ContractLimits
     /// The action types that the client may dispatch, with the JSON Schema of the payload.
     let actions: [(type: String, payload: JSONValue)]
+    /// The JSON Schema of the whole state.
+    let state: JSONValue
+    /// The JSON Schema of each view, by its name in this store.
+    let views: [String: JSONValue]
 
     /// The document, UTF-8 JSON.
     var text: [UInt8] {
-        let operations = OpenAPIOperations(store: store)
+        let operations = OpenAPIOperations(store: store, viewSchemas: viewComponents.mapValues(\.name))
         return JSONValue.of(
             ("openapi", .string("3.1.0")),
             (
@@ -58,9 +62,22 @@ struct OpenAPIDocument {
 
     // MARK: Schemas
 
+    /// The component of each view: its name, and its schema.
+    private var viewComponents: [String: (name: String, schema: JSONValue)] {
+        var taken: Set<String> = []
+        return Dictionary(
+            uniqueKeysWithValues: views.sorted { $0.key < $1.key }.map { view, schema in
+                (view, (Self.unique("View-" + Self.component(view), in: &taken), schema))
+            })
+    }
+
     private var schemas: JSONValue {
         guard case .object(var schemas) = Self.members(schemasText) else { return .null }
         if !store.isWhole { schemas["Stores"] = nil }
+        schemas["State"] = Self.described(state, "The whole state of the store. A past version can have another form.")
+        for (view, component) in viewComponents.sorted(by: { $0.key < $1.key }) {
+            schemas[component.name] = Self.described(component.schema, "The view \(view).")
+        }
         var taken = Set(schemas.members.map(\.key) + ["Action", "Batch", "ServerCode"])
         var mapping = JSONObject()
         var names: [String] = []
@@ -93,6 +110,20 @@ struct OpenAPIDocument {
         return .object(schemas)
     }
 
+    static func described(_ schema: JSONValue, _ description: String) -> JSONValue {
+        guard case .object(var members) = schema else { return schema }
+        members["description"] = .string(description)
+        if case .object(var properties)? = members["properties"] {
+            for (name, property) in properties.members {
+                guard case .object(var property) = property else { continue }
+                property["description"] = .string("The member \(name).")
+                properties[name] = .object(property)
+            }
+            members["properties"] = .object(properties)
+        }
+        return .object(members)
+    }
+
     /// The schemas that each store has, with an action of this one as the example.
     private var schemasText: String {
         let action = actions.first.map { action in
@@ -108,7 +139,15 @@ struct OpenAPIDocument {
     /// A value that a schema of ``SchemaProbe`` describes, with the fields that it needs.
     private static func sample(of schema: JSONValue) -> JSONValue {
         if case .array(let choices)? = schema[pointer: "/enum"], let first = choices.first { return first }
-        switch schema[pointer: "/type"] {
+        var kind = schema[pointer: "/type"]
+        if case .array(let kinds)? = kind { kind = kinds.first }
+        if case .array(let choices)? = schema[pointer: "/anyOf"], let first = choices.first { return sample(of: first) }
+        switch (kind, schema[pointer: "/format"]) {
+        case (.string("string")?, .string("date-time")?): return .string("2026-11-22T14:03:05Z")
+        case (.string("string")?, .string("uuid")?): return .string("2b0f1c52-8a1e-4c3b-9d57-6f1e2a3b4c5d")
+        default: break
+        }
+        switch kind {
         case .string("boolean")?: return .bool(true)
         case .string("string")?: return .string("text")
         case .string("integer")?, .string("number")?: return .integer(1)

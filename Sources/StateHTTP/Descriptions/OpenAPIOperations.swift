@@ -4,6 +4,8 @@ internal import StateStore
 /// The routes of a store in its OpenAPI document.
 struct OpenAPIOperations {
     let store: VisibleStore
+    /// The component of each view's value, by the view's name.
+    let viewSchemas: [String: String]
 
     /// An operation on a path.
     struct Operation {
@@ -159,18 +161,20 @@ struct OpenAPIOperations {
             default: "A part of the state, by \(pointer.count) tokens of a JSON Pointer"
             }
         return watched(
-            id, "state", what, pointer + Self.viewing + ["as", "known", "last-event-id"],
+            id, "state", what, pointer.isEmpty ? "State" : "Value",
+            pointer + Self.viewing + ["as", "known", "last-event-id"],
             "The path behind `state` is a JSON Pointer, a segment for each token, and may be longer than this document shows."
         )
     }
 
     private func value(of view: String, id: String) -> Operation {
         watched(
-            id, "views", "The view \(view)", Self.viewing + ["last-event-id"], "The domain computes it from the state.")
+            id, "views", "The view \(view)", viewSchemas[view] ?? "Value", Self.viewing + ["last-event-id"],
+            "The domain computes it from the state.")
     }
 
     private func watched(
-        _ id: String, _ tag: String, _ summary: String, _ parameters: [String], _ description: String
+        _ id: String, _ tag: String, _ summary: String, _ schema: String, _ parameters: [String], _ description: String
     ) -> Operation {
         let fields = ["ETag", "Preference-Applied"]
         return Operation(
@@ -188,7 +192,7 @@ struct OpenAPIOperations {
                             (
                                 "application/json",
                                 parameters.contains("as")
-                                    ? Self.alternatives("anyOf", ["KeyedDifference", "Value"]) : Self.json("Value")
+                                    ? Self.alternatives("anyOf", ["KeyedDifference", schema]) : Self.json(schema)
                             ), ("text/event-stream", Self.json("Events")),
                         ])
                 ),

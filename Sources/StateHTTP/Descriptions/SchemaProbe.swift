@@ -1,22 +1,13 @@
+internal import FoundationEssentials
 internal import StateJSON
+internal import StateStore
 
-/// Derives the JSON Schema of a type: the type decodes from the probe, and the probe notes what the type asks for.
+/// Derives the JSON Schema of a type: the type decodes from a decoder that notes what the type asks for.
 ///
-/// The probe sees the calls of `init(from:)`: fields, their types, and which of them are optional. A type that validates
-/// its values can throw early; the schema then holds what the type has asked for until then.
-struct SchemaProbe: Decoder, SingleValueDecodingContainer {
-    final class Note {
-        var schema: [(String, JSONValue)] = []
-        func set(_ type: String) { schema = [("type", .string(type))] }
-        var value: JSONValue {
-            var object = JSONObject()
-            for (key, value) in schema { object[key] = value }
-            return .object(object)
-        }
-    }
-
-    private struct Unsure: Error {}
-
+/// A schema allows whatever the type takes and writes. Where the calls of `init(from:)` do not tell that, the schema is open:
+/// it says less, or nothing (`{}`). To find such places, the probe refuses one question after the other: a type that goes on
+/// takes other values there, too.
+final class SchemaProbe {
     /// The values that the probe gives to those who decode from it.
     struct Samples {
         var string: String
@@ -26,192 +17,209 @@ struct SchemaProbe: Decoder, SingleValueDecodingContainer {
         static let first = Samples(string: "", integer: 0, boolean: false)
         /// Different from ``first`` in each value; the string changes where a type changes the case of its letters.
         static let second = Samples(string: "aB-\u{E9}/1", integer: 7, boolean: true)
+        static let third = Samples(string: "a", integer: 1, boolean: true)
     }
 
-    let note = Note()
-    private let depth: Int
-    private let samples: Samples
-    var codingPath: [any CodingKey] { [] }
-    var userInfo: [CodingUserInfoKey: Any] { [:] }
+    /// What is known of a type without a question to it.
+    struct Description {
+        var schema: JSONValue
+        /// A value of the type.
+        var sample: Any
+    }
 
-    private init(depth: Int, _ samples: Samples) {
-        self.depth = depth
+    private struct SampleKey: Hashable {
+        var type: ObjectIdentifier
+        var attempt: Int
+    }
+
+    private let samples: [Samples]
+    /// How many attempts differ in what they give: each has other cases of enums.
+    private let attemptsCount: Int
+    private var schemas: [ObjectIdentifier: JSONValue] = [:]
+    private var values: [SampleKey: Any] = [:]
+    /// The types that are asked: a type inside itself is asked once.
+    private var pending: Set<ObjectIdentifier> = []
+    private var pendingValues: Set<ObjectIdentifier> = []
+
+    private init(_ samples: [Samples], attempts attemptsCount: Int) {
         self.samples = samples
+        self.attemptsCount = attemptsCount
     }
 
     /// A value of a type that was decoded from samples; nil for a type that refuses them.
     static func instance<Value: Decodable>(of type: Value.Type, _ samples: Samples) -> Value? {
-        // The error says only that the type refuses the samples.
-        try? SchemaProbe(depth: 0, samples).sample(type)
+        SchemaProbe([samples], attempts: 1).value(of: type, attempt: 0)
+    }
+
+    /// The schema of what a type asks for first: it can take and write other values, too.
+    static func askedSchema(of type: any Decodable.Type) -> JSONValue {
+        SchemaProbe([.first], attempts: 1).schema(of: type)
     }
 
     /// The schema of a type.
     static func schema(of type: any Decodable.Type) -> JSONValue {
-        let probe = SchemaProbe(depth: 0, .first)
-        // A type that validates its values throws on those of the probe; the note then holds the calls before.
-        _ = try? probe.sample(type)
-        if probe.note.schema.isEmpty { probe.note.set("object") }
-        return probe.note.value
+        SchemaProbe([.first, .second, .third], attempts: 8).schema(of: type)
     }
 
-    /// Decodes a sample value and notes the schema of its type.
-    private func sample<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        guard depth < 16 else { throw Unsure() }
-        if let cases = type as? any CaseIterable.Type, let first = Self.note(cases, in: note) as? Value { return first }
-        return try Value(from: self)
+    /// The schema of the payload of an action, which is an object.
+    static func payloadSchema(of type: any Action.Type) -> JSONValue {
+        let schema = schema(of: type)
+        return schema == [:] ? ["type": "object"] : schema
     }
 
-    /// Notes the raw values of an enum that is `CaseIterable`, and returns its first case.
-    private static func note<Cases: CaseIterable>(_ type: Cases.Type, in note: Note) -> Any? {
-        let names = type.allCases.compactMap { ($0 as? any RawRepresentable)?.rawValue as? String }
-        guard names.count == type.allCases.count, !names.isEmpty else { return nil }
-        note.schema = [("type", .string("string")), ("enum", .array(names.map(JSONValue.string)))]
-        return type.allCases.first
+    func samples(_ attempt: Int) -> Samples { samples[attempt % samples.count] }
+
+    func schema<Value: Decodable>(of type: Value.Type) -> JSONValue {
+        let id = ObjectIdentifier(type)
+        if let schema = schemas[id] { return schema }
+        guard pending.insert(id).inserted else { return [:] }
+        defer { pending.remove(id) }
+        let schema = known(type, attempt: 0)?.schema ?? asked(type)
+        schemas[id] = schema
+        return schema
     }
 
-    fileprivate func child() -> SchemaProbe { SchemaProbe(depth: depth + 1, samples) }
-
-    func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        if note.schema.isEmpty {
-            note.schema = [("type", .string("object")), ("properties", .object(JSONObject()))]
-            note.schema.append(("additionalProperties", .bool(false)))
+    /// A value of a type, from the samples of an attempt, or of another one where the type refuses those.
+    func value<Value: Decodable>(of type: Value.Type, attempt: Int) -> Value? {
+        let key = SampleKey(type: ObjectIdentifier(type), attempt: attempt)
+        if let value = values[key] { return value as? Value }
+        guard pendingValues.insert(key.type).inserted else { return nil }
+        defer { pendingValues.remove(key.type) }
+        var value = known(type, attempt: attempt)?.sample as? Value
+        for other in 0..<attemptsCount where value == nil {
+            // A type that refuses the samples is asked with others.
+            value = try? Value(from: SchemaDecoder(SchemaRun(self, attempt: (attempt + other) % attemptsCount)))
         }
-        return KeyedDecodingContainer(Fields<Key>(probe: self))
+        if let value { values[key] = value }
+        return value
     }
 
-    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        note.set("array")
-        return Elements(probe: self)
+    /// The description of a type that is known without a question to it.
+    private func known<Value: Decodable>(_ type: Value.Type, attempt: Int) -> Description? {
+        if let kind = FoundationValue(type) { return Description(schema: kind.schema, sample: kind.sample) }
+        if type == UUID.self { return Description(schema: ["type": "string", "format": "uuid"], sample: UUID()) }
+        if type == JSONValue.self { return Description(schema: [:], sample: JSONValue.null) }
+        if let shaped = type as? any SchemaShaped.Type { return shaped.description(by: self) }
+        return (type as? any CaseIterable.Type).flatMap { Self.cases($0, as: type, attempt: attempt) }
     }
 
-    func singleValueContainer() throws -> any SingleValueDecodingContainer { self }
-
-    func decodeNil() -> Bool { false }
-    func decode(_ type: Bool.Type) throws -> Bool { note.set("boolean"); return samples.boolean }
-    func decode(_ type: String.Type) throws -> String { note.set("string"); return samples.string }
-    func decode(_ type: Double.Type) throws -> Double { note.set("number"); return Double(samples.integer) }
-    func decode(_ type: Float.Type) throws -> Float { note.set("number"); return Float(samples.integer) }
-    func decode(_ type: Int.Type) throws -> Int { try integer(type) }
-    func decode(_ type: Int8.Type) throws -> Int8 { try integer(type) }
-    func decode(_ type: Int16.Type) throws -> Int16 { try integer(type) }
-    func decode(_ type: Int32.Type) throws -> Int32 { try integer(type) }
-    func decode(_ type: Int64.Type) throws -> Int64 { try integer(type) }
-    func decode(_ type: UInt.Type) throws -> UInt { try integer(type) }
-    func decode(_ type: UInt8.Type) throws -> UInt8 { try integer(type) }
-    func decode(_ type: UInt16.Type) throws -> UInt16 { try integer(type) }
-    func decode(_ type: UInt32.Type) throws -> UInt32 { try integer(type) }
-    func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
-    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try sample(type) }
-
-    private func integer<Number: FixedWidthInteger>(_ type: Number.Type) throws -> Number {
-        note.set("integer")
-        if Number.bitWidth < 64 {
-            note.schema += [("minimum", .integer(Int64(Number.min))), ("maximum", .integer(Int64(Number.max)))]
-        } else if !Number.isSigned {
-            note.schema.append(("minimum", .integer(0)))
+    /// The description of an enum that lists its cases, and is their raw values in JSON.
+    private static func cases<Cases: CaseIterable, Value: Decodable>(
+        _ type: Cases.Type, as _: Value.Type, attempt: Int
+    ) -> Description? {
+        var names: [JSONValue] = []
+        for element in type.allCases {
+            guard let name = (element as? any RawRepresentable)?.rawValue as? any Encodable,
+                let text = try? JSON.encode(name), let value = try? JSONValue(parsing: text),
+                let element = element as? any Encodable, (try? JSON.encode(element)) == text,
+                (try? JSON.decode(Value.self, from: text)) != nil
+            else { return nil }
+            names.append(value)
         }
-        return Number(samples.integer)
+        // A type that takes other texts than its cases is no list of them.
+        guard let first = names.first, (try? JSON.decode(Value.self, from: Array("\"\u{FFFD}\"".utf8))) == nil,
+            (try? JSON.decode(Value.self, from: Array("-77".utf8))) == nil
+        else { return nil }
+        let kind: JSONValue
+        switch first {
+        case .string: kind = "string"
+        case .integer: kind = "integer"
+        default: return nil
+        }
+        let cases = Array(type.allCases)
+        return Description(schema: ["type": kind, "enum": .array(names)], sample: cases[attempt % cases.count])
     }
 
-    /// The fields of an object.
-    private struct Fields<Key: CodingKey>: KeyedDecodingContainerProtocol {
-        let probe: SchemaProbe
-        var codingPath: [any CodingKey] { [] }
-        var allKeys: [Key] { [] }
-
-        func contains(_ key: Key) -> Bool { true }
-        func decodeNil(forKey key: Key) throws -> Bool { false }
-
-        private func field<Value>(_ key: Key, isRequired: Bool, _ read: (SchemaProbe) throws -> Value) throws -> Value {
-            let child = probe.child()
-            defer { enter(key, child.note.value, isRequired: isRequired) }
-            return try read(child)
+    private func asked<Value: Decodable>(_ type: Value.Type) -> JSONValue {
+        var best: (run: SchemaRun, value: Value?)?
+        for attempt in 0..<attemptsCount where best?.value == nil {
+            let run = SchemaRun(self, attempt: attempt)
+            // A type that refuses the samples has asked for something before.
+            let value = try? Value(from: SchemaDecoder(run))
+            if value != nil || run.questions.count > best?.run.questions.count ?? -1 { best = (run, value) }
         }
-
-        private func enter(_ key: Key, _ schema: JSONValue, isRequired: Bool) {
-            for (index, (name, value)) in probe.note.schema.enumerated() where name == "properties" {
-                guard case .object(var properties) = value else { continue }
-                properties[key.stringValue] = schema
-                probe.note.schema[index].1 = .object(properties)
-            }
-            guard isRequired else { return }
-            if let index = probe.note.schema.firstIndex(where: { $0.0 == "required" }),
-                case .array(let names) = probe.note.schema[index].1
-            {
-                probe.note.schema[index].1 = .array(names + [.string(key.stringValue)])
-            } else {
-                probe.note.schema.append(("required", .array([.string(key.stringValue)])))
-            }
-        }
-
-        func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-            try field(key, isRequired: true) { try $0.sample(type) }
-        }
-
-        func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
-            try field(key, isRequired: false) { try $0.sample(type) }
-        }
-
-        func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try optional(type, key) }
-        func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try optional(type, key) }
-        func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try optional(type, key) }
-        func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? { try optional(type, key) }
-        func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try optional(type, key) }
-        func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try optional(type, key) }
-        func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try optional(type, key) }
-        func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try optional(type, key) }
-        func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try optional(type, key) }
-        func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try optional(type, key) }
-        func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try optional(type, key) }
-        func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try optional(type, key) }
-        func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? { try optional(type, key) }
-        func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try optional(type, key) }
-
-        private func optional<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
-            try field(key, isRequired: false) { try $0.sample(type) }
-        }
-
-        func nestedContainer<Nested: CodingKey>(
-            keyedBy type: Nested.Type, forKey key: Key
-        ) throws -> KeyedDecodingContainer<Nested> {
-            try field(key, isRequired: true) { try $0.container(keyedBy: type) }
-        }
-
-        func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-            try field(key, isRequired: true) { try $0.unkeyedContainer() }
-        }
-
-        func superDecoder() throws -> any Decoder { probe }
-        func superDecoder(forKey key: Key) throws -> any Decoder { probe.child() }
+        guard let (run, value) = best else { return [:] }
+        if attemptsCount > 1 { lookFurther(run, value) }
+        return run.root.schema
     }
 
-    /// The elements of an array: the probe offers one, to note its schema.
-    private struct Elements: UnkeyedDecodingContainer {
-        let probe: SchemaProbe
-        var codingPath: [any CodingKey] { [] }
-        var count: Int? { nil }
-        var isAtEnd: Bool { currentIndex > 0 }
-        private(set) var currentIndex = 0
-
-        private mutating func element() -> SchemaProbe {
-            currentIndex += 1
-            return probe.child()
+    /// Opens the notes where the type takes or writes other values than those that it has asked for.
+    private func lookFurther<Value: Decodable>(_ run: SchemaRun, _ value: Value?) {
+        for attempt in 0..<attemptsCount where attempt != run.attempt {
+            // What a type asks for can depend on the values that it gets.
+            let other = SchemaRun(self, attempt: attempt)
+            if (try? Value(from: SchemaDecoder(other))) != nil { run.root.merge(other.root) }
         }
-
-        mutating func decodeNil() throws -> Bool { false }
-
-        mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-            let child = element()
-            defer { probe.note.schema = [("type", .string("array")), ("items", child.note.value)] }
-            return try child.sample(type)
+        for index in run.questions.indices {
+            let refused = SchemaRun(self, attempt: run.attempt, refusing: index)
+            let goesOn = (try? Value(from: SchemaDecoder(refused))) != nil
+            if goesOn || refused.questions.count > index + 1 { run.questions[index].open() }
         }
-
-        mutating func nestedContainer<Nested: CodingKey>(
-            keyedBy type: Nested.Type
-        ) throws -> KeyedDecodingContainer<Nested> { try element().container(keyedBy: type) }
-        mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-            try element().unkeyedContainer()
+        if value == nil { run.root.setIncomplete() }
+        if let written = (value as? any Encodable).flatMap({ try? JSON.encode($0) }),
+            let tree = try? JSONValue(parsing: written), !run.root.admits(tree)
+        {
+            run.root.isOpen = true
         }
-        mutating func superDecoder() throws -> any Decoder { element() }
+    }
+}
+
+extension FoundationValue {
+    fileprivate var schema: JSONValue {
+        switch self {
+        case .date: ["type": "string", "format": "date-time"]
+        case .data: ["type": "string", "contentEncoding": "base64"]
+        case .url: ["type": "string"]
+        case .decimal: ["type": "number"]
+        }
+    }
+}
+
+/// A type of the standard library that holds values of other types.
+private protocol SchemaShaped {
+    static func description(by probe: SchemaProbe) -> SchemaProbe.Description
+}
+
+/// The schema of a part, where it can be decoded.
+private func schema<Part>(of type: Part.Type, by probe: SchemaProbe) -> JSONValue {
+    (type as? any Decodable.Type).map { probe.schema(of: $0) } ?? [:]
+}
+
+private func array<Element>(of type: Element.Type, by probe: SchemaProbe, _ empty: Any) -> SchemaProbe.Description {
+    .init(schema: ["type": "array", "items": schema(of: type, by: probe)], sample: empty)
+}
+
+extension Optional: SchemaShaped {
+    fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {
+        .init(schema: SchemaNote.nullable(schema(of: Wrapped.self, by: probe)), sample: Self.none as Any)
+    }
+}
+
+extension Array: SchemaShaped {
+    fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {
+        array(of: Element.self, by: probe, Self())
+    }
+}
+
+extension ContiguousArray: SchemaShaped {
+    fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {
+        array(of: Element.self, by: probe, Self())
+    }
+}
+
+extension Set: SchemaShaped {
+    fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {
+        array(of: Element.self, by: probe, Self())
+    }
+}
+
+extension Dictionary: SchemaShaped {
+    fileprivate static func description(by probe: SchemaProbe) -> SchemaProbe.Description {
+        // Other keys stand in an array, before their values.
+        guard Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type else {
+            return .init(schema: ["type": "array"], sample: Self())
+        }
+        let values = schema(of: Value.self, by: probe)
+        return .init(schema: ["type": "object", "additionalProperties": values], sample: Self())
     }
 }

@@ -146,10 +146,13 @@ extension Contract {
             ]
         case .field: return [(.whole, schema)]
         case .value:
-            guard case .object(let object) = schema, case .object(let members)? = object["properties"] else {
-                return [(.whole, schema)]
+            guard case .object(let object) = schema, object["type"] == "object" else { return [(.whole, schema)] }
+            var named: [(EntityName?, JSONValue)] = []
+            if case .object(let members)? = object["properties"] {
+                named = members.members.map { (.member(JSONKey($0.key)), $0.value) }
             }
-            return members.members.map { (.member(JSONKey($0.key)), $0.value) }
+            let others = object["additionalProperties"] ?? [:]
+            return others == false ? named : named + [(nil, others)]
         }
     }
 }

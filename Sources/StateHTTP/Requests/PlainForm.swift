@@ -39,7 +39,7 @@ final class PlainForm: Sendable {
         var head = JSONWriter()
         head.raw("\"type\":")
         head.string(type.type)
-        let schema = SchemaProbe.schema(of: type)
+        let schema = SchemaProbe.askedSchema(of: type)
         guard case .object(let properties)? = schema[pointer: "/properties"], !properties.members.isEmpty else {
             guard isPlain(type, "{}", .first), isPlain(type, "{}", .second) else { return nil }
             return PlainForm(type, [], end: head.bytes, isReadable: true).checked([head.bytes])

@@ -8,12 +8,14 @@ package struct Catalogue: Sendable {
     package let stores: [Scope]
     /// The parts of the state that each view reads, by the view's name.
     package let viewReads: [String: [JSONPointer]]
+    /// The Swift type of the value of each view that can be read from JSON, by the view's name.
+    package let viewTypes: [String: any (Decodable & Sendable).Type]
     /// The entity tables of the state.
     package let collections: [Collection]
     /// The parts of the state that a state stream tells as entities, in the order of their declaration.
     package let parts: [StatePart]
 
-    /// The Swift type of each action type that clients may dispatch.
+    /// The Swift type of each action type.
     package var actions: [String: any Action.Type] { whole.actions }
 
     /// The action types, sorted.

@@ -109,7 +109,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
                 views: Dictionary(uniqueKeysWithValues: inside.map { (String($0.dropFirst(name.count + 1)), $0) }))
         }
         catalogue = Catalogue(
-            whole: whole, stores: parts, viewReads: views.mapValues(\.reads), collections: declaration.collections,
+            whole: whole, stores: parts, viewReads: views.mapValues(\.reads),
+            viewTypes: views.compactMapValues(\.valueType), collections: declaration.collections,
             parts: declaration.allParts)
     }
 

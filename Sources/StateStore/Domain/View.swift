@@ -11,6 +11,8 @@ public struct View<State: Sendable>: Reducer {
     private(set) var reads: [JSONPointer]
     /// The declared parts that the view reads, as it names them by key path; nil where it names them by pointer.
     private var paths: [any PartialKeyPath<State> & Sendable]?
+    /// The Swift type of the value; nil where it cannot be read from JSON.
+    let valueType: (any (Decodable & Sendable).Type)?
     let evaluate: @Sendable (State) -> ViewValue
     /// Finds a fault of the view on the initial state; nil for a view that cannot have one.
     private var fault: (@Sendable (State) -> String?)?
@@ -25,7 +27,9 @@ public struct View<State: Sendable>: Reducer {
     public init<Value: Encodable & Sendable>(
         _ name: String, reads: [String] = [""], _ derive: @escaping @Sendable (State) -> Value
     ) {
-        self.init(name: name, reads: reads.map { JSONPointer(stringLiteral: $0) }) { ViewValue(derive($0)) }
+        self.init(name, Value.self as? any (Decodable & Sendable).Type, reads.map { JSONPointer(stringLiteral: $0) }) {
+            ViewValue(derive($0))
+        }
     }
 
     /// Declares a view that a pure function computes from parts of the state.
@@ -40,7 +44,7 @@ public struct View<State: Sendable>: Reducer {
         _ name: String, reading paths: [any PartialKeyPath<State> & Sendable],
         _ derive: @escaping @Sendable (State) -> Value
     ) {
-        self.init(name: name, reads: []) { ViewValue(derive($0)) }
+        self.init(name, Value.self as? any (Decodable & Sendable).Type, []) { ViewValue(derive($0)) }
         self.paths = paths
     }
 
@@ -55,7 +59,8 @@ public struct View<State: Sendable>: Reducer {
         _ name: String, of facet: Facet.Type, reads: [String] = [""],
         _ derive: @escaping @Sendable (Facet) -> Value
     ) {
-        self.init(name: name, reads: reads.map { JSONPointer(stringLiteral: $0) }) { state in
+        self.init(name, Value.self as? any (Decodable & Sendable).Type, reads.map { JSONPointer(stringLiteral: $0) }) {
+            state in
             guard let facet = state as? Facet else {
                 preconditionFailure("\(State.self) is no \(Facet.self), which was checked at start")
             }
@@ -64,8 +69,12 @@ public struct View<State: Sendable>: Reducer {
         fault = { $0 is Facet ? nil : "the view \"\(name)\" looks at \(State.self) as \(Facet.self), which it is not" }
     }
 
-    private init(name: String, reads: [JSONPointer], evaluate: @escaping @Sendable (State) -> ViewValue) {
+    fileprivate init(
+        _ name: String, _ valueType: (any (Decodable & Sendable).Type)?, _ reads: [JSONPointer],
+        _ evaluate: @escaping @Sendable (State) -> ViewValue
+    ) {
         self.name = name
+        self.valueType = valueType
         self.reads = reads
         self.evaluate = evaluate
     }
@@ -99,9 +108,9 @@ public struct View<State: Sendable>: Reducer {
 
     /// The view of a larger state that has this view's state as a slice: `open` of `tasks` becomes `tasks.open`.
     func lifted<Outer: Sendable>(into slice: String, _ path: any KeyPath<Outer, State> & Sendable) -> View<Outer> {
-        View<Outer>(
-            name: "\(slice).\(name)", reads: reads.map { JSONPointer([slice] + $0.tokens) },
-            evaluate: { [evaluate] in evaluate($0[keyPath: path]) })
+        View<Outer>("\(slice).\(name)", valueType, reads.map { JSONPointer([slice] + $0.tokens) }) { [evaluate] in
+            evaluate($0[keyPath: path])
+        }
     }
 }
 

@@ -1,0 +1,162 @@
+internal import StateJSON
+
+/// What a type has asked for at one place of its JSON.
+final class SchemaNote {
+    enum Shape {
+        /// Nothing so far.
+        case nothing
+        /// A value with a schema of its own.
+        case value(JSONValue)
+        /// An object with the fields that the type has asked for, in order.
+        case object
+        /// An array with the elements that the type has asked for.
+        case array
+        /// Values of several kinds.
+        case several
+    }
+
+    struct Field {
+        var note: SchemaNote
+        var isRequired: Bool
+    }
+
+    private(set) var shape = Shape.nothing
+    private(set) var fields: [(name: String, field: Field)] = []
+    private(set) var elements: [SchemaNote] = []
+    var isNullable = false
+    /// Whether the server may take more than the note says.
+    var isOpen = false
+    /// Whether the type reads all elements of the array in the same way.
+    var isReadToEnd = false
+    /// Whether the object may have members that the note does not name.
+    var takesOthers = false
+
+    /// Notes that the type has asked for a value, an object or an array.
+    func set(_ wanted: Shape) {
+        switch (shape, wanted) {
+        case (.nothing, _): shape = wanted
+        case (.object, .object), (.array, .array): break
+        case (.value(let known), .value(let value)) where known == value: break
+        // It takes what it has asked for before, or what it asks for now.
+        default: shape = .several
+        }
+    }
+
+    /// The note of a field; a field that the type has asked for twice has one.
+    func field(_ name: String) -> SchemaNote {
+        if let field = fields.first(where: { $0.name == name }) { return field.field.note }
+        let note = SchemaNote()
+        fields.append((name, Field(note: note, isRequired: true)))
+        return note
+    }
+
+    /// Notes that the object may lack a field.
+    func setOptional(_ name: String) {
+        _ = field(name)
+        for index in fields.indices where fields[index].name == name { fields[index].field.isRequired = false }
+    }
+
+    func element() -> SchemaNote {
+        let note = SchemaNote()
+        elements.append(note)
+        return note
+    }
+
+    /// Notes that the type has not asked for everything: it refuses what the probe has given to it.
+    func setIncomplete() {
+        takesOthers = true
+        for field in fields { field.field.note.setIncomplete() }
+        for element in elements { element.setIncomplete() }
+        // Elements that come later can be of any kind.
+        if case .array = shape { elements.append(SchemaNote()) }
+    }
+
+    /// Adds what the type has asked for in the same place at other values.
+    func merge(_ other: SchemaNote) {
+        guard !isOpen, other.schema != schema else { return }
+        guard case .object = shape, case .object = other.shape else {
+            isOpen = true
+            return
+        }
+        let (names, otherNames) = (fields.map(\.name), other.fields.map(\.name))
+        // Which further fields there are depends on values that the probe may not have given.
+        if Set(names) != Set(otherNames) { takesOthers = true }
+        for (name, otherField) in other.fields {
+            if names.contains(name) { field(name).merge(otherField.note) } else { fields.append((name, otherField)) }
+        }
+        for name in names + otherNames {
+            let isAlways = names.contains(name) && otherNames.contains(name)
+            if !isAlways || other.fields.contains(where: { $0.name == name && !$0.field.isRequired }) {
+                setOptional(name)
+            }
+        }
+    }
+
+    /// Whether a value that the type has written is one of those that the note describes, as far as the outermost level tells.
+    func admits(_ value: JSONValue) -> Bool {
+        guard !isOpen else { return true }
+        switch (shape, value) {
+        case (.nothing, _), (.several, _): return true
+        case (_, .null): return isNullable || schema == [:]
+        case (.object, .object(let object)):
+            let names = Set(fields.map(\.name))
+            return fields.allSatisfy { !$0.field.isRequired || object[$0.name] != nil }
+                && (takesOthers || object.members.allSatisfy { names.contains($0.key) })
+        case (.array, .array): return true
+        case (.value(let schema), _):
+            if case .array(let choices)? = schema[pointer: "/enum"] { return choices.contains(value) }
+            switch (schema[pointer: "/type"], value) {
+            case (nil, _), (.array?, _): return true
+            case (.string("string")?, .string), (.string("boolean")?, .bool), (.string("object")?, .object),
+                (.string("array")?, .array):
+                return true
+            case (.string("number")?, .integer), (.string("number")?, .unsigned), (.string("number")?, .double),
+                (.string("number")?, .decimal), (.string("integer")?, .integer), (.string("integer")?, .unsigned):
+                return true
+            default: return false
+            }
+        default: return false
+        }
+    }
+
+    /// The JSON Schema.
+    var schema: JSONValue {
+        guard !isOpen else { return [:] }
+        let plain: JSONValue =
+            switch shape {
+            case .nothing, .several: [:]
+            case .value(let schema): schema
+            case .object: objectSchema
+            case .array: arraySchema
+            }
+        return isNullable ? Self.nullable(plain) : plain
+    }
+
+    private var objectSchema: JSONValue {
+        var members: [(String, JSONValue)] = [("type", "object")]
+        if !fields.isEmpty || !takesOthers {
+            members.append(("properties", .of(fields.map { ($0.name, $0.field.note.schema) })))
+        }
+        if !takesOthers { members.append(("additionalProperties", false)) }
+        let required = fields.filter(\.field.isRequired).map { JSONValue.string($0.name) }
+        if !required.isEmpty { members.append(("required", .array(required))) }
+        return .of(members)
+    }
+
+    private var arraySchema: JSONValue {
+        guard isReadToEnd, let items = elements.first?.schema, elements.allSatisfy({ $0.schema == items }) else {
+            return ["type": "array"]
+        }
+        return ["type": "array", "items": items]
+    }
+
+    /// The schema of a value that may also be null.
+    static func nullable(_ schema: JSONValue) -> JSONValue {
+        guard case .object(var members) = schema, !members.members.isEmpty else { return schema }
+        guard case .string(let type)? = members["type"], members["enum"] == nil else {
+            return ["anyOf": [schema, ["type": "null"]]]
+        }
+        members["type"] = [.string(type), "null"]
+        return .object(members)
+    }
+}
