@@ -5,7 +5,9 @@ import re
 
 import pytest
 
+from harness.actions import action
 from harness.expectations import expect, expect_equal
+from harness.films_server import Stub
 from harness.pages import PAGES, ROOT
 from harness.tokens import bearer, make_token
 from harness.tools import need_module
@@ -391,6 +393,58 @@ def test_the_document_says(whole, derived, point):
     documents = [whole, derived] if point in POINTS else [whole]
     for document in documents:
         expect((POINTS | POINTS_OF_THE_WHOLE)[point](document), f"{base(document)}/openapi.json does not say it")
+
+
+def faults(document, method, path, value):
+    """What does not hold of a JSON answer with the status 200."""
+    jsonschema = need_module("jsonschema")
+    schema = document.content(method, path)["application/json"]["schema"]
+    validator = jsonschema.Draft202012Validator(schema | {"components": document.value["components"]})
+    return [fault.message for fault in validator.iter_errors(value)]
+
+
+def test_state_and_views_are_what_the_document_says(workspace):
+    """And nothing else: a state that is another fails."""
+    server = workspace.server(data="none")
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "milk"}))
+        client.commit(action("navigation/set", {"route": ["a", "b"]}))
+        client.commit(action("session/login", {"user": "me"}))
+        client.commit(action("canvas/addBlock", {"id": 1, "frame": {"x": 0, "y": 0.5, "width": 1, "height": 1}}))
+        stores = ["/v1"] + [store["href"] for store in client.get("/v1/stores").json["stores"]]
+        count = 0
+        for base in stores:
+            document = Document(client.get(f"{base}/openapi.json").json)
+            views = [view["href"] for view in client.get(f"{base}/views").json["views"]]
+            for path in [f"{base}/state", *views]:
+                value = client.get(path).json
+                expect(not faults(document, "get", path, value), f"{path}: {faults(document, 'get', path, value)}")
+                count += 1
+        expect(count > 10, f"only {count} values")
+        whole = Document(client.get("/v1/openapi.json").json)
+        state = client.get("/v1/state").json
+        kinds = whole.content("get", "/v1/state")["application/json"]["schema"]["anyOf"]
+        expect({"$ref": "#/components/schemas/State"} in kinds, f"the state has the types {kinds}")
+        state["counter"]["value"] = "two"
+        expect(faults(whole, "get", "/v1/state", state), "a counter of text is allowed")
+
+
+def test_an_internal_action_is_unknown_to_clients_and_in_their_log(workspace):
+    stub = Stub(workspace)
+    stub.will(stub.good)
+    server = workspace.server(data="none", films_base_url=stub.address)
+    with server.client() as client:
+        catalogue = [each["type"] for each in client.get("/v1/actions").json["actions"]]
+        expect("films/load" in catalogue and "films/set" not in catalogue, f"the catalogue: {catalogue}")
+        mapping = Document(client.get("/v1/openapi.json").json).schema("Action")["discriminator"]["mapping"]
+        expect_equal(sorted(mapping), sorted(catalogue), "the types of the document")
+        for path in ("/v1/actions", "/v1/stores/films/actions"):
+            answer = client.request("POST", path, action("films/set", {"films": []}))
+            expect_equal((answer.status, answer.json["code"]), (422, "unknown-action"), "status and code")
+            expect(b"films/set" not in answer.body, f"the answer: {answer}")
+        client.commit(action("films/load"), Prefer="wait=20")
+        changes = client.get("/v1/changes?since=oldest&types=films/set").json["changes"]
+        expect_equal([change["action"]["type"] for change in changes], ["films/set"], "the types in the log")
 
 
 def test_the_document_is_valid(whole, derived):
