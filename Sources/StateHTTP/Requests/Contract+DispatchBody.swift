@@ -84,7 +84,9 @@ extension Contract {
         let node = JSONNode(document)
         guard let elements = node.elements else {
             var expectations: [Transaction.Expectation] = []
-            let item = try item(node, recordedAs: recorded, &expectations, options.store, &hint)
+            let sent = JSONText.minified(body)
+            let item = try item(
+                node, sent: (sent, 0..<sent.count), recordedAs: recorded, &expectations, options.store, &hint)
             return options.transaction([item], .single, expectations, of: body, line: line)
         }
         guard !elements.isEmpty else {
@@ -96,8 +98,10 @@ extension Contract {
         }
         var expectations: [Transaction.Expectation] = []
         var items: [Transaction.Item] = []
-        for element in elements {
-            items.append(try item(element, recordedAs: nil, &expectations, options.store, &hint))
+        let sent = JSONText.minified(body)
+        for (element, span) in zip(elements, JSONText.elements(of: sent)) {
+            items.append(
+                try item(element, sent: (sent, span), recordedAs: nil, &expectations, options.store, &hint))
         }
         return options.transaction(items, .batch, expectations, of: body, line: line)
     }
@@ -125,10 +129,12 @@ extension Contract {
 
     /// Reads one action.
     ///
-    /// - Parameter recorded: the bytes that the store would record of it, and where its metadata lie in them; nil where the
-    ///   store has to encode it.
+    /// - Parameters:
+    ///   - sent: the minified body, and where the action lies in it.
+    ///   - recorded: the body and where its metadata lie in it, where the body is the action in plain form.
     private func item(
-        _ node: JSONNode, recordedAs recorded: (bytes: [UInt8], meta: Range<Int>?)?,
+        _ node: JSONNode, sent: (bytes: [UInt8], span: Range<Int>),
+        recordedAs recorded: (bytes: [UInt8], meta: Range<Int>?)?,
         _ expectations: inout [Transaction.Expectation], _ store: VisibleStore,
         _ hint: inout Hint
     ) throws(Problem) -> Transaction.Item {
@@ -138,7 +144,6 @@ extension Contract {
         var type: String?
         var payload: JSONNode?
         var id: String?
-        var meta: JSONNode?
         try members.visit { (key, value) throws(Problem) in
             switch key {
             case "type":
@@ -153,7 +158,6 @@ extension Contract {
                 id = text
             case "meta":
                 guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
-                meta = value
             case "expect": try expect(value, &expectations, store)
             default:
                 throw invalid(value.pointer, "there is no such field; known are type, payload, id, meta, expect")
@@ -166,7 +170,11 @@ extension Contract {
         }
         let action = try decode(actionType, payload, in: node, hasOnlyFields: recorded != nil)
         if let recorded { return .init(action, id: id, recorded: recorded.bytes, meta: recorded.meta) }
-        return .init(action, id: id, meta: meta?.text)
+        // The tests of the state are no part of the action, and an empty payload is as none.
+        let (text, values) = JSONText.object(sent.bytes, sent.span, keys: ["id", "type", "payload", "meta"]) {
+            $0 == "payload" && $1.count == 2
+        }
+        return .init(action, id: id, meta: values["meta"].map { Array(text[$0]) }, sent: text)
     }
 
     private func decode(

@@ -22,14 +22,18 @@ package final class Transaction: Sendable {
             return Array(recorded.bytes[range])
         }
         private var ownMeta: [UInt8]?
+        /// The action as the client has sent it, without white space and without what is not recorded, where ``recorded`` is
+        /// nil; nil for an action of the process.
+        private var sent: [UInt8]?
         /// The JSON that the store would record of this item where the action reaches the reducers as it is, and where its
         /// metadata lie; nil where the store has to encode the item.
         let recorded: (bytes: [UInt8], meta: Range<Int>?)?
 
-        package init(_ action: any Action, id: String? = nil, meta: [UInt8]? = nil) {
+        package init(_ action: any Action, id: String? = nil, meta: [UInt8]? = nil, sent: [UInt8]? = nil) {
             content = .action(action)
             self.id = id
             ownMeta = meta
+            self.sent = sent
             recorded = nil
         }
 
@@ -41,6 +45,9 @@ package final class Transaction: Sendable {
             self.id = id
             self.recorded = (recorded, meta)
         }
+
+        /// The action as the client has sent it, as the only one of its transaction or as one of an array.
+        func sent(in form: Form) -> [UInt8]? { form == .single ? recorded?.bytes ?? sent : sent }
 
         /// Makes an item whose action a creator makes in the turn.
         init(creator: @escaping @Sendable (any Sendable) throws(Rejection) -> (any Action)?) {

@@ -3,33 +3,39 @@ internal import StateJSON
 /// How a turn records its actions.
 extension Core {
     /// The recorded JSON: the actions that have reached the reducers, with their IDs and metadata.
+    ///
+    /// An action of a client is recorded as it was sent, without white space. One that a command has made, or that a middleware
+    /// can have changed, is recorded as its type encodes it, as is an action of the process.
     func recordedBytes(in context: MiddlewareContext<State>, _ pending: PendingTransaction) throws -> [UInt8] {
-        if let recorded = recordedByClient(context, pending) { return recorded }
-        let applied = context.applied
+        let (applied, transaction) = (context.applied, pending.transaction)
+        let isArray = transaction.form == .batch || applied.count != 1
+        // Where a command has made no action, or a middleware has changed the number, no item belongs to an action: the record
+        // then has no IDs and no metadata.
+        let hasItems = applied.count == transaction.items.count
+        if !isArray, hasItems, let sent = sent(at: 0, in: context, transaction) { return sent }
         var writer = JSONWriter()
-        let isArray = pending.transaction.form == .batch || applied.count != 1
         if isArray { writer.byte(UInt8(ascii: "[")) }
         var isFirst = true
         for (index, action) in applied.enumerated() {
             writer.separator(&isFirst)
-            // Where a middleware has changed the number of actions, no item belongs to an action: the record then has no
-            // IDs and no metadata.
-            let item = applied.count == pending.transaction.items.count ? pending.transaction.items[index] : nil
-            try Self.write(action, item, to: &writer)
+            if hasItems, let sent = sent(at: index, in: context, transaction) {
+                writer.raw(sent)
+            } else {
+                try Self.write(action, hasItems ? transaction.items[index] : nil, to: &writer)
+            }
         }
         if isArray { writer.byte(UInt8(ascii: "]")) }
         return writer.bytes
     }
 
-    /// The JSON that the client has sent, where it is what would be recorded and nothing has changed the action.
-    private func recordedByClient(
-        _ context: MiddlewareContext<State>, _ pending: PendingTransaction
+    /// The JSON that the client has sent of an action, where nothing can have changed the action.
+    private func sent(
+        at index: Int, in context: MiddlewareContext<State>, _ transaction: Transaction
     ) -> [UInt8]? {
-        // A command makes another action.
-        guard passesActionsOn, !context.hasCommand, pending.transaction.form == .single, context.applied.count == 1,
-            pending.transaction.items.count == 1
-        else { return nil }
-        return pending.transaction.items[0].recorded?.bytes
+        guard passesActionsOn else { return nil }
+        // A command has another type than the action that it makes.
+        if context.hasCommand, transaction.type(at: index) != context.entries[index].type { return nil }
+        return transaction.items[index].sent(in: transaction.form)
     }
 
     private static func write(_ action: any Action, _ item: Transaction.Item?, to writer: inout JSONWriter) throws {
