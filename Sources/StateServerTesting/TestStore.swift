@@ -8,7 +8,7 @@ internal import Synchronization
 /// let store = try TestStore(Films { ["A New Hope"] })
 /// try await store.send(Films.Load()) { $0.phase = .loading }
 /// try await store.receive(Films.Set.self) { $0.phase = .finished(["A New Hope"]) }
-/// try store.finish()
+/// try await store.finish()
 /// ```
 ///
 /// A failure is a thrown ``TestStoreFailure``, so that any test framework shows it. Only one test may use a store.
@@ -84,11 +84,25 @@ public final class TestStore<State: StateType>: Sendable {
         try check(step, change)
     }
 
-    /// Checks that there is no commit and no event that the test has not asserted.
+    /// Waits for the effects that are under way, and checks that there is no commit and no event that the test has not asserted.
     ///
-    /// - Throws: ``TestStoreFailure``.
-    public func finish() throws {
-        try checkNothingIsLeft("at the end")
+    /// - Throws: ``TestStoreFailure``, which names the actions that the test has not received, and the effects that still run
+    ///   after `patience`.
+    public func finish(within patience: Duration = .seconds(5)) async throws {
+        let clock = ContinuousClock()
+        let end = clock.now + patience
+        // The last commit is noted a little later than it is published.
+        while !store.isAtRest || log.version < store.version, clock.now < end {
+            try await clock.sleep(for: .milliseconds(1))
+        }
+        var faults: [String] = []
+        let left = log.steps.flatMap(\.commit.types)
+        if !left.isEmpty { faults.append("these had not been received: \(left.joined(separator: ", "))") }
+        let running = store.runningEffects
+        if !running.isEmpty {
+            faults.append("these effects still ran after \(patience): \(running.joined(separator: ", "))")
+        }
+        guard faults.isEmpty else { throw TestStoreFailure("at the end, \(faults.joined(separator: "; "))") }
         let events = log.events
         guard events.isEmpty else { throw TestStoreFailure("not asserted: \(events)") }
     }
@@ -144,14 +158,19 @@ private final class Log<State: Sendable>: Sendable {
         let after: State
     }
 
-    private let told = Mutex<(steps: [Step], events: [StoreEvent])>(([], []))
+    private let told = Mutex<(steps: [Step], events: [StoreEvent], version: Version)>(([], [], 0))
 
     var steps: [Step] { told.withLock { $0.steps } }
+    /// The version of the last commit that was noted.
+    var version: Version { told.withLock { $0.version } }
     var events: [StoreEvent] { told.withLock { $0.events } }
 
     func note(_ change: Change<Unequal<State>>) {
         guard let commit = change.commit, let old = change.old else { return }
-        told.withLock { $0.steps.append(Step(commit: commit, before: old.state, after: change.new.state)) }
+        told.withLock { told in
+            told.steps.append(Step(commit: commit, before: old.state, after: change.new.state))
+            told.version = commit.version
+        }
     }
 
     func note(_ event: StoreEvent) { told.withLock { $0.events.append(event) } }

@@ -39,7 +39,6 @@ struct TestStoreTests {
         try await store.send(Delayed.Start(seconds: 60)) { $0.isWaiting = true }
         try await store.send(Delayed.Start(seconds: 1), rejectedAs: "busy")
         await clock.advance(by: .seconds(59), whenSleeping: 1)
-        try store.finish()
         await clock.advance(by: .seconds(1))
         // The effect needs a thread of the pool, which other tests block on their sockets.
         try await store.receive(Delayed.Done.self, within: .seconds(50)) {
@@ -47,7 +46,7 @@ struct TestStoreTests {
             $0.isWaiting = false
         }
 
-        try store.finish()
+        try await store.finish()
     }
 
     @Test("a cancelled effect brings nothing, however far the clock goes")
@@ -63,7 +62,39 @@ struct TestStoreTests {
             try await store.receive(Delayed.Done.self, within: .milliseconds(50))
         }
         #expect(failure?.description.contains("did not come") == true)
-        try store.finish()
+        try await store.finish()
+    }
+
+    @Test("the end waits for what an effect brings, and names it where the test has not received it")
+    func unreceived() async throws {
+        for _ in 0..<20 {
+            let store = try TestStore(Delayed(clock: ContinuousClock()))
+            try await store.send(Delayed.Start(seconds: 0)) { $0.isWaiting = true }
+
+            let failure = await #expect(throws: TestStoreFailure.self) { try await store.finish(within: .seconds(50)) }
+
+            #expect(failure?.description == "at the end, these had not been received: done")
+        }
+    }
+
+    @Test("an effect that still runs at the end is named")
+    func running() async throws {
+        let clock = TestClock()
+        let store = try TestStore(Delayed(clock: clock))
+        try await store.send(Delayed.Start(seconds: 60)) { $0.isWaiting = true }
+        await clock.advance(by: .seconds(59), whenSleeping: 1)
+
+        let failure = await #expect(throws: TestStoreFailure.self) {
+            try await store.finish(within: .milliseconds(20))
+        }
+
+        #expect(failure?.description == "at the end, these effects still ran after 0.02 seconds: wait")
+        await clock.advance(by: .seconds(1))
+        try await store.receive(Delayed.Done.self, within: .seconds(50)) {
+            $0.count = 1
+            $0.isWaiting = false
+        }
+        try await store.finish(within: .seconds(50))
     }
 
     @Test("another change than the expected one is a failure that names the difference")
@@ -87,6 +118,6 @@ struct TestStoreTests {
         }
         await #expect(throws: TestStoreFailure.self) { try await store.send(Delayed.Stop(), rejectedAs: "busy") }
 
-        #expect(throws: TestStoreFailure.self) { try store.finish() }
+        await #expect(throws: TestStoreFailure.self) { try await store.finish() }
     }
 }

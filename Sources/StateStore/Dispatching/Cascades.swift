@@ -101,6 +101,9 @@ struct Cascades: Sendable {
         self.limits = limits
     }
 
+    /// Whether every cascade is complete.
+    var isEmpty: Bool { running.isEmpty }
+
     /// Counts a follow-up of some actions as pending, unless its cascade has used up its budget.
     ///
     /// - Returns: the rejection of a follow-up that is over the budget.

@@ -25,6 +25,12 @@ extension Store {
             })
     }
 
+    /// Whether no effect runs and no follow-up is pending.
+    package var isAtRest: Bool { effects.count == 0 && cascades.withLock { $0.isEmpty } }
+
+    /// The IDs of the running effects, and the action types of those without one.
+    package var runningEffects: [String] { effects.names }
+
     /// Queues a transaction that was dispatched inside a turn.
     func dispatchLater(_ transaction: Transaction, _ causation: Causation?) {
         if let causation { return dispatchFollowUp(transaction.items, transaction.form, causation) }
@@ -60,7 +66,7 @@ extension Store {
             return try Dispatched(outcome)
         }
         if let causation { cascades.withLock { $0.begin(causation) } }
-        let isStarted = effects.start(id: id) { [weak self] in
+        let isStarted = effects.start(id: id, of: name) { [weak self] in
             do {
                 try await work(dispatcher)
             } catch is CancellationError {

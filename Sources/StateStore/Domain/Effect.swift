@@ -91,6 +91,7 @@ typealias EffectWork = @Sendable (Dispatcher) async throws -> Void
 final class Effects: Sendable {
     private struct Running {
         var tasks: [Int: Task<Void, Never>] = [:]
+        var names: [Int: String] = [:]
         var named: [String: Int] = [:]
         /// The number of the next effect, which also tells apart two effects with one ID.
         var next = 0
@@ -106,10 +107,14 @@ final class Effects: Sendable {
 
     var count: Int { running.withLock { $0.tasks.count } }
 
+    /// The names of the running effects, in the order of their beginning.
+    var names: [String] { running.withLock { $0.names.sorted { $0.key < $1.key }.map(\.value) } }
+
     /// Starts an effect, and cancels the running one with the same ID, whose place it takes.
     ///
+    /// - Parameter type: the type of the action that starts it, which is its name where it has no ID.
     /// - Returns: false when too many effects run, or when the store is stopping.
-    func start(id: String?, _ work: @escaping @Sendable () async -> Void) -> Bool {
+    func start(id: String?, of type: String = "", _ work: @escaping @Sendable () async -> Void) -> Bool {
         let (isStarted, replaced) = running.withLock { running -> (Bool, Task<Void, Never>?) in
             guard !running.isStopped else { return (false, nil) }
             // The replaced effect gives its place to the new one, and is cancelled also where there is none.
@@ -119,6 +124,7 @@ final class Effects: Sendable {
             let number = running.next
             running.next += 1
             if let id { running.named[id] = number }
+            running.names[number] = id ?? type
             // The task removes its own entry. It cannot do so before the entry exists, because it needs this lock.
             running.tasks[number] = Task {
                 await work()
@@ -133,6 +139,7 @@ final class Effects: Sendable {
     private func ended(_ number: Int, _ id: String?) {
         running.withLock { running in
             running.tasks[number] = nil
+            running.names[number] = nil
             if let id, running.named[id] == number { running.named[id] = nil }
         }
     }

@@ -17,7 +17,7 @@ struct InventoryTests {
         try await store.send(Inventory.Ship(item: "bolt", quantity: 6), rejectedAs: "inventory.short")
         try await store.send(Inventory.Ship(item: "bolt", quantity: 5)) { $0.items["bolt"] = nil }
 
-        try store.finish()
+        try await store.finish()
     }
 
     @Test("a subscriber is told of what it selects")
