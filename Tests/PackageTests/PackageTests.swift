@@ -126,6 +126,7 @@ struct TreeTests {
         ("MicroHTTP/Exchange.swift", "a set holds its exchanges, and a grouping lasts for one call with them"),
         ("MicroHTTP/Loop/MemoryBudget.swift", "the count holds the bytes"),
         ("StateHTTP/Access/Access.swift", "a key holds the access"),
+        ("StateHTTP/Descriptions/SchemaProbe.swift", "types, which do not end"),
         ("StateJSON/Coding/JSONEncoding.swift", "types, which do not end"),
         ("StateStore/Dispatching/Store+Rehearsing.swift", "the store calls itself"),
         ("StateStore/Domain/CompiledDomain.swift", "types, which do not end"),
