@@ -155,7 +155,7 @@ let resources: [String: [Resource]] = [
     // The transcripts of the contract.
     "StateServer": [.copy("Contract/Transcripts")],
     // A journal of the first format, and its export by the program that wrote it.
-    "StateJournal": [.copy("Format1")],
+    "StateJournal": [.copy("Format1"), .copy("Format2")],
 ]
 for suite in [
     "StateJSON", "StateStore", "ContentCodings", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal",

@@ -1,3 +1,4 @@
+internal import StateJSON
 internal import Synchronization
 
 /// The names by which clients may reach the server.
@@ -6,18 +7,18 @@ internal import Synchronization
 /// requests (DNS rebinding). The browser then names that site in `Host`, so the server refuses names that are not its own.
 package struct AllowedHosts: Sendable {
     /// The names in lower case, with a port where only that port is allowed; nil allows every name.
-    private let names: Set<String>?
+    private let names: Set<ExactText>?
     /// The value that was allowed last: most clients name the server in the same way.
     private let last = LastValue()
 
     private final class LastValue: Sendable {
-        let value = Mutex<String?>(nil)
+        let value = Mutex<ExactText?>(nil)
     }
 
     /// Allows every name.
     package static let any = AllowedHosts(names: nil)
 
-    private init(names: Set<String>?) { self.names = names }
+    private init(names: Set<ExactText>?) { self.names = names }
 
     /// Allows the names of the listened addresses and further ones.
     ///
@@ -40,7 +41,7 @@ package struct AllowedHosts: Sendable {
                 names.formUnion(["localhost", "127.0.0.1", "[::1]"])
             }
         }
-        self.init(names: names)
+        self.init(names: Set(names.map { ExactText($0) }))
     }
 
     private static func isWildcard(_ host: String) -> Bool { host == "0.0.0.0" || host == "::" }
@@ -76,17 +77,20 @@ package struct AllowedHosts: Sendable {
     /// Whether a client may reach the server by the value of its `Host`.
     package func allows(_ value: String) -> Bool {
         guard let names else { return true }
+        let value = ExactText(value)
         if last.value.withLock({ $0 == value }) { return true }
-        guard Self.allows(value, names) else { return false }
+        guard Self.allows(value.text, names) else { return false }
         last.value.withLock { $0 = value }
         return true
     }
 
-    private static func allows(_ value: String, _ names: Set<String>) -> Bool {
-        let isLower = !value.utf8.contains { (0x41...0x5A).contains($0) || $0 >= 0x80 }
+    private static func allows(_ value: String, _ names: Set<ExactText>) -> Bool {
+        // No name has another letter, and the sign of kelvin in lower case is a k.
+        guard value.utf8.allSatisfy({ $0 < 0x80 }) else { return false }
+        let isLower = !value.utf8.contains { (0x41...0x5A).contains($0) }
         let value = isLower ? value : value.lowercased()
         // Most clients send the port, and most names are allowed with any.
-        return withoutPort(value).map(names.contains) == true || names.contains(value)
+        return withoutPort(value).map { names.contains(ExactText($0)) } == true || names.contains(ExactText(value))
     }
 
     /// The value without its port; nil where it has none, or is not of the form of RFC 9110, section 7.2.

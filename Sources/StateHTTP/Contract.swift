@@ -120,7 +120,7 @@ package struct Contract: Sendable {
         case ("v1", "stores") where path.count > 2:
             guard !path[2].isEmpty else { throw Self.noSuchRoute }
             let names = names(ofStores: access)
-            guard names.contains(path[2]), let scope = stores[path[2]] else {
+            guard let scope = stores.value(named: path[2]), names.contains(scope.name) else {
                 throw Problem(
                     .notFound, "no-such-store",
                     names.isEmpty
@@ -257,7 +257,7 @@ package struct Contract: Sendable {
     private func views(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
         let names = routed.store.views.keys.sorted()
         if path.isEmpty { return try fixed(routed) { list(names, of: "views", in: routed.store.path) } }
-        guard path.count == 1, let name = routed.store.views[path[0]] else {
+        guard path.count == 1, let name = routed.store.views.value(named: path[0]) else {
             throw Problem(
                 .notFound, "no-such-view",
                 names.isEmpty

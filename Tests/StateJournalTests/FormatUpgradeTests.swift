@@ -62,7 +62,8 @@ struct FormatUpgradeTests {
             recovery.keys
                 == keys.map { row in
                     KeyRecord(
-                        key: row["key"], fingerprint: row["fingerprint"], version: Version(row["version"] as Int64),
+                        key: IdempotencyKey(recorded: row["key"]), fingerprint: row["fingerprint"],
+                        version: Version(row["version"] as Int64),
                         id: row["id"], isChange: row["changed"], expiry: Timestamp(milliseconds: row["expiry"]))
                 })
         for row in ids {

@@ -90,7 +90,8 @@ struct CommitMaker {
             idempotency: chance(80)
                 ? nil
                 : KeyRecord(
-                    key: text(), fingerprint: text(), version: chance(90) ? version : version / 2, id: keyID,
+                    key: IdempotencyKey(recorded: text()), fingerprint: text(),
+                    version: chance(90) ? version : version / 2, id: keyID,
                     isChange: chance(50), expiry: Timestamp(milliseconds: Int64(bitPattern: generator.next())),
                     client: chance(50) ? nil : text()))
     }

@@ -120,7 +120,7 @@ extension Transaction {
     ) -> Transaction {
         Transaction(
             actions.map { Item($0) }, form: form, purpose: purpose, expectations: expectations, tagGuard: tagGuard,
-            idempotency: key.map { ($0, body) })
+            idempotency: key.map { (IdempotencyKey(recorded: $0), body) })
     }
 }
 

@@ -17,7 +17,7 @@ package final class Access: Sendable {
     /// The parts of the state that the client may see; nil for the whole state.
     private let parts: [JSONPointer]?
     /// The names of the views, in the whole store, that the client may see; nil for all.
-    private let views: Set<String>?
+    private let views: Set<ExactText>?
     /// The types of the logged actions that the client may see.
     private let seenTypes: TypeSet
     /// The types of the actions that the client may dispatch.
@@ -29,7 +29,7 @@ package final class Access: Sendable {
     /// The access of every client of a server that does not ask who they are.
     package init() {
         (subject, isUnlimited, operates, seesOthers) = (nil, true, true, true)
-        (parts, views, sight) = (nil, nil, nil)
+        (parts, views, sight, share) = (nil, nil, nil, nil)
         var types = TypeSet()
         types.insert("*")
         (seenTypes, dispatchedTypes) = (types, types)
@@ -40,6 +40,7 @@ package final class Access: Sendable {
     /// An entry that the grant misspells, or that names a view or a store that the domain has not, allows nothing.
     package init(_ grant: Grant, subject: String, in catalogue: Catalogue) {
         self.subject = subject
+        share = "subject " + Self.escaped(subject)
         operates = grant.operate
         seesOthers = grant.others
         var dispatched = TypeSet()
@@ -47,7 +48,7 @@ package final class Access: Sendable {
         dispatchedTypes = dispatched
         var isWhole = false
         var pointers: [JSONPointer] = []
-        var seenViews: Set<String> = []
+        var seenViews: Set<ExactText> = []
         var seen = TypeSet()
         for entry in grant.read.compactMap(ReadEntry.init) {
             switch entry {
@@ -55,12 +56,12 @@ package final class Access: Sendable {
                 isWhole = true
                 seen.insert("*")
             case .pointer(let pointer): pointers.append(pointer)
-            case .view(let name): seenViews.insert(name)
+            case .view(let name): seenViews.insert(ExactText(name))
             case .actions(let pattern): seen.insert(pattern)
             case .store(let name):
-                guard let store = catalogue.stores.first(where: { $0.name == name }) else { break }
+                guard let store = catalogue.stores.first(where: { JSONPointer.sameBytes($0.name, name) }) else { break }
                 pointers.append(store.pointer)
-                seenViews.formUnion(store.views.values)
+                seenViews.formUnion(store.views.values.map { ExactText($0) })
                 for type in store.actions.keys { seen.insert(type) }
             }
         }
@@ -71,10 +72,25 @@ package final class Access: Sendable {
         sight = isWhole && grant.others ? nil : Self.sight(of: grant, subject)
     }
 
+    /// A text in ASCII that no other text has: a percent sign and two digits for each byte that is none.
+    private static func escaped(_ text: String) -> String {
+        text.utf8.reduce(into: "") { escaped, byte in
+            if byte < 0x80, byte != UInt8(ascii: "%") {
+                escaped.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                escaped += "%" + String(byte, radix: 16)
+            }
+        }
+    }
+
     private static func sight(of grant: Grant, _ subject: String) -> String {
         // The actions that a client may see are its own where it may not see those of others.
-        let entries = Set(grant.read).sorted() + (grant.others ? [] : ["", subject])
-        return ContentHash(Array(entries.joined(separator: "\n").utf8)).text
+        let entries = Set(grant.read.map { ExactText($0) }).map(\.text).sorted {
+            $0.utf8.lexicographicallyPrecedes($1.utf8)
+        }
+        // The lengths keep apart what a separator could not: an entry may have any character.
+        let texts = entries + (grant.others ? [] : ["", subject])
+        return ContentHash(Array(texts.map { "\($0.utf8.count):\($0)" }.joined().utf8)).text
     }
 
     /// The pointers that lie in no other of them, in order.
@@ -86,7 +102,9 @@ package final class Access: Sendable {
     }
 
     /// To whose share of limits the requests count: the subject's, unless the server does not ask who the clients are.
-    package var share: String? { subject.map { "subject \($0)" } }
+    ///
+    /// It is ASCII, so that its bytes are equal where Swift takes it for equal.
+    package let share: String?
 
     // MARK: The end
 
@@ -112,13 +130,15 @@ package final class Access: Sendable {
     }
 
     /// Whether the client may see a view of the whole store.
-    func sees(view name: String) -> Bool { views?.contains(name) ?? true }
+    func sees(view name: String) -> Bool { views?.contains(ExactText(name)) ?? true }
 
     /// Whether the client may see actions of a type in the log.
     func sees(type: String) -> Bool { seenTypes.contains(type) }
 
     /// Whether the client may see the actions of a commit by a subject.
-    func sees(actionsBy subject: String?) -> Bool { seesOthers || subject == self.subject }
+    func sees(actionsBy subject: String?) -> Bool {
+        seesOthers || ExactText(optional: subject) == ExactText(optional: self.subject)
+    }
 
     /// Whether the client may see every action in the log.
     var seesEveryAction: Bool { seesOthers && seenTypes.isEverything }

@@ -1,5 +1,6 @@
 internal import HTTPMessages
 package import HTTPTypes
+internal import StateJSON
 
 /// The origins whose pages may use the server in a browser (the Fetch standard, section 3.2).
 ///
@@ -24,7 +25,7 @@ package struct AllowedOrigins: Sendable {
     /// It needs no credential, because a browser sends none with it.
     func preflight(_ request: Request) -> Response? {
         guard request.method == .options, request.fields.contains(.accessControlRequestMethod),
-            let origin = request[.origin], origins.contains(origin)
+            let origin = request[.origin], origins.contains(where: { JSONPointer.sameBytes($0, origin) })
         else { return nil }
         return Response(
             status: .noContent,

@@ -83,7 +83,7 @@ enum ReadEntry {
 /// A set of action types: all, or those that are named or begin as a pattern does.
 struct TypeSet: Sendable {
     private(set) var isEverything = false
-    private var names: Set<String> = []
+    private var names: Set<ExactText> = []
     private var prefixes: [String] = []
 
     /// Adds a type, or the types that begin as a pattern with `*` at its end does.
@@ -93,11 +93,11 @@ struct TypeSet: Sendable {
         } else if pattern.hasSuffix("*") {
             prefixes.append(String(pattern.dropLast()))
         } else {
-            names.insert(pattern)
+            names.insert(ExactText(pattern))
         }
     }
 
     func contains(_ type: String) -> Bool {
-        isEverything || names.contains(type) || prefixes.contains { type.utf8.starts(with: $0.utf8) }
+        isEverything || names.contains(ExactText(type)) || prefixes.contains { type.utf8.starts(with: $0.utf8) }
     }
 }

@@ -38,18 +38,42 @@ extension VisibleStore {
             action: action ?? Array("null".utf8), patch: patch(commit.patch))
     }
 
-    /// Whether the client may know that an action of this commit was dispatched to this store.
-    package func seesAction(of commit: Commit) -> Bool {
-        guard scope.filter?.holds(commit) ?? true else { return false }
-        return access.isUnlimited || action(of: commit) != nil
+    /// What a client gets of a commit that it names by an ID.
+    package enum Finding: Sendable {
+        /// What it sees of the commit.
+        case commit
+        /// The receipt: the client has dispatched the action with this ID, and may not see it.
+        case receipt
+    }
+
+    /// What the client may know of a commit that it names by the ID of an action, or by the commit's cursor; nil for nothing.
+    package func finding(_ id: String, _ commit: Commit) -> Finding? {
+        guard scope.filter?.holds(commit) ?? true else { return nil }
+        if access.isUnlimited || seesAction(id, of: commit) { return .commit }
+        let isOwn = access.subject != nil && commit.has(clientID: id, by: access.subject)
+        return isOwn ? .receipt : nil
+    }
+
+    /// Whether the client sees the action of a commit that an ID names; for a cursor, whether it sees any of them.
+    private func seesAction(_ id: String, of commit: Commit) -> Bool {
+        guard let action = action(of: commit) else { return false }
+        // Where all actions are seen, so is this one, also where a middleware has replaced it by others.
+        if commit.types.allSatisfy(isSeen) || Cursor(text: id) != nil { return true }
+        guard case .array(let seen)? = try? JSONValue(parsing: action, depthMax: 1000) else { return false }
+        return seen.contains { element in
+            guard case .object(let members) = element, case .string(let own)? = members["id"] else { return false }
+            return JSONPointer.sameBytes(own, id)
+        }
+    }
+
+    /// Whether the client sees actions of a type, where it sees those of their subject.
+    private func isSeen(_ type: String) -> Bool {
+        (isWhole || scope.actions.value(named: type) != nil) && (access.isUnlimited || access.sees(type: type))
     }
 
     /// The actions of a commit that the client sees, as UTF-8 JSON: an action, or an array for a batch; nil for none.
     private func action(of commit: Commit) -> [UInt8]? {
         guard access.sees(actionsBy: commit.by) else { return nil }
-        let isSeen = { (type: String) in
-            (isWhole || scope.actions[type] != nil) && (access.isUnlimited || access.sees(type: type))
-        }
         if commit.types.allSatisfy(isSeen) { return commit.action }
         guard commit.types.contains(where: isSeen) else { return nil }
         // The store has encoded every recorded action, so the action parses.

@@ -31,7 +31,8 @@ package struct VisibleStore: Sendable {
 
     /// The Swift type of an action that the client may dispatch to this store.
     func action(ofType type: String) -> (any Action.Type)? {
-        guard let action = scope.actions[type], !action.isInternal, access.isUnlimited || access.dispatches(type)
+        guard let action = scope.actions.value(named: type), !action.isInternal,
+            access.isUnlimited || access.dispatches(type)
         else { return nil }
         return action
     }
@@ -44,7 +45,7 @@ package struct VisibleStore: Sendable {
 
     /// Whether the client may name an action type as a filter: it may see actions of the type.
     func sees(type: String) -> Bool {
-        (scope.actions[type] != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)
+        (scope.actions.value(named: type) != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)
     }
 
     /// The subjects among whose commits an ID is looked for, in this order; nil stands for all.
@@ -69,8 +70,9 @@ package struct VisibleStore: Sendable {
     func filter(path: JSONPointer?, types: [String], by subject: String?) -> ChangesFilter {
         var filter = ChangesFilter(path: path, types: types)
         if let path, let parts = access.parts(of: path) { filter.paths = parts }
+        let subject = ExactText(optional: subject)
         filter.by = subject
-        let own = access.seesOthers ? nil : access.subject ?? ""
+        let own = access.seesOthers ? nil : ExactText(access.subject ?? "")
         if subject != nil, types.isEmpty, !access.seesEveryAction {
             // A commit whose action is hidden has no subject to be found by.
             filter.types = scope.types.filter(sees(type:))

@@ -58,15 +58,25 @@ extension Contract {
         toOutcomeOf id: String, _ commit: Commit?, _ store: VisibleStore, latest: Cursor, style: Style,
         requestID: RequestID
     ) -> Response {
-        guard let commit, store.seesAction(of: commit) else {
+        guard let commit, let finding = store.finding(id, commit) else {
             let problem = Problem(
                 .notFound, "no-such-action",
                 "no commit with this ID is kept: it was never committed, or it is older than the history that is kept")
             return response(to: problem, latest: latest, requestID: requestID, style: style)
         }
         var writer = JSONWriter()
-        write(commit, of: store, as: .patches, epoch: latest.epoch, to: &writer)
-        writer.bytes.removeLast()
+        switch finding {
+        case .commit:
+            write(commit, of: store, as: .patches, epoch: latest.epoch, to: &writer)
+            writer.bytes.removeLast()
+        case .receipt:
+            var isFirst = true
+            writer.byte(UInt8(ascii: "{"))
+            writer.member("cursor", Cursor(latest.epoch, commit.version).description, &isFirst)
+            writer.key("version", &isFirst)
+            writer.integer(commit.version)
+            writer.member("id", commit.id, &isFirst)
+        }
         writer.raw(",\"changed\":")
         writer.bool(commit.isChange)
         writer.byte(UInt8(ascii: "}"))

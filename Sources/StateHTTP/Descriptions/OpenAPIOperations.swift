@@ -258,7 +258,12 @@ struct OpenAPIOperations {
             description: "Found by the ID that the client gave to the action, or by the cursor of the commit.",
             parameters: ["id", "pretty"] + Self.ofAnyRequest,
             answers: [
-                ("200", Self.answer("The commit, with `changed`.", [], [("application/json", Self.json("Commit"))]))
+                (
+                    "200",
+                    Self.answer(
+                        "The commit, with `changed`; the receipt for a client that has dispatched it and may not see its actions.",
+                        [], [("application/json", Self.alternatives("anyOf", ["Commit", "Receipt"]))])
+                )
             ],
             problems: Self.anyProblems)
     }

@@ -124,7 +124,19 @@ extension Contract {
     /// What is wrong with an ID that a client gives to an action; nil where nothing is.
     private static func fault(ofID id: String) -> String? {
         guard (1...255).contains(id.utf8.count) else { return "expected a string of 1 to 255 bytes" }
+        guard !hasControlCharacter(id) else { return "expected a string without control characters" }
         return Cursor(text: id) == nil ? nil : "is spelled like a cursor, which is how the server names commits"
+    }
+
+    /// Whether a text has a control character, U+0000 to U+001F and U+007F to U+009F.
+    private static func hasControlCharacter(_ text: String) -> Bool {
+        text.withBytes { bytes in
+            bytes.indices.contains { index in
+                bytes[index] < 0x20 || bytes[index] == 0x7F
+                    // Text is UTF-8, so another byte follows.
+                    || bytes[index] == 0xC2 && bytes[index + 1] < 0xA0
+            }
+        }
     }
 
     /// Reads one action.
@@ -249,17 +261,10 @@ extension DispatchOptions {
         let isNamed = items[0].id != nil
         return Transaction(
             items, form: form, purpose: purpose, expectations: expectations, tagGuard: tagGuard,
-            idempotency: key.map { (fullKey($0, line), ContentHash(body).text) },
+            idempotency: key.map {
+                (IdempotencyKey($0, of: store.access.subject, line: line), ContentHash(body).text)
+            },
             contentHash: key == nil && !isNamed ? ContentHash(body) : nil, subject: store.access.subject, trace: trace,
             wantsRepresentation: returning == .representation)
-    }
-
-    /// The idempotency key of a transaction.
-    private func fullKey(_ key: String, _ line: Int?) -> String {
-        // A key counts for the subject that has sent it. Neither of them can hold a NUL.
-        let own = store.access.subject.map { "\($0)\0\(key)" } ?? key
-        // Each line of a bulk load is a commit of its own, so each line needs a key of its own. A client's key cannot hold a
-        // line feed.
-        return line.map { "\(own)\n\($0)" } ?? own
     }
 }

@@ -153,7 +153,8 @@ struct FormatUpgrade {
 
     private static func key(_ row: Row) -> KeyRecord {
         KeyRecord(
-            key: row["key"], fingerprint: row["fingerprint"], version: Version(row["version"] as Int64),
+            key: IdempotencyKey(recorded: row["key"]), fingerprint: row["fingerprint"],
+            version: Version(row["version"] as Int64),
             id: row["id"], isChange: row["changed"], expiry: Timestamp(milliseconds: row["expiry"]))
     }
 }

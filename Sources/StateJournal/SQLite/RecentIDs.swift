@@ -36,14 +36,13 @@ struct RecentIDs {
     }
 
     /// The hash by which the table finds an ID.
-    static func hash(of id: String) -> Int64 {
-        var id = id
-        return Int64(bitPattern: id.withUTF8 { ContentHash(UnsafeRawBufferPointer($0)).low })
+    static func hash(of id: String, by subject: String? = nil) -> Int64 {
+        Int64(bitPattern: CommitName(id, by: subject).hash.low)
     }
 
     /// The entries of a commit: one for each of its names.
     static func entries(of commit: Commit) -> [Entry] {
-        commit.names.map { Entry(hash: hash(of: $0), version: commit.version) }
+        commit.names.map { Entry(hash: Int64(bitPattern: $0.hash.low), version: commit.version) }
     }
 
     /// Adds the IDs of commits.

@@ -8,7 +8,7 @@ extension SQLiteJournal {
     ///
     /// - Parameter subject: the subject that has dispatched it; nil for any.
     package func commit(id: String, by subject: String? = nil) throws -> Commit? {
-        let hash = RecentIDs.hash(of: Commit.name(id, by: subject))
+        let hash = RecentIDs.hash(of: id, by: subject)
         let recent = ids.withLock { $0.versions(hash) }
         return try reading { db in
             // The IDs in memory are newer than those in the table.

@@ -41,7 +41,7 @@ enum KeyTable {
         if key.client != nil { members.insert(.client) }
         writer.number(members.rawValue)
         writer.number(key.version)
-        writer.string(key.key)
+        writer.string(key.key.recorded)
         writer.string(key.fingerprint)
         writer.signed(key.expiry.milliseconds)
         if hasOwnID { writer.string(key.id) }
@@ -64,7 +64,7 @@ enum KeyTable {
             let client = members.contains(.client) ? try reader.string() : nil
             keys.append(
                 KeyRecord(
-                    key: key, fingerprint: fingerprint, version: version, id: id,
+                    key: IdempotencyKey(recorded: key), fingerprint: fingerprint, version: version, id: id,
                     isChange: members.contains(.isChange), expiry: expiry, client: client))
         }
         return keys

@@ -194,8 +194,8 @@ struct SegmentDecoder {
         let id = members.contains(.id) ? try reader.string() : id
         let version = members.contains(.version) ? try reader.number() : version
         return KeyRecord(
-            key: key, fingerprint: fingerprint, version: version, id: id, isChange: members.contains(.isChange),
-            expiry: Timestamp(milliseconds: expiry), client: client)
+            key: IdempotencyKey(recorded: key), fingerprint: fingerprint, version: version, id: id,
+            isChange: members.contains(.isChange), expiry: Timestamp(milliseconds: expiry), client: client)
     }
 }
 

@@ -152,7 +152,7 @@ struct SegmentEncoder {
         if !JSONPointer.sameBytes(key.id, ownID) { members.insert(.id) }
         if key.version != commit.version { members.insert(.version) }
         records.number(members.rawValue)
-        records.string(key.key)
+        records.string(key.key.recorded)
         records.string(key.fingerprint)
         records.signed(key.expiry.milliseconds &- commit.time.milliseconds)
         if let client = key.client { records.string(client) }

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import StateHTTP
+internal import StateJSON
 internal import StateStore
 
 /// A JSON Web Token whose signature has not been verified (RFC 7519), in the compact form of RFC 7515.
@@ -61,7 +62,7 @@ struct SignedToken: Sendable {
         keys.filter { key in
             guard key.algorithm == algorithm else { return false }
             guard let keyID, let id = key.id else { return true }
-            return id == keyID
+            return ExactText(id) == ExactText(keyID)
         }
     }
 }
@@ -107,9 +108,14 @@ struct ClaimRules: Sendable {
     /// How much the clocks of the issuer and the server may differ.
     var leeway: Duration
 
+    private func has(_ audience: Claims.Audience?, _ name: String) -> Bool {
+        audience?.names.contains { ExactText($0) == ExactText(name) } ?? false
+    }
+
     /// When the access of a token ends, also where that time is over; nil for a token that gives none.
     func end(of claims: Claims, at now: Timestamp) -> Timestamp? {
-        guard issuer == nil || claims.iss == issuer, audience.map({ claims.aud?.names.contains($0) ?? false }) ?? true,
+        guard issuer == nil || ExactText(optional: issuer) == ExactText(optional: claims.iss),
+            audience.map({ has(claims.aud, $0) }) ?? true,
             TokenFile.fault(inSubject: claims.sub) == nil, claims.storekeeper.fault == nil,
             let end = Timestamp(seconds: claims.exp)?.advanced(by: leeway)
         else { return nil }

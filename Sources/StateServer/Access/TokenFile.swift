@@ -1,6 +1,7 @@
 internal import CCrypto
 internal import FoundationEssentials
 internal import StateHTTP
+internal import StateJSON
 
 /// A bearer token: 256 random bits in text.
 struct Token: Sendable {
@@ -41,6 +42,14 @@ struct TokenFile: Sendable {
         /// When it was made, in RFC 3339.
         var created: String
         var grant: Grant
+
+        /// Whether the members have the same bytes: two spellings of a name are two names.
+        static func == (left: Entry, right: Entry) -> Bool {
+            zip(left.texts, right.texts).allSatisfy { $0.map { ExactText($0) } == $1.map { ExactText($0) } }
+                && (left.grant.others, left.grant.operate) == (right.grant.others, right.grant.operate)
+        }
+
+        private var texts: [[String]] { [[id, subject, hash, created], grant.read, grant.dispatch] }
     }
 
     private struct Content: Codable {

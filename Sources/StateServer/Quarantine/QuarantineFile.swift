@@ -94,27 +94,16 @@ extension QuarantineFile.Entry {
             let text = String(half, radix: 16)
             return String(repeating: "0", count: 16 - text.count) + text
         }.joined()
-        let (subject, key, line) = Self.parts(of: record.name, record.identity.kind)
+        let key = record.identity.kind == .key ? IdempotencyKey(recorded: record.name) : nil
         self.init(
             id: "q\(record.identity.kind.rawValue)" + digits.prefix(10), state: .quarantined, type: record.type,
-            by: Self.kinds[Int(record.identity.kind.rawValue) - 1], name: key, subject: subject, line: line, crashes: 2,
+            by: Self.kinds[Int(record.identity.kind.rawValue) - 1],
+            name: key?.key.text ?? (record.name.isEmpty ? nil : record.name), subject: key?.subject?.text,
+            line: key?.line.map { $0 + 1 }, crashes: 2,
             since: Date().formatted(.iso8601), hash: digits)
     }
 
     private static let kinds = ["key", "id", "content"]
-
-    /// A key is stored with the subject before a NUL and the line behind a line feed, which neither of them can hold.
-    private static func parts(
-        of name: String, _ kind: TransactionIdentity.Kind
-    ) -> (subject: String?, name: String?, line: Int?) {
-        guard kind == .key else { return (nil, name.isEmpty ? nil : name, nil) }
-        let halves = name.split(separator: "\0", maxSplits: 1, omittingEmptySubsequences: false)
-        let parts = (halves.last ?? "").split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
-        return (
-            halves.count > 1 ? String(halves[0]) : nil, parts.first.map(String.init),
-            parts.count > 1 ? Int(parts[1]).map { $0 + 1 } : nil
-        )
-    }
 
     /// The identity; nil where the file does not spell one.
     var identity: TransactionIdentity? {

@@ -177,7 +177,7 @@ extension RequestHandler {
         let found =
             version.map { hub.commit(version: $0) }
             ?? subjects.lazy.compactMap { self.hub.commit(id: id, by: $0) }.first
-        let known = found.flatMap { visible.seesAction(of: $0) || version != nil ? $0 : nil }
+        let known = found.flatMap { visible.finding(id, $0) != nil || version != nil ? $0 : nil }
         let response = { @Sendable [contract] (commit: Commit?) in
             contract.response(toOutcomeOf: id, commit, visible, latest: latest, style: style, requestID: requestID)
         }

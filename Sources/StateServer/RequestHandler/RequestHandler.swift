@@ -3,6 +3,7 @@ internal import HTTPTypes
 internal import Logging
 internal import MicroHTTP
 internal import StateHTTP
+internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
@@ -151,7 +152,7 @@ final class RequestHandler: Sendable {
     /// What the answers to a request get so that a browser gives them to the page; nil without allowed origins.
     private func addedFields(of request: Request) -> AddedFields? {
         guard let fieldsWithoutOrigin else { return nil }
-        return request[.origin].flatMap { fieldsByOrigin[$0] } ?? fieldsWithoutOrigin
+        return request[.origin].flatMap { fieldsByOrigin.value(named: $0) } ?? fieldsWithoutOrigin
     }
 
     /// Has the credential of a request verified; the request then comes again, or is refused.

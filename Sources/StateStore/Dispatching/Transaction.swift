@@ -95,7 +95,7 @@ package final class Transaction: Sendable {
     package let purpose: Purpose
     package let expectations: [Expectation]
     package let tagGuard: TagGuard?
-    package let idempotency: (key: String, fingerprint: String)?
+    package let idempotency: (key: IdempotencyKey, fingerprint: String)?
     /// The hash of the request's body or line; nil for a transaction of the process, and where a key or an ID identifies it.
     package let contentHash: ContentHash?
     /// Who dispatches the transaction; nil where that is unknown.
@@ -140,7 +140,7 @@ package final class Transaction: Sendable {
     /// Makes a transaction of a client or of the process.
     package init(
         _ items: [Item], form: Form = .single, purpose: Purpose = .commit, expectations: [Expectation] = [],
-        tagGuard: TagGuard? = nil, idempotency: (key: String, fingerprint: String)? = nil,
+        tagGuard: TagGuard? = nil, idempotency: (key: IdempotencyKey, fingerprint: String)? = nil,
         contentHash: ContentHash? = nil, subject: String? = nil, trace: String? = nil, wantsRepresentation: Bool = false
     ) {
         self.items = items

@@ -23,7 +23,7 @@ package struct TransactionIdentity: Hashable, Sendable {
     /// Identifies a transaction; nil for one of which only the turn knows the actions.
     init?(_ transaction: Transaction) {
         if let idempotency = transaction.idempotency {
-            self.init(.key, Self.hash(idempotency.key))
+            self.init(.key, Self.hash(idempotency.key.recorded))
         } else if let id = transaction.firstID {
             var hash = Self.hash(id)
             for item in transaction.items.dropFirst() { hash = Self.combine(hash, item.id.map(Self.hash)) }

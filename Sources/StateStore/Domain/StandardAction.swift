@@ -54,7 +54,7 @@ public struct StandardAction: Codable, Sendable, Equatable {
 
     /// Makes the typed action of this plain data, with the Swift type that a catalogue has for its type.
     func typed(in catalogue: Catalogue) throws(Rejection) -> any Action {
-        guard let found = catalogue.actions[type] else {
+        guard let found = catalogue.actions.value(named: type) else {
             throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid, pointer: "/type")
         }
         return try typed(as: found)

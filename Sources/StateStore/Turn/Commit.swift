@@ -152,22 +152,17 @@ public final class Commit: Sendable {
     ///
     /// - Parameter subject: the subject that has dispatched it; nil for any.
     package func has(clientID id: String, by subject: String? = nil) -> Bool {
-        (subject == nil || subject == by) && clientIDs.contains { JSONPointer.sameBytes($0, id) }
+        (subject == nil || ExactText(optional: subject) == ExactText(optional: by))
+            && clientIDs.contains { JSONPointer.sameBytes($0, id) }
     }
 
     /// The names by which an index finds the commit: its clients' IDs, and each behind the subject, so that no other subject
     /// can take an ID away.
-    package var names: [String] {
-        guard let details else { return [] }
-        let clientIDs = details.clientIDs
-        guard let by = details.by, !clientIDs.isEmpty else { return clientIDs }
-        return clientIDs + clientIDs.map { Self.name($0, by: by) }
-    }
-
-    /// The name of a commit with an ID, of a subject or of any.
-    package static func name(_ id: String, by subject: String?) -> String {
-        // Neither of them can hold a NUL where a subject is known.
-        subject.map { "\($0)\0\(id)" } ?? id
+    package var names: [CommitName] {
+        guard let details, !details.clientIDs.isEmpty else { return [] }
+        let names = details.clientIDs.map { CommitName($0, by: nil) }
+        guard let by = details.by else { return names }
+        return names + details.clientIDs.map { CommitName($0, by: by) }
     }
 
     /// The same commit with the IDs that clients have given.
@@ -186,7 +181,7 @@ public final class Commit: Sendable {
 ///
 /// It is an object, because the ledger moves its entries when it grows.
 package final class KeyRecord: Sendable, Equatable {
-    package let key: String
+    package let key: IdempotencyKey
     /// A hash of the request's body: the store refuses the same key with another body.
     package let fingerprint: String
     package let version: Version
@@ -200,7 +195,7 @@ package final class KeyRecord: Sendable, Equatable {
     package let client: String?
 
     package init(
-        key: String, fingerprint: String, version: Version, id: String, isChange: Bool, expiry: Timestamp,
+        key: IdempotencyKey, fingerprint: String, version: Version, id: String, isChange: Bool, expiry: Timestamp,
         client: String? = nil
     ) {
         self.key = key
@@ -214,9 +209,9 @@ package final class KeyRecord: Sendable, Equatable {
 
     /// Whether the records say the same.
     package static func == (left: KeyRecord, right: KeyRecord) -> Bool {
-        (left.key, left.fingerprint, left.version, left.id, left.isChange)
-            == (right.key, right.fingerprint, right.version, right.id, right.isChange)
-            && (left.expiry, left.client) == (right.expiry, right.client)
+        (left.key, left.fingerprint, left.version, ExactText(left.id), left.isChange)
+            == (right.key, right.fingerprint, right.version, ExactText(right.id), right.isChange)
+            && (left.expiry, ExactText(optional: left.client)) == (right.expiry, ExactText(optional: right.client))
     }
 
     /// The record with an expiry that is at most a time.

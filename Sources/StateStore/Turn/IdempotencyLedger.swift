@@ -1,11 +1,12 @@
 internal import DequeModule
+internal import StateJSON
 
 /// The idempotency keys that the store keeps, each until it expires.
 struct IdempotencyLedger: Sendable {
-    private var records: [String: KeyRecord] = [:]
+    private var records: [IdempotencyKey: KeyRecord] = [:]
     /// The keys in the order of their expiry.
-    private var order: Deque<(key: String, expiry: Timestamp)> = []
-    private var countByClient: [String: Int] = [:]
+    private var order: Deque<(key: IdempotencyKey, expiry: Timestamp)> = []
+    private var countByClient: [ExactText: Int] = [:]
 
     /// Makes a ledger of the keys that a journal has.
     ///
@@ -19,10 +20,10 @@ struct IdempotencyLedger: Sendable {
     var count: Int { records.count }
 
     /// How many of the keys count to the share of a client.
-    func count(of client: String) -> Int { countByClient[client] ?? 0 }
+    func count(of client: String) -> Int { countByClient[ExactText(client)] ?? 0 }
 
     /// The record of a key; nil where there is none or it has expired.
-    func record(_ key: String, at time: Timestamp) -> KeyRecord? {
+    func record(_ key: IdempotencyKey, at time: Timestamp) -> KeyRecord? {
         guard let record = records[key], record.expiry > time else { return nil }
         return record
     }
@@ -30,16 +31,16 @@ struct IdempotencyLedger: Sendable {
     mutating func insert(_ record: KeyRecord) {
         drop(record.key)
         records[record.key] = record
-        if let client = record.client { countByClient[client, default: 0] += 1 }
+        if let client = record.client { countByClient[ExactText(client), default: 0] += 1 }
         // A key of this process expires last of all, because the time of the history does not go back by a second.
         let place = order.lastIndex { $0.expiry <= record.expiry }.map { $0 + 1 } ?? 0
         order.insert((record.key, record.expiry), at: place)
     }
 
-    private mutating func drop(_ key: String) {
+    private mutating func drop(_ key: IdempotencyKey) {
         guard let record = records.removeValue(forKey: key), let client = record.client else { return }
         let left = count(of: client) - 1
-        countByClient[client] = left > 0 ? left : nil
+        countByClient[ExactText(client)] = left > 0 ? left : nil
     }
 
     /// Removes the newest records: those of commits that have not landed.

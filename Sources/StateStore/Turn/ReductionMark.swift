@@ -80,7 +80,7 @@ package final class ReductionMark: @unchecked Sendable {
             page.end(work)
             return rejection
         }
-        let name = transaction.idempotency?.key ?? transaction.firstID ?? ""
+        let name = transaction.idempotency?.key.recorded ?? transaction.firstID ?? ""
         page.begin(identity, type: transaction.items.isEmpty ? "" : transaction.type(at: 0) ?? "", name: name, in: work)
         return nil
     }

@@ -149,7 +149,7 @@ struct IdempotencyTests {
     func order() {
         func record(_ key: String, _ expiry: Int64) -> KeyRecord {
             KeyRecord(
-                key: key, fingerprint: "", version: 1, id: "1", isChange: true,
+                key: IdempotencyKey(recorded: key), fingerprint: "", version: 1, id: "1", isChange: true,
                 expiry: Timestamp(milliseconds: expiry))
         }
         var ledger = IdempotencyLedger([])

@@ -238,7 +238,7 @@ struct PipelineTests {
 
     private static func transaction(using generator: inout SplitMix) -> Transaction {
         let action = Sample.anything(using: &generator)
-        var idempotency: (key: String, fingerprint: String)?
+        var idempotency: (key: IdempotencyKey, fingerprint: String)?
         var expectations: [Transaction.Expectation] = []
         if Int.random(in: 0..<3, using: &generator) == 0 {
             let key = Int.random(in: 0..<6, using: &generator)

@@ -39,7 +39,7 @@ struct ReductionMarkTests {
 
     func transaction(_ amount: Int = 1, id: String? = nil, key: String? = nil, body: String? = nil) -> Transaction {
         Transaction(
-            [.init(Sample.Add(amount: amount), id: id)], idempotency: key.map { ($0, "f") },
+            [.init(Sample.Add(amount: amount), id: id)], idempotency: key.map { (IdempotencyKey(recorded: $0), "f") },
             contentHash: body.map { ContentHash(Array($0.utf8)) })
     }
 

@@ -7,7 +7,7 @@ package struct ChangesFilter: Hashable, Sendable {
     /// Passes only commits with an action of one of these types; empty for all.
     package var types: [String]
     /// Passes only commits that this subject has dispatched; nil for all.
-    package var by: String?
+    package var by: ExactText?
     /// Passes only commits that belong to a derived store; nil for all.
     package var within: Within?
 
@@ -16,9 +16,9 @@ package struct ChangesFilter: Hashable, Sendable {
         package var pointer: JSONPointer
         package var types: Set<String>
         /// The only subject whose actions count; nil for all.
-        package var by: String?
+        package var by: ExactText?
 
-        package init(pointer: JSONPointer, types: Set<String>, by: String? = nil) {
+        package init(pointer: JSONPointer, types: Set<String>, by: ExactText? = nil) {
             self.pointer = pointer
             self.types = types
             self.by = by
@@ -26,7 +26,7 @@ package struct ChangesFilter: Hashable, Sendable {
 
         /// Whether a commit belongs to the derived store.
         package func holds(_ commit: Commit) -> Bool {
-            (by == nil || by == commit.by) && commit.types.contains(where: types.contains)
+            (by == nil || by == ExactText(optional: commit.by)) && commit.types.contains(where: types.contains)
                 || commit.changedPointers.contains { $0.overlaps(pointer) }
         }
     }
@@ -41,7 +41,7 @@ package struct ChangesFilter: Hashable, Sendable {
     package func passes(_ commit: Commit) -> Bool {
         if let within, !within.holds(commit) { return false }
         if !types.isEmpty, !commit.types.contains(where: types.contains) { return false }
-        if let by, by != commit.by { return false }
+        if let by, by != ExactText(optional: commit.by) { return false }
         guard let paths else { return true }
         return commit.changedPointers.contains { changed in paths.contains(where: changed.overlaps) }
     }

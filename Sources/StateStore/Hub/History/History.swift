@@ -1,11 +1,10 @@
 internal import DequeModule
-internal import StateJSON
 
 /// The newest commits, bounded in number and in bytes.
 struct History: Sendable {
     private var commits: Deque<Commit> = []
-    /// The newest commit of each name; two spellings of one accented letter are two IDs, as in the journal.
-    private var versions: [JSONKey: Version] = [:]
+    /// The newest commit of each name.
+    private var versions: [CommitName: Version] = [:]
     /// About how many bytes the commits have.
     private(set) var weight = 0
     /// Snapshots, oldest first: a past state is made from the nearest snapshot before it and the patches since.
@@ -30,14 +29,12 @@ struct History: Sendable {
         commits.append(commit)
         weight += commit.weight
         weightSinceCheckpoint += commit.weight
-        for name in commit.names { versions[JSONKey(name)] = commit.version }
+        for name in commit.names { versions[name] = commit.version }
         while commits.count > countMax || (weight > weightMax && commits.count > 1) {
             let oldest = commits.removeFirst()
             weight -= oldest.weight
             base = oldest.version
-            for name in oldest.names.lazy.map(JSONKey.init) where versions[name] == oldest.version {
-                versions[name] = nil
-            }
+            for name in oldest.names where versions[name] == oldest.version { versions[name] = nil }
         }
     }
 
@@ -81,6 +78,6 @@ struct History: Sendable {
 
     /// The newest commit with an ID that a client gave.
     func commit(id: String, by subject: String? = nil) -> Commit? {
-        versions[JSONKey(Commit.name(id, by: subject))].flatMap { commit($0) }
+        versions[CommitName(id, by: subject)].flatMap { commit($0) }
     }
 }

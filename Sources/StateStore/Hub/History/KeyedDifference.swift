@@ -97,7 +97,7 @@ package struct KeyedDifference: Sendable {
                 let tablePointer = scope.inner(collection.entities)
             else { continue }
             // A pointer into a table selects one entity.
-            let only = pointer.tokens.dropFirst(collection.entities.tokens.count).first.map(JSONKey.init)
+            let only = pointer.tokens.dropFirst(collection.entities.tokens.count).first.map { JSONKey($0) }
             let order = table.order.filter { only == nil || $0 == only }
             let fates = Fate.allCases.map { fate in (fate, order.filter { table.fates[$0] == .some(.some(fate)) }) }
             // A new table without entities is listed, too: a client has to drop the entities that it knows.
