@@ -43,9 +43,9 @@ package struct Contract: Sendable {
     /// The plain forms of the action types that have one.
     let plainForms: PlainForms
     /// The JSON Schemas of the domain's types.
-    private let schemas: DomainSchemas
+    let schemas: DomainSchemas
     /// The descriptions of each store, as its clients see it.
-    private let documents = SharedDocuments()
+    let documents = SharedDocuments()
 
     /// Prepares the interface for a domain's actions and views.
     package init(
@@ -144,10 +144,6 @@ package struct Contract: Sendable {
         stores.values.filter { access.sees($0.pointer) }.map(\.name).sorted()
     }
 
-    private func documents(of store: VisibleStore) -> StoreDocuments {
-        documents.documents(of: store) { ActionSchemas($0, schemas, limits).documents }
-    }
-
     private func checkHost(_ request: Request) throws(Problem) {
         guard !request.head.isLocal,
             let host = RequestTarget.authority(of: request.target).map(String.init) ?? request.host,
@@ -174,7 +170,7 @@ package struct Contract: Sendable {
         case "changes" where path.count == 1: return try changes(routed)
         case "streams": return try streams(routed, Array(path.dropFirst()))
         case "openapi.json" where path.count == 1:
-            return try fixed(routed) { documents(of: routed.store).openAPI }
+            return try document(.openAPI, routed)
         default: throw Self.noSuchRoute
         }
     }
@@ -274,7 +270,7 @@ package struct Contract: Sendable {
                 let options = try dispatchOptions(routed)
                 routed.request.memo?.store(RememberedHead(routed.store.access, options))
                 return .dispatch(try dispatch(routed.request.body, options))
-            case .get, .head: return try fixed(routed) { documents(of: routed.store).catalogue }
+            case .get, .head: return try document(.catalogue, routed)
             default: return .respond(try Self.refuseMethod(routed.request, allowed: "GET, HEAD, POST, OPTIONS"))
             }
         }

@@ -7,6 +7,8 @@ package import StateStore
 package enum Plan: Sendable {
     /// Send this response; nothing else has to be done.
     case respond(Response)
+    /// Make a description of a store, or its form that the request asks for; then ``Contract/response(to:)-(DocumentRequest)``.
+    case document(DocumentRequest)
     /// Dispatch transactions to the store; then ``Contract/response(to:outcome:cascade:latest:requestID:)``.
     case dispatch(DispatchRequest)
     /// Read a selection, now or later; then ``Contract/response(to:_:)``.
@@ -35,6 +37,16 @@ package enum ReadinessForm: Sendable {
     case plain
     /// A line for each thing that serving depends on.
     case verbose
+}
+
+/// A GET of a description of a store.
+package struct DocumentRequest: Sendable {
+    let document: StoreDocuments.Name
+    let store: VisibleStore
+    let style: Style
+    let coding: ContentCoding?
+    let latest: Cursor
+    package let requestID: RequestID
 }
 
 /// The layout of a JSON body.

@@ -28,9 +28,14 @@ extension Response {
     static func json(
         _ status: HTTPResponse.Status, _ body: consuming [UInt8], style: Style = .compact, latest: Cursor? = nil
     ) -> Response {
+        json(status, of: line(body, style), latest: latest)
+    }
+
+    /// A JSON answer with a body that ends with a line feed already, or is compressed.
+    static func json(_ status: HTTPResponse.Status = .ok, of body: [UInt8], latest: Cursor?) -> Response {
         var fields = Self.fieldsOfJSON
         if let latest { fields.append(HTTPField(name: .stateCursor, value: latest.description)) }
-        return Response(status: status, fields: fields, body: line(body, style))
+        return Response(status: status, fields: fields, body: body)
     }
 }
 

@@ -58,13 +58,14 @@ struct ActionSchemas {
 
     var documents: StoreDocuments {
         StoreDocuments(
-            catalogue: catalogue,
-            openAPI: OpenAPIDocument(
-                store: store, limits: limits, actions: actions,
-                // To a client that sees parts of the state, its form is not known.
-                state: store.seesWholeState ? schemas.state(of: store.scope) : [:],
-                views: store.views.mapValues { schemas.views[$0] ?? [:] }
-            ).text)
+            catalogue: Encoded(catalogue),
+            openAPI: Encoded(
+                OpenAPIDocument(
+                    store: store, limits: limits, actions: actions,
+                    // To a client that sees parts of the state, its form is not known.
+                    state: store.seesWholeState ? schemas.state(of: store.scope) : [:],
+                    views: store.views.mapValues { schemas.views[$0] ?? [:] }
+                ).text))
     }
 
     /// `{"actions":[{"type","payload":<JSON Schema>}]}`, UTF-8, sorted by type.
@@ -75,8 +76,20 @@ struct ActionSchemas {
 
 /// The descriptions of a store, UTF-8 JSON.
 struct StoreDocuments: Sendable {
-    let catalogue: [UInt8]
-    let openAPI: [UInt8]
+    enum Name { case catalogue, openAPI }
+
+    let catalogue: Encoded
+    let openAPI: Encoded
+
+    subscript(name: Name) -> Encoded {
+        switch name {
+        case .catalogue: catalogue
+        case .openAPI: openAPI
+        }
+    }
+
+    /// How many bytes they have, with the forms that clients have asked for.
+    var bytesCount: Int { catalogue.bytesCount + openAPI.bytesCount }
 }
 
 /// The descriptions that clients have asked for; clients that see the same share them.
@@ -106,21 +119,59 @@ final class SharedDocuments: Sendable {
         }
     }
 
-    /// How many descriptions are kept: of each there are some 200 KB.
-    private static let countMax = 64
+    private struct Kept {
+        let documents: StoreDocuments
+        var lastUse: Int
+    }
 
-    private let known = Mutex<[Key: StoreDocuments]>([:])
+    private struct State {
+        var kept: [Key: Kept] = [:]
+        var usesCount = 0
+
+        mutating func use(_ key: Key) -> StoreDocuments? {
+            usesCount += 1
+            kept[key]?.lastUse = usesCount
+            return kept[key]?.documents
+        }
+    }
+
+    /// About how many bytes are kept; of one description there are some 200 KB, and as many again in other forms.
+    private let bytesMax: Int
+    private let state = Mutex(State())
+
+    init(bytesMax: Int = 16 << 20) { self.bytesMax = bytesMax }
+
+    /// The kept descriptions of a store as its client sees it; nil where there are none.
+    func known(of store: VisibleStore) -> StoreDocuments? {
+        let key = Key(store)
+        return state.withLock { $0.use(key) }
+    }
 
     /// The descriptions of a store as its client sees it.
     func documents(of store: VisibleStore, make: (VisibleStore) -> StoreDocuments) -> StoreDocuments {
         let key = Key(store)
-        if let known = known.withLock({ $0[key] }) { return known }
+        if let known = state.withLock({ $0.use(key) }) { return known }
         let made = make(store)
-        known.withLock { known in
-            // More kinds of clients than there is room for: each of them is described anew.
-            if known.count >= Self.countMax { known.removeAll() }
-            known[key] = made
+        return state.withLock { state in
+            // Another thread may have made the same meanwhile.
+            if let known = state.use(key) { return known }
+            state.kept[key] = Kept(documents: made, lastUse: state.usesCount)
+            return made
         }
-        return made
+    }
+
+    /// Drops what was used longest ago where more is kept than there is room for; the newest stays.
+    ///
+    /// O(n) in the number of kinds of clients for each that is dropped.
+    func trim() {
+        state.withLock { state in
+            var bytesCount = state.kept.values.reduce(0) { $0 + $1.documents.bytesCount }
+            while bytesCount > bytesMax, state.kept.count > 1,
+                let oldest = state.kept.min(by: { $0.value.lastUse < $1.value.lastUse })
+            {
+                bytesCount -= oldest.value.documents.bytesCount
+                state.kept[oldest.key] = nil
+            }
+        }
     }
 }

@@ -218,6 +218,8 @@ final class RequestHandler: Sendable {
             note(response, to: name)
             // A problem carries the name of its request, so other requests cannot reuse it.
             return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
+        case .document(let document):
+            return reading(exchange, document.requestID) { [contract] in contract.response(to: document) }
         case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, name)
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)

@@ -134,17 +134,21 @@ package final class Encoded: Sendable {
 
     /// Another form of the body, which the first call makes; clients of one value share it.
     package func form(_ name: String, _ make: ([UInt8]) -> [UInt8]) -> [UInt8] {
-        // The first call holds the lock, so that a concurrent one waits for these bytes and does not make them again.
-        forms.withLock { forms in
-            if let known = forms[name] { return known }
-            let made = make(body)
-            forms[name] = made
-            return made
+        if let known = forms.withLock({ $0[name] }) { return known }
+        let made = make(body)
+        return forms.withLock { forms in
+            // A concurrent call may have made the same bytes; clients share those of the first.
+            let shared = forms[name] ?? made
+            forms[name] = shared
+            return shared
         }
     }
 
     /// Whether a call of ``form(_:_:)`` would return at once.
-    package func has(_ form: String) -> Bool { forms.withLockIfAvailable { $0[form] != nil } ?? false }
+    package func has(_ form: String) -> Bool { forms.withLock { $0[form] != nil } }
+
+    /// How many bytes the value has, with its other forms.
+    package var bytesCount: Int { forms.withLock { $0.values.reduce(body.count) { $0 + $1.count } } }
 
     /// What ``keep(_:)`` has kept, if it is of this type.
     package func kept<Companion>() -> Companion? { companion.withLock { $0 as? Companion } }

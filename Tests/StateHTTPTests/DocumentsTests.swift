@@ -1,0 +1,90 @@
+import HTTPMessages
+import HTTPTypes
+import StateStore
+import Testing
+
+@testable import StateHTTP
+@testable import TestSupport
+
+@Suite("Descriptions")
+struct DocumentsTests {
+    private static let cursor = Cursor(Epoch("storekeeperdemoa") ?? .random(), 7)
+    private let contract: Contract
+
+    init() throws { contract = Contract(catalogue: try CompiledDomain(Demo()).catalogue) }
+
+    private func plan(_ target: String, _ coding: String? = nil) -> Plan {
+        let request = Request(target: target, fields: coding.map { [.acceptEncoding: $0] } ?? [:])
+        return contract.plan(
+            for: request,
+            in: Circumstances(
+                bounds: HistoryBounds(latest: Self.cursor, oldest: 0), name: RequestName(request.head, number: 1),
+                authentication: .granted(Access())))
+    }
+
+    @Test(
+        "a description and each of its forms are made once, and not by the thread that reads the request",
+        arguments: ["/v1/openapi.json", "/v1/actions"])
+    func forms(path: String) {
+        for (target, coding) in [(path, nil), ("\(path)?pretty", nil), (path, "gzip"), (path, "zstd")] {
+            guard case .document(let request) = plan(target, coding) else { Issue.record("it is there"); return }
+            let made = contract.response(to: request)
+            guard case .respond(let kept) = plan(target, coding) else { Issue.record("it is not kept"); return }
+
+            #expect(kept.body == made.body && kept.fields == made.fields)
+            #expect(made.fields[.contentEncoding] == coding)
+            #expect(made.fields[.stateCursor] == "storekeeperdemoa.7")
+        }
+    }
+
+    @Test("the descriptions that are kept have a bounded number of bytes; what was used longest ago goes first")
+    func bound() {
+        let kept = SharedDocuments(bytesMax: 3100)
+        let catalogue = contract.catalogue
+        func store(_ number: Int) -> VisibleStore {
+            let type = catalogue.whole.types[number]
+            let access = Access(Grant(dispatch: [type]), subject: "a", in: catalogue)
+            return VisibleStore(scope: catalogue.whole, access: access)
+        }
+        func make(_ number: Int) {
+            let bytes = [UInt8](repeating: 1, count: 500)
+            _ = kept.documents(of: store(number)) { _ in
+                StoreDocuments(catalogue: Encoded(bytes), openAPI: Encoded(bytes))
+            }
+            kept.trim()
+        }
+        for number in 0..<3 { make(number) }
+        _ = kept.known(of: store(0))
+
+        // Other forms count, too.
+        let openAPI = kept.known(of: store(2))?.openAPI
+        _ = openAPI?.form("other") { _ in [UInt8](repeating: 2, count: 900) }
+        kept.trim()
+        #expect((0..<3).map { kept.known(of: store($0)) != nil } == [true, false, true])
+        make(3)
+
+        #expect((0..<4).map { kept.known(of: store($0)) != nil } == [false, false, true, true])
+    }
+
+    @Test("types are found by names and patterns as a look at each of them finds them", arguments: 0..<20)
+    func patterns(seed: Int) {
+        var generator = SplitMix(seed: UInt64(seed))
+        func text() -> String {
+            String(
+                (0..<Int.random(in: 1...4, using: &generator)).map { _ in "ab/".randomElement(using: &generator) ?? "a"
+                })
+        }
+        for _ in 0..<100 {
+            let patterns = (0..<6).map { _ in text() + (Bool.random(using: &generator) ? "*" : "") }
+            var types = TypeSet()
+            for pattern in patterns { types.insert(pattern) }
+            let type = text()
+
+            #expect(
+                types.contains(type)
+                    == patterns.contains {
+                        $0.hasSuffix("*") ? type.hasPrefix($0.dropLast()) : $0 == type
+                    }, "\(patterns) \(type)")
+        }
+    }
+}
