@@ -60,17 +60,18 @@ public final class Store<State: StateType>: Sendable {
     private let epoch: Epoch
     let limits: StoreLimits
     private let mailbox: Mutex<Mailbox>
-    /// Only a turn changes the core, on the queue; the mutex lets the compiler check that.
-    private let core: Mutex<Core<State>>
+    /// Only a turn owns the core, on the queue.
+    private let core: Owned<Core<State>>
     /// The middleware has a mutex of its own: a middleware, a creator or a reducer may read and set it while a turn
-    /// holds the core.
+    /// owns the core.
     private let installedMiddleware: Mutex<[Middleware<State>]>
     /// Whether the core does not have the newest middleware yet, so that a turn need not look at the list.
     private let isMiddlewareNew = Atomic(false)
     let now: @Sendable () -> Timestamp
     let monotonicNow: @Sendable () -> Instant
-    /// Notes what a dry run reduces; the mutex lets one thread at a time compute dry runs.
-    let dryRunMark: Mutex<ReductionMark?>
+    /// Notes what a dry run reduces; only code on the queue of dry runs owns it.
+    let dryRunMark: Owned<ReductionMark?>
+    let dryRunQueue = DispatchQueue(label: "storekeeper.dry-run")
     /// The newest time of the history that the journal has been told, in milliseconds.
     private let notedMilliseconds = Atomic(Int64.min)
     /// The time for which the current thread has had a processor.
@@ -109,8 +110,8 @@ public final class Store<State: StateType>: Sendable {
             core.latest, catalogue: domain.catalogue, limits: limits, watchLimits: watchLimits,
             journalOldest: journalOldest, queues: queues, now: clock, woken: woken)
         ledgerCount = Atomic(core.ledger.count)
-        self.core = Mutex(core)
-        dryRunMark = Mutex(mark?.forDryRuns())
+        self.core = Owned(core)
+        dryRunMark = Owned(mark?.forDryRuns())
         self.journal = journal
         self.isRecorded = isRecorded
         installedMiddleware = Mutex(middleware)
@@ -240,7 +241,7 @@ public final class Store<State: StateType>: Sendable {
         onQueue { turn() }
         landings.wait()
         let time = now()
-        note(core.withLock { $0.readHistoryTime(wall: time, monotonic: monotonicNow) })
+        onQueue { note(core.withValue { $0.readHistoryTime(wall: time, monotonic: monotonicNow) }) }
     }
 
     // MARK: For the turn
@@ -267,7 +268,7 @@ public final class Store<State: StateType>: Sendable {
         let time = now()
         let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
         let begun = pending.contains { $0.meter != nil } ? processorTime() : nil
-        let turn = core.withLock { core in
+        let turn = core.withValue { core in
             if isMiddlewareNew { core.install(middleware) }
             let before = core.latest
             let result = core.turn(pending, at: time, monotonic: monotonicNow, clock: processorTime)
@@ -287,7 +288,7 @@ public final class Store<State: StateType>: Sendable {
     ) throws(Rejection) -> (before: Snapshot<State>, after: Snapshot<State>)? {
         guard !mailbox.withLock({ $0.isClosed }) else { return nil }
         let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
-        return try core.withLock { core throws(Rejection) in
+        return try core.withValue { core throws(Rejection) in
             if isMiddlewareNew { core.install(middleware) }
             let before = core.latest
             return try core.reduceDirectly(action, by: entry).map { (before, $0) }
@@ -316,21 +317,25 @@ public final class Store<State: StateType>: Sendable {
     /// What each of some transactions is answered by its idempotency key alone; nil where it has none.
     func outcomes(byKeysOf pending: [PendingTransaction]) -> [Outcome?] {
         let time = now()
-        return core.withLock { core in
-            let historyTime = core.readHistoryTime(wall: time, monotonic: monotonicNow)
-            return pending.map { core.outcome(byKeyOf: $0, at: historyTime) }
+        var outcomes: [Outcome?] = []
+        onQueue {
+            outcomes = core.withValue { core in
+                let historyTime = core.readHistoryTime(wall: time, monotonic: monotonicNow)
+                return pending.map { core.outcome(byKeyOf: $0, at: historyTime) }
+            }
         }
+        return outcomes
     }
 
     /// Makes a published snapshot the newest computed state again.
     ///
     /// - Parameter commits: the commits behind the snapshot, which the journal has not taken.
     func goBack(to snapshot: Snapshot<State>, without commits: [Commit]) {
-        core.withLock { $0.goBack(to: snapshot, without: commits) }
+        core.withValue { $0.goBack(to: snapshot, without: commits) }
     }
 
     /// Makes a commit of another writer, and the state that it leads to, the newest computed state.
     func adopt(_ commit: Commit, state: State) -> Snapshot<State> {
-        core.withLock { $0.adopt(commit, state: state) }
+        core.withValue { $0.adopt(commit, state: state) }
     }
 }

@@ -156,4 +156,6 @@ public enum StoreEvent: Sendable {
     case effectFailed(type: String, reason: String, cause: String)
     /// The store cannot read the commits of another writer, or they do not fit its domain.
     case journalUnreadable(reason: String)
+    /// A view has no value, because it reads itself.
+    case viewFailed(reason: String)
 }

@@ -1,11 +1,12 @@
-internal import Synchronization
+internal import Dispatch
 
 /// Dry runs, which need no turn.
 extension Store {
     /// Computes what each of some dry runs would do to the published state, beside the turns of the store.
     ///
     /// The middleware, the commands and the reducers run on the caller's thread, perhaps at the same time as in a turn, but
-    /// of one call at a time. A turn waits only for a look at the idempotency keys.
+    /// of one call at a time. A turn waits only for a look at the idempotency keys, which waits for a turn. A caller must
+    /// not be on the store's queue.
     ///
     /// - Parameters:
     ///   - transactions: dry runs, each of which applies to the same state.
@@ -33,15 +34,17 @@ extension Store {
 
     private func compute(_ dryRuns: [PendingTransaction]) -> [Outcome] {
         let middleware = middleware
-        return dryRunMark.withLock { mark in
-            // A snapshot that is published is never taken back.
-            var core = Core(rehearsing: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
-            var outcomes: [Outcome] = []
-            // What a middleware dispatches belongs to a later turn, as in any turn.
-            TurnMark.with(ObjectIdentifier(self)) {
-                outcomes = core.turn(dryRuns, at: now(), monotonic: monotonicNow, clock: processorTime).outcomes
+        var outcomes: [Outcome] = []
+        dryRunQueue.sync {
+            dryRunMark.withValue { mark in
+                // A snapshot that is published is never taken back.
+                var core = Core(rehearsing: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
+                // What a middleware dispatches belongs to a later turn, as in any turn.
+                TurnMark.with(ObjectIdentifier(self)) {
+                    outcomes = core.turn(dryRuns, at: now(), monotonic: monotonicNow, clock: processorTime).outcomes
+                }
             }
-            return outcomes
         }
+        return outcomes
     }
 }

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import StateJSON
 internal import Synchronization
 
@@ -123,6 +124,12 @@ struct ViewValue: Sendable {
         self.value = value
         write = { try JSON.encode(value) }
     }
+
+    /// Makes the value of a view that has none.
+    init(_ fault: ViewReadsItself) {
+        value = fault
+        write = { throw fault }
+    }
 }
 
 /// The cached newest value of a view.
@@ -133,10 +140,27 @@ final class ViewMemo<State: Sendable>: Sendable {
         var bytes: [UInt8]?
     }
 
+    /// An evaluation for one version, for whose end other readers of the version wait.
+    private struct UnderWay {
+        let viewVersion: Version
+        let evaluation: DispatchGroup
+    }
+
+    private struct Memo {
+        var known: Known?
+        var underWay: UnderWay?
+    }
+
+    private enum Step {
+        case known(ViewValue)
+        case wait(DispatchGroup)
+        case evaluate(DispatchGroup)
+    }
+
     let view: View<State>
     /// The view's index in ``ViewVersions``.
     let number: Int
-    private let known = Mutex<Known?>(nil)
+    private let memo = Mutex(Memo())
 
     init(_ view: View<State>, number: Int) {
         self.view = view
@@ -147,15 +171,42 @@ final class ViewMemo<State: Sendable>: Sendable {
     ///
     /// - Parameter viewVersion: the view's last-changed version; nil for a past state, whose value is not cached.
     func value(in state: State, viewVersion: Version?) -> ViewValue {
-        guard let viewVersion else { return view.evaluate(state) }
-        // The evaluation holds the lock, so that a concurrent reader waits for this value and does not evaluate another.
-        return known.withLock { known in
-            if let known, known.viewVersion == viewVersion { return known.value }
-            let value = view.evaluate(state)
-            // A reader of an older snapshot must not replace the newer value.
-            if known?.viewVersion ?? 0 <= viewVersion { known = Known(viewVersion: viewVersion, value: value) }
-            return value
+        guard let viewVersion else { return evaluate(state) }
+        while true {
+            switch step(viewVersion) {
+            case .known(let value): return value
+            case .wait(let evaluation): evaluation.wait()
+            case .evaluate(let evaluation):
+                let value = evaluate(state)
+                memo.withLock { memo in
+                    if memo.underWay?.evaluation === evaluation { memo.underWay = nil }
+                    // A reader of an older snapshot must not replace the newer value.
+                    guard memo.known?.viewVersion ?? 0 <= viewVersion else { return }
+                    memo.known = Known(viewVersion: viewVersion, value: value)
+                }
+                evaluation.leave()
+                return value
+            }
         }
+    }
+
+    private func step(_ viewVersion: Version) -> Step {
+        // Two views that read each other on two threads must not wait for each other.
+        let mayWait = ViewEvaluation.current == nil
+        return memo.withLock { memo in
+            if let known = memo.known, known.viewVersion == viewVersion { return .known(known.value) }
+            if mayWait, let underWay = memo.underWay, underWay.viewVersion == viewVersion {
+                return .wait(underWay.evaluation)
+            }
+            let evaluation = DispatchGroup()
+            evaluation.enter()
+            memo.underWay = UnderWay(viewVersion: viewVersion, evaluation: evaluation)
+            return .evaluate(evaluation)
+        }
+    }
+
+    private func evaluate(_ state: State) -> ViewValue {
+        ViewEvaluation.value(of: self) { view.evaluate(state) } ?? ViewValue(ViewReadsItself(name: view.name))
     }
 
     /// The UTF-8 JSON of the value.
@@ -163,11 +214,11 @@ final class ViewMemo<State: Sendable>: Sendable {
     /// - Throws: `EncodingError` when the value cannot be encoded.
     func bytes(in state: State, viewVersion: Version?) throws -> [UInt8] {
         let value = value(in: state, viewVersion: viewVersion)
-        if let bytes = known.withLock({ known in known?.viewVersion == viewVersion ? known?.bytes : nil }) {
+        if let bytes = memo.withLock({ $0.known?.viewVersion == viewVersion ? $0.known?.bytes : nil }) {
             return bytes
         }
         let bytes = try value.write()
-        known.withLock { known in if known?.viewVersion == viewVersion { known?.bytes = bytes } }
+        memo.withLock { if $0.known?.viewVersion == viewVersion { $0.known?.bytes = bytes } }
         return bytes
     }
 }

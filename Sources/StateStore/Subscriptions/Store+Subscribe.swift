@@ -90,10 +90,12 @@ extension Store {
         }
     }
 
-    /// The current value of a named view; nil when the domain has no view of this name and type.
+    /// The current value of a named view; nil when the domain has no view of this name and type, or the view reads itself.
     public func view<Value: Sendable>(_ name: String, as type: Value.Type = Value.self) -> Value? {
         let latest = latest
-        return domain.view(name, in: latest.state, viewVersions: latest.viewVersions) as? Value
+        let value = domain.view(name, in: latest.state, viewVersions: latest.viewVersions)
+        if let fault = value as? ViewReadsItself { report(.viewFailed(reason: fault.description)) }
+        return value as? Value
     }
 
     /// Subscribes an object, which the store does not retain; it replaces the object's earlier subscription.

@@ -1,0 +1,39 @@
+internal import Synchronization
+
+/// A view that is being evaluated on a thread, and the view whose function reads it.
+///
+/// A function that reads its own view, perhaps by way of others, would never return: the store refuses that read.
+final class ViewEvaluation: Sendable {
+    /// The innermost evaluation under way.
+    @TaskLocal static var current: ViewEvaluation?
+
+    private let view: any AnyObject & Sendable
+    private let reader: ViewEvaluation?
+    private let readsItself = Atomic(false)
+
+    private init(_ view: any AnyObject & Sendable, readBy reader: ViewEvaluation?) {
+        (self.view, self.reader) = (view, reader)
+    }
+
+    /// Evaluates a view; nil where it reads itself.
+    static func value<Value>(of view: any AnyObject & Sendable, _ evaluate: () -> Value) -> Value? {
+        if let current, current.reads(view) { return nil }
+        let evaluation = ViewEvaluation(view, readBy: current)
+        let value = $current.withValue(evaluation) { evaluate() }
+        return evaluation.readsItself.load(ordering: .relaxed) ? nil : value
+    }
+
+    /// Whether a view reads itself by way of this evaluation; each one on the way then has no value.
+    private func reads(_ view: any AnyObject & Sendable) -> Bool {
+        guard self.view === view || reader?.reads(view) == true else { return false }
+        readsItself.store(true, ordering: .relaxed)
+        return true
+    }
+}
+
+/// The reason why a view has no value.
+struct ViewReadsItself: Error, CustomStringConvertible {
+    let name: String
+
+    var description: String { "the view \"\(name)\" reads itself, so it has no value" }
+}
