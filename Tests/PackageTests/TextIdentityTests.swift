@@ -52,7 +52,7 @@ struct TextIdentityTests {
     static let compared: [(file: String, line: String, because: String)] = [
         ("MicroHTTP/Loop/ListeningSocket.swift", "} catch .cannotListen where host == \"::\" {", "a setting"),
         (
-            "StateHTTP/Access/VisibleStore.swift", "if let subject, subject != own { filter.paths = [] }",
+            "StateHTTP/Access/VisibleStore.swift", "if let subject, subject != own { filter.paths = .nothing }",
             "both are exact texts"
         ),
         (

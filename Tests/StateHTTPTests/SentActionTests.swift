@@ -107,7 +107,7 @@ struct SentActionTests {
         #expect(catalogue.types == ["take", "tidy", "twice"])
         #expect(store.sees(type: "tidy"))
         let documents = ActionSchemas(store, DomainSchemas(catalogue), ContractLimits()).documents
-        #expect(!String(decoding: documents.catalogue, as: UTF8.self).contains("tidy"))
+        #expect(!String(decoding: documents.catalogue.json, as: UTF8.self).contains("tidy"))
         #expect(try record(#"{"type":"twice"}"#) == #"{"type":"tidy","payload":{"amount":0}}"#)
     }
 }

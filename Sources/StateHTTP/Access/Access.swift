@@ -15,7 +15,7 @@ package final class Access: Sendable {
     /// Whether the client may see the actions of other subjects.
     let seesOthers: Bool
     /// The parts of the state that the client may see; nil for the whole state.
-    private let parts: [JSONPointer]?
+    private let parts: PointerSet?
     /// The names of the views, in the whole store, that the client may see; nil for all.
     private let views: Set<ExactText>?
     /// The types of the logged actions that the client may see.
@@ -65,7 +65,7 @@ package final class Access: Sendable {
                 for type in store.actions.keys { seen.insert(type) }
             }
         }
-        parts = isWhole ? nil : Self.outermost(pointers)
+        parts = isWhole ? nil : PointerSet(pointers)
         views = isWhole ? nil : seenViews
         seenTypes = seen
         isUnlimited = isWhole && grant.others && grant.dispatch.contains("*")
@@ -93,14 +93,6 @@ package final class Access: Sendable {
         return ContentHash(Array(texts.map { "\($0.utf8.count):\($0)" }.joined().utf8)).text
     }
 
-    /// The pointers that lie in no other of them, in order.
-    private static func outermost(_ pointers: [JSONPointer]) -> [JSONPointer] {
-        let sorted = pointers.sorted { $0.tokens.count < $1.tokens.count }
-        return sorted.reduce(into: []) { kept, pointer in
-            if !kept.contains(where: { $0.overlaps(pointer) }) { kept.append(pointer) }
-        }
-    }
-
     /// To whose share of limits the requests count: the subject's, unless the server does not ask who the clients are.
     ///
     /// It is ASCII, so that its bytes are equal where Swift takes it for equal.
@@ -118,15 +110,22 @@ package final class Access: Sendable {
 
     /// Whether the client may see the whole value at a pointer into the whole state.
     func sees(_ pointer: JSONPointer) -> Bool {
-        guard let parts else { return true }
-        return parts.contains { $0.tokens.count <= pointer.tokens.count && $0.overlaps(pointer) }
+        parts?.covers(pointer) ?? true
     }
 
     /// The parts of the state at or below a pointer, or around it, that the client may see; nil where that is the pointer
     /// itself.
     func parts(of pointer: JSONPointer) -> [JSONPointer]? {
-        guard let parts, !sees(pointer) else { return nil }
-        return parts.filter { $0.overlaps(pointer) }
+        guard let parts, !parts.covers(pointer) else { return nil }
+        return parts.overlapping(pointer)
+    }
+
+    /// Whether the client may see something at a pointer, below it or around it.
+    func seesSome(of pointer: JSONPointer) -> Bool { parts?.overlaps(pointer) ?? true }
+
+    /// The filter for changes of what the client may see at a pointer.
+    func filter(_ pointer: JSONPointer) -> PointerFilter {
+        parts.map { PointerFilter(pointer, in: $0) } ?? PointerFilter(pointer)
     }
 
     /// Whether the client may see a view of the whole store.

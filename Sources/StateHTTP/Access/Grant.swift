@@ -84,6 +84,7 @@ enum ReadEntry {
 struct TypeSet: Sendable {
     private(set) var isEverything = false
     private var names: Set<ExactText> = []
+    /// What the types of patterns begin with, sorted by bytes; none begins with another.
     private var prefixes: [String] = []
 
     /// Adds a type, or the types that begin as a pattern with `*` at its end does.
@@ -91,13 +92,38 @@ struct TypeSet: Sendable {
         if pattern == "*" {
             isEverything = true
         } else if pattern.hasSuffix("*") {
-            prefixes.append(String(pattern.dropLast()))
+            let prefix = String(pattern.dropLast())
+            guard !hasPrefix(of: prefix) else { return }
+            let start = firstIndex(after: prefix)
+            let rest = prefixes[start...].drop { $0.utf8.starts(with: prefix.utf8) }
+            prefixes.replaceSubrange(start..<rest.startIndex, with: [prefix])
         } else {
             names.insert(ExactText(pattern))
         }
     }
 
     func contains(_ type: String) -> Bool {
-        isEverything || names.contains(ExactText(type)) || prefixes.contains { type.utf8.starts(with: $0.utf8) }
+        isEverything || names.contains(ExactText(type)) || hasPrefix(of: type)
+    }
+
+    /// Whether a text begins with one of the prefixes, at a cost of O(log n) in their number.
+    private func hasPrefix(of text: String) -> Bool {
+        // Whatever lies between a prefix and a text that it begins, begins with it as well.
+        let index = firstIndex(after: text)
+        return index > 0 && text.utf8.starts(with: prefixes[index - 1].utf8)
+    }
+
+    /// The index of the first prefix behind a text.
+    private func firstIndex(after text: String) -> Int {
+        var range = 0..<prefixes.count
+        while !range.isEmpty {
+            let middle = (range.lowerBound + range.upperBound) / 2
+            if text.utf8.lexicographicallyPrecedes(prefixes[middle].utf8) {
+                range = range.lowerBound..<middle
+            } else {
+                range = middle + 1..<range.upperBound
+            }
+        }
+        return range.lowerBound
     }
 }

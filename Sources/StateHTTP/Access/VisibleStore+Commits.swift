@@ -20,10 +20,13 @@ extension VisibleStore {
         var patch: [UInt8]
     }
 
+    /// Whether the client gets commits as they are recorded: nothing has to be parsed to cut them.
+    package var copiesCommits: Bool { isWhole && access.isUnlimited }
+
     /// Cuts a commit to this store and to what its client may see; a commit of which nothing is left has an empty patch and
     /// no action.
     func visible(_ commit: Commit, epoch: Epoch) -> VisibleCommit {
-        guard !isWhole || !access.isUnlimited else {
+        guard !copiesCommits else {
             return VisibleCommit(
                 id: commit.id, cause: commit.cause, root: commit.root, by: commit.by, trace: commit.trace,
                 action: commit.action, patch: commit.patch)
@@ -88,7 +91,7 @@ extension VisibleStore {
 
     /// The operations of a patch that concern what the client sees, with pointers that begin at this store.
     func patch(_ patch: [UInt8]) -> [UInt8] {
-        if isWhole, access.isUnlimited { return patch }
+        if copiesCommits { return patch }
         // The store has encoded every recorded patch, so the patch parses.
         guard case .array(let operations)? = try? JSONValue(parsing: patch, depthMax: 1000) else {
             return Array("[]".utf8)

@@ -68,19 +68,19 @@ package struct VisibleStore: Sendable {
     ///   - types: action types that the client may see; empty for all.
     ///   - subject: the subject that has dispatched the commits; nil for all.
     func filter(path: JSONPointer?, types: [String], by subject: String?) -> ChangesFilter {
-        var filter = ChangesFilter(path: path, types: types)
-        if let path, let parts = access.parts(of: path) { filter.paths = parts }
+        var filter = ChangesFilter(types: types)
+        filter.paths = path.map { access.filter($0) }
         let subject = ExactText(optional: subject)
         filter.by = subject
         let own = access.seesOthers ? nil : ExactText(access.subject ?? "")
         if subject != nil, types.isEmpty, !access.seesEveryAction {
             // A commit whose action is hidden has no subject to be found by.
             filter.types = scope.types.filter(sees(type:))
-            if filter.types.isEmpty { filter.paths = [] }
+            if filter.types.isEmpty { filter.paths = .nothing }
         }
         if !types.isEmpty || subject != nil, let own {
             // Actions of others are hidden, so that no filter finds them.
-            if let subject, subject != own { filter.paths = [] }
+            if let subject, subject != own { filter.paths = .nothing }
             filter.by = own
         }
         filter.within = scope.filter.map { within in

@@ -111,9 +111,9 @@ extension Contract {
         writer.raw(",\"types\":[")
         var isFirst = true
         for part in catalogue.parts where part.isInside(store.pointer) {
-            guard store.access.parts(of: part.pointer)?.isEmpty != true else { continue }
+            guard store.access.seesSome(of: part.pointer) else { continue }
             for (name, schema) in Self.entities(of: part) {
-                guard store.access.parts(of: part.pointer(of: name ?? .whole))?.isEmpty != true else { continue }
+                guard store.access.seesSome(of: part.pointer(of: name ?? .whole)) else { continue }
                 let (type, key) = Self.name(of: name ?? .member(JSONKey("")), in: part, store)
                 writer.separator(&isFirst)
                 writer.raw("{\"type\":")
@@ -193,8 +193,8 @@ package struct StateMessages: Sendable {
 extension VisibleStore {
     /// Whether the client sees some of the value at a pointer; nil for a client that sees everything.
     package var visibility: ((JSONPointer) -> Bool)? {
-        guard access.parts(of: pointer) != nil else { return nil }
-        return { [access] in access.parts(of: $0)?.isEmpty != true }
+        guard !access.sees(pointer) else { return nil }
+        return { [access] in access.seesSome(of: $0) }
     }
 
     /// What a client sees of a value: the value, an object with the visible parts, or nil where it sees none of it.

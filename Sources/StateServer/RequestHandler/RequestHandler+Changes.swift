@@ -22,18 +22,18 @@ extension RequestHandler {
         var following = Following.nothing(latest: bounds.latest)
         if let wait = request.wait, !isDraining.load(ordering: .acquiring) {
             let subject = Watch.Subject.changes(query.filter, limit: query.limit, weightMax: query.weightMax)
-            let watch = watch(exchange, .changes(request), subject, debounce: request.debounce)
+            let watch = watch(
+                exchange, .changes(request), subject, examinedVersion: since, debounce: request.debounce)
             prepareFeed(for: request)
             let watching: Watching
             (following, watching) = hub.watch(watch, query)
             if let reply = reply(to: watching, watch, wait, request.requestID) { return reply }
+            if case .long = following { return examine(watch, wait, request.requestID, exchange) }
         } else {
             following = hub.following(query)
         }
         switch following {
-        case .page(let page)
-        where request.needsState
-            || page.weight > (request.coding == nil ? Self.quickBytesMax : Self.quickCompressedBytesMax):
+        case .page(let page) where request.needsState || page.weight > request.quickBytesMax:
             return reading(exchange, request.requestID) { [self] in try response(to: request, page, since: since) }
         case .page(let page): return .now(quickResponse(to: request, page, since: since))
         case .nothing(let latest): return .now(response(to: request, emptyAt: latest))
@@ -43,24 +43,55 @@ extension RequestHandler {
         case .aboveLatest: return lost(.lost, request, exchange)
         // After that many commits, the list of all entities is the shorter answer.
         case .inJournal where request.form.isDifference: return initialDifference(request, exchange)
-        case .inJournal(let latest):
-            return reading(exchange, request.requestID) { [self] in try page(for: request, since: since, latest) }
+        case .inJournal, .long:
+            return reading(exchange, request.requestID) { [self] in try response(to: request, after: since) }
         }
     }
 
-    /// The answer with the commits after a version from the journal, or for a cursor that has expired.
-    private func page(for request: ChangesRequest, since version: Version, _ latest: Cursor) throws -> Response {
-        guard let page = try journal?.page(request.query(since: version), latest: latest) else {
+    /// Examines the many commits behind a request that waits as slow work; where none passes its filter, it goes on waiting.
+    private func examine(_ watch: Watch, _ wait: Wait, _ requestID: RequestID, _ exchange: Exchange) -> Reply {
+        if let refusal = slowReads.begin(exchange, isAbandonable: false) {
+            return .now(respond(.tooManyReads(refusal), requestID))
+        }
+        if let refusal = hub.register(watch) {
+            slowReads.end(exchange)
+            return .now(respond(.tooManyWaiters(refusal), requestID))
+        }
+        schedule.slow(.read, exchange.client) { [self] in
+            let found = hub.examine(exchange.id)
+            // The place is free before the client can ask again.
+            slowReads.end(exchange)
+            guard let found, let watched = watch.request as? WatchedRequest else { return }
+            answer(exchange, slowResponse(to: watched, found))
+        }
+        metrics.waitBegan(watch.route)
+        return .waiting(atMost: time(of: wait))
+    }
+
+    /// The commits after a version from memory or from the journal, however many have to be examined; nil where they are no
+    /// longer kept.
+    func page(_ query: ChangesQuery) throws -> ChangesPage? {
+        switch hub.examined(query) {
+        case .page(let page): page
+        case .nothing(let latest), .aboveLatest(let latest): ChangesPage(emptyAt: latest)
+        case .inJournal(let latest), .long(let latest): try journal?.page(query, latest: latest)
+        case .expired: nil
+        }
+    }
+
+    /// The answer with the commits after a version, or for a cursor that has expired.
+    private func response(to request: ChangesRequest, after version: Version) throws -> Response {
+        guard let page = try page(request.query(since: version)) else {
             return request.form.isDifference
                 ? try contract.initialDifference(to: request, in: hub.latest) : lost(.expired, request)
         }
         return try response(to: request, page, since: version)
     }
 
-    /// The answer to a request that has waited, with the commits after a version from the journal.
-    func page(for request: ChangesRequest, since version: Version) -> Response {
+    /// The same as ``response(to:after:)``, with a problem instead of an error.
+    func slowResponse(to request: ChangesRequest, after version: Version) -> Response {
         do {
-            return try page(for: request, since: version, latest)
+            return try response(to: request, after: version)
         } catch {
             return failedReading(request.requestID, error)
         }
@@ -85,6 +116,14 @@ extension RequestHandler {
         return contract.response(
             to: request, lost: code, bounds: HistoryBounds(latest: latest.cursor, oldest: oldest)
         ) { try request.store.state(in: latest) }
+    }
+}
+
+extension ChangesRequest {
+    /// About the most bytes of commits that a thread that serves others writes for one answer; it parses or compresses fewer.
+    var quickBytesMax: Int {
+        coding == nil && form == .patches && store.copiesCommits
+            ? RequestHandler.quickBytesMax : RequestHandler.quickCompressedBytesMax
     }
 }
 

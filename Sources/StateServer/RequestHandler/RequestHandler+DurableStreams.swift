@@ -52,9 +52,9 @@ extension RequestHandler {
     /// Whether the messages of a page take so long that a thread that serves others should not make them: the page is long,
     /// or the entities before it have to be made first.
     func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
-        guard let place = place(of: page, since: since, request) else { return false }
+        guard let place = place(of: page, since: since, request) else { return page.weight > request.quickBytesMax }
         if stateFeed.told(of: place) != nil { return false }
-        return page.weight > Self.quickBytesMax || stateFeed.entities(at: since, of: request.filter) == nil
+        return page.weight > request.quickBytesMax || stateFeed.entities(at: since, of: request.filter) == nil
     }
 
     /// What decides the messages of a page; nil for the messages of a stream of commits, which need no state.
@@ -78,7 +78,7 @@ extension RequestHandler {
     /// A small patch of a large entity is a large message, so the messages may end before the page does.
     ///
     /// - Parameter page: the page; becomes what the messages hold of it.
-    private func messages(
+    func messages(
         of page: inout ChangesPage, since: Version, _ request: ChangesRequest
     ) throws -> [UInt8] {
         guard !page.commits.isEmpty, let place = place(of: page, since: since, request) else {
@@ -182,17 +182,7 @@ extension RequestHandler {
     }
 
     private func readStart(of follow: ChangesRequest, since: Version) throws {
-        var page: ChangesPage
-        switch hub.following(follow.streamQuery(since: since)) {
-        case .nothing, .aboveLatest: return
-        case .page(let found): page = found
-        case .expired: throw Problem.offsetGone
-        case .inJournal(let latest):
-            guard let found = try journal?.page(follow.streamQuery(since: since), latest: latest) else {
-                throw Problem.offsetGone
-            }
-            page = found
-        }
+        guard var page = try page(follow.streamQuery(since: since)) else { throw Problem.offsetGone }
         if follow.needsState { _ = try messages(of: &page, since: since, follow) }
     }
 
@@ -237,7 +227,7 @@ extension RequestHandler {
             guard hub.prepared(exchange.id, chunk, cursor.version, hasMore: isMore) else { return }
             Exchange.send(bytes, to: [exchange])
         case (.first, _), (.next, _):
-            guard var page = try journal?.page(follow.streamQuery(since: examined), latest: latest) else {
+            guard var page = try page(follow.streamQuery(since: examined)) else {
                 throw Problem.offsetGone
             }
             let messages = try messages(of: &page, since: examined, follow)
@@ -310,5 +300,5 @@ extension ChangesRequest {
     var needsState: Bool { if case .state? = durable?.content { true } else { false } }
 
     /// The parts of the state whose changes the filter of a state stream passes.
-    fileprivate var scopes: [JSONPointer] { filter.paths ?? [store.pointer] }
+    fileprivate var scopes: PointerFilter { filter.paths ?? PointerFilter(store.pointer) }
 }

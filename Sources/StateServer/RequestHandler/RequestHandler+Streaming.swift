@@ -83,16 +83,23 @@ extension RequestHandler {
             return
         }
         let streams = group.map(\.exchange)
-        guard change.isLong else { return Exchange.send(StreamChunk(bytes(chunk, change, of: request)), to: streams) }
+        guard isLong(change, for: request) else {
+            return Exchange.send(StreamChunk(bytes(chunk, change, of: request)), to: streams)
+        }
         if let known = event(chunk, change, of: request) { return Exchange.send(known, to: streams) }
-        let shared = SharedChunk()
-        // The loop thread does not make what is long, and the share of one client does not delay the streams of another.
-        for (client, streams) in Dictionary(grouping: streams, by: \.client) {
-            schedule.slow(.read, client) { [self] in
-                let streams = streams.filter { !$0.isOver }
-                guard !streams.isEmpty else { return }
-                Exchange.send(shared.made { long(chunk, change, of: request) }, to: streams)
-            }
+        let shared = Shared<StreamChunk>()
+        // The loop thread does not make what is long.
+        slowly(group) { [self] group in
+            Exchange.send(shared.made { long(chunk, change, of: request) }, to: group.map(\.exchange))
+        }
+    }
+
+    /// Whether the loop thread should not write a change as JSON.
+    private func isLong(_ change: Delivery.Change, for request: StreamRequest) -> Bool {
+        switch (change, request.source) {
+        case (.value(let reading), _): reading.encoded?.json.count ?? 0 > Self.quickBytesMax
+        case (.changes(let page, _), .changes(let follow)): page.weight > follow.quickBytesMax
+        case (.changes, .value), (.latest, _), (.notInMemory, _), (.outcome, _): false
         }
     }
 
@@ -135,6 +142,44 @@ extension RequestHandler {
 
     func end(_ streams: [WatchedRequest]) { Exchange.send([], to: streams.map(\.exchange), isLast: true) }
 
+    /// Examines the commits after a version for streams with equal options, once for all of them, on a read queue.
+    func prepare(_ group: [WatchedRequest], _ chunk: Watch.Chunk, after version: Version) {
+        guard case .stream(let request)? = group.first?.kind, case .changes(let follow) = request.source else { return }
+        let shared = Shared<(next: Version, isMore: Bool, chunk: StreamChunk)?>()
+        slowly(group) { [self] group in
+            // Losing the error is right: what fails here fails for each stream by itself, which then ends with the reason.
+            let made = try? shared.made { () throws -> (next: Version, isMore: Bool, chunk: StreamChunk)? in
+                guard var page = try page(follow.streamQuery(since: version)) else { return nil }
+                let bytes = try bytes(of: &page, since: version, request, follow)
+                return (page.next, page.isMore, StreamChunk(bytes))
+            }
+            guard let made else {
+                for watched in group { prepare(watched, chunk) }
+                return
+            }
+            var sent: [Exchange] = []
+            for watched in group {
+                let id = watched.exchange.id
+                // A client that reads too slowly begins again from the state.
+                if made.isMore, hub.isSlow(id) {
+                    prepare(watched, .reset(.slow))
+                } else if hub.prepared(id, chunk, made.next, hasMore: made.isMore) {
+                    sent.append(watched.exchange)
+                }
+            }
+            Exchange.send(made.chunk, to: sent)
+        }
+    }
+
+    /// The chunk with the commits of a page, which becomes what the chunk holds of it.
+    private func bytes(
+        of page: inout ChangesPage, since version: Version, _ request: StreamRequest, _ follow: ChangesRequest
+    ) throws -> [UInt8] {
+        guard let read = follow.durable else { return contract.chunk(of: request, page) }
+        let messages = try messages(of: &page, since: version, follow)
+        return contract.chunk(of: read, page, messages: messages, at: streamTime)
+    }
+
     /// Reads the next commits of a stream from the journal, or the state for a reset, on a read queue.
     func prepare(_ watched: WatchedRequest, _ chunk: Watch.Chunk) {
         guard case .stream(let request) = watched.kind, case .changes(let changes) = request.source else { return }
@@ -155,14 +200,14 @@ extension RequestHandler {
     private func send(
         _ chunk: Watch.Chunk, of request: StreamRequest, _ changes: ChangesRequest, to exchange: Exchange
     ) throws {
-        let (id, latest) = (exchange.id, latest)
+        let id = exchange.id
         var reason = ResetReason.expired
         guard !exchange.isOver else { return }
         if case .reset(let known) = chunk {
             reason = known
         } else if let examined = hub.examinedVersion(of: id) {
             do {
-                if let page = try journal?.page(changes.streamQuery(since: examined), latest: latest) {
+                if let page = try page(changes.streamQuery(since: examined)) {
                     guard hub.prepared(id, chunk, page.next, hasMore: page.isMore) else { return }
                     return Exchange.send(contract.chunk(of: request, page), to: [exchange])
                 }
@@ -187,26 +232,14 @@ extension ChangesRequest {
     }
 }
 
-extension Delivery.Change {
-    /// Whether the loop thread should not write it as JSON.
-    fileprivate var isLong: Bool {
-        switch self {
-        case .value(let reading): reading.encoded?.json.count ?? 0 > RequestHandler.quickBytesMax
-        case .changes(let page, _): page.weight > RequestHandler.quickBytesMax
-        case .latest, .notInMemory, .outcome: false
-        }
-    }
-}
+/// What the first of several pieces of slow work makes for all of them; what runs at the same time makes it, too.
+final class Shared<Value: Sendable>: Sendable {
+    private let value = Mutex<Value?>(nil)
 
-/// A chunk that the first of several pieces of slow work makes for all of them.
-private final class SharedChunk: Sendable {
-    private let chunk = Mutex<StreamChunk?>(nil)
-
-    func made(by make: () -> StreamChunk) -> StreamChunk {
-        chunk.withLock { chunk in
-            let made = chunk ?? make()
-            chunk = made
-            return made
-        }
+    func made(by make: () throws -> Value) rethrows -> Value {
+        if let known = value.withLock({ $0 }) { return known }
+        let made = try make()
+        value.withLock { $0 = made }
+        return made
     }
 }

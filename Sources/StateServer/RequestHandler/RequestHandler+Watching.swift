@@ -15,7 +15,12 @@ extension RequestHandler: WatchReceiver {
         case .startTimer(let time):
             let ids = watched.map(\.exchange.id)
             schedule.after(time) { [hub] in hub.timers(ids) }
-        case .prepare(let chunk): for request in watched { prepare(request, chunk) }
+        case .prepare(let chunk):
+            guard case .notInMemory(let since) = delivery.change else {
+                for request in watched { prepare(request, chunk) }
+                break
+            }
+            for group in watched.byOptions { prepare(group, chunk, after: since) }
         case .send(let chunk): for group in watched.byOptions { send(chunk, delivery.change, to: group) }
         case .heartbeat(let version): for group in watched.byOptions { sendHeartbeat(version, to: group) }
         case .end: end(watched)
@@ -30,9 +35,24 @@ extension RequestHandler: WatchReceiver {
             answer(group, with: contract.response(to: request, reading))
         case (.changes(let request)?, .changes(let page, let since)) where !isLong(page, since: since, for: request):
             answer(group, with: quickResponse(to: request, page, since: since))
+        case (.changes(let request)?, .changes(let page, let since)):
+            let shared = Shared<Response>()
+            slowly(group) { [self] group in
+                answer(group, with: shared.made { quickResponse(to: request, page, since: since) })
+            }
         case _:
             // A problem carries the name of its request, and an answer with the latest value depends on the selection.
             for request in group { answer(request, change) }
+        }
+    }
+
+    /// Does slow work for requests, those of one client at a time; the share of one client does not delay those of another.
+    func slowly(_ group: [WatchedRequest], _ work: @escaping @Sendable ([WatchedRequest]) -> Void) {
+        for (client, group) in Dictionary(grouping: group, by: \.exchange.client) {
+            schedule.slow(.read, client) {
+                let open = group.filter { !$0.exchange.isOver }
+                if !open.isEmpty { work(open) }
+            }
         }
     }
 
@@ -54,11 +74,11 @@ extension RequestHandler: WatchReceiver {
         }
     }
 
-    /// The answer to one request, by the encoding of a large value or a read of the journal, on a read queue.
-    private func slowResponse(to watched: WatchedRequest, _ change: Delivery.Change) -> Response {
+    /// The answer to one request, by the encoding of a large value or a search for its commits, on a read queue.
+    func slowResponse(to watched: WatchedRequest, _ change: Delivery.Change) -> Response {
         switch (watched.kind, change) {
         case (.read(let request), _): closing(answerNow(request))
-        case (.changes(let request), .notInMemory(let since)): closing(page(for: request, since: since))
+        case (.changes(let request), .notInMemory(let since)): closing(slowResponse(to: request, after: since))
         case (.changes(let request), .changes(let page, let since)):
             closing(quickResponse(to: request, page, since: since))
         case (.changes, _), (.stream, _), (.dispatch, _): respond(.ourFault, requestID(of: watched.exchange))

@@ -12,12 +12,22 @@ extension HubStorage {
     /// What followers that get the same commits have in common.
     struct Follower: Hashable {
         let key: FollowerKey
-        let examinedVersion: Version
+        var examinedVersion: Version
         let isSlow: Bool
 
         var query: ChangesQuery {
             ChangesQuery(since: examinedVersion, limit: key.limit, weightMax: key.weightMax, filter: key.filter)
         }
+    }
+
+    /// Parks a wait that is being prepared, unless commits after the examined version may concern it.
+    ///
+    /// - Returns: whether the wait is parked, or has ended.
+    mutating func parks(_ id: Watch.ID, _ follower: Follower) -> Bool {
+        guard watch(id)?.state == .preparing else { return true }
+        guard case .nothing(let latest) = following(follower.query) else { return false }
+        _ = park(id, examined: latest.version)
+        return true
     }
 
     /// The newest change for a watch whose wait ends now.
@@ -37,18 +47,24 @@ extension HubStorage {
         switch following(follower.query) {
         case .page(let page): return .changes(page, since: follower.examinedVersion)
         case .nothing(let latest), .aboveLatest(let latest): return .latest(latest)
-        // The commits have left memory while the watch was debouncing or waiting.
-        case .inJournal, .expired: return .notInMemory(since: follower.examinedVersion)
+        // The commits have left memory while the watch was debouncing or waiting, or are too many to examine here.
+        case .inJournal, .long, .expired: return .notInMemory(since: follower.examinedVersion)
         }
     }
 
     /// Examines the commits after the common examined version of streams: each sends them, prepares them outside the hub,
     /// or parks.
-    mutating func examine(_ ids: [Watch.ID], _ follower: Follower, at now: Instant) -> DeliveryBatch {
-        let found = following(follower.query)
+    ///
+    /// - Parameter partsMax: how many parts of commits may be examined; becomes what is left of it.
+    mutating func examine(
+        _ ids: [Watch.ID], _ follower: Follower, at now: Instant, _ partsMax: inout Int
+    ) -> DeliveryBatch {
+        let found = following(follower.query, &partsMax)
         let change: Delivery.Change =
-            if case .page(let page) = found { .changes(page, since: follower.examinedVersion) } else {
-                .latest(latest.cursor)
+            switch found {
+            case .page(let page): .changes(page, since: follower.examinedVersion)
+            case .long: .notInMemory(since: follower.examinedVersion)
+            case .nothing, .inJournal, .expired, .aboveLatest: .latest(latest.cursor)
             }
         var batch = DeliveryBatch(change)
         let latest = latest.cursor.version
@@ -61,6 +77,7 @@ extension HubStorage {
                     case .page(let page): return watch.found(page.next, hasMore: page.isMore, at: now)
                     case .nothing: return watch.foundNothing(upTo: latest, at: now)
                     case .inJournal: return watch.prepares(follower.isSlow ? .reset(.slow) : watch.chunk)
+                    case .long: return watch.prepares(watch.chunk)
                     case .expired: return watch.prepares(.reset(follower.isSlow ? .slow : .expired))
                     case .aboveLatest:
                         // The cursor is of another history: what comes next is compared with this one.

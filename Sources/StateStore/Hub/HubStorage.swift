@@ -1,3 +1,4 @@
+internal import DequeModule
 internal import StateJSON
 
 /// The published snapshot, the history before it, and every watch.
@@ -31,8 +32,8 @@ struct HubStorage: Sendable {
     private static let passedMax = 64
     /// The large selections that wait to be encoded.
     private var queuedEncodings: Set<IndexedSelection> = []
-    /// A turn itself looks at up to so many filters, or watches of a selection: that costs less than to wake the fan-out
-    /// queue, and mostly shows that the queue has nothing to do.
+    /// A turn itself looks at up to so many watches of a selection: that costs less than to wake the fan-out queue, and
+    /// mostly shows that the queue has nothing to do.
     private static let comparedAtOnceMax = 16
     private let limits: WatchLimits
     /// Whether a journal has commits older than those in memory.
@@ -96,7 +97,10 @@ struct HubStorage: Sendable {
     private func mayConcernFollowers(_ commits: [Commit]) -> Bool {
         guard !followers.isEmpty else { return false }
         // The pending commits have no gap, so all commits behind a pending one are pending.
-        guard pending.isEmpty, passesCount == 0, followers.count <= Self.comparedAtOnceMax else { return true }
+        let partsCount = commits.reduce(0) { $0 + $1.partsCount }
+        guard pending.isEmpty, passesCount == 0, followers.count * partsCount <= WatchHub.quickCountMax else {
+            return true
+        }
         return followers.keys.contains { key in commits.contains(where: key.filter.passes) }
     }
 
@@ -121,13 +125,48 @@ struct HubStorage: Sendable {
     mutating func note(_ encoded: Encoded, for selection: Selection) { index.note(encoded, for: selection) }
 
     /// The commits after a version that pass a filter, as far as they are in memory.
-    func following(_ query: ChangesQuery) -> Following {
+    ///
+    /// - Parameter partsMax: how many parts of commits may be examined; becomes what is left of it.
+    func following(_ query: ChangesQuery, _ partsMax: inout Int) -> Following {
         let latest = latest.cursor
-        guard query.since <= latest.version else { return .aboveLatest(latest) }
-        guard query.since >= oldest else { return .expired(oldest: oldest, latest: latest) }
-        guard let commits = history.commits(after: query.since) else { return .inJournal(latest: latest) }
-        let page = ChangesPage(query, from: commits, latest: latest)
-        return page.commits.isEmpty && !page.isMore ? .nothing(latest: latest) : .page(page)
+        switch commits(after: query.since, latest) {
+        case .failure(let elsewhere): return elsewhere.following
+        case .success(let commits):
+            var paging = ChangesPaging(query, latest: latest, partsMax: partsMax)
+            for commit in commits where !paging.take(commit) { break }
+            partsMax = max(0, paging.partsLeft)
+            return paging.partsLeft < 0 ? .long(latest: latest) : .of(paging.page)
+        }
+    }
+
+    /// The commits after a version that pass a filter, where they are in memory and few.
+    func following(_ query: ChangesQuery) -> Following {
+        var partsMax = WatchHub.quickCountMax
+        return following(query, &partsMax)
+    }
+
+    /// Some of the commits after a version, in order, to be examined outside the lock.
+    func portion(after version: Version) -> Result<(commits: [Commit], latest: Cursor), Elsewhere> {
+        let latest = latest.cursor
+        return commits(after: version, latest).map { (Array($0.prefix(WatchHub.portion)), latest) }
+    }
+
+    /// Why the commits after a version cannot be had from memory.
+    struct Elsewhere: Error {
+        let following: Following
+    }
+
+    private func commits(
+        after version: Version, _ latest: Cursor
+    ) -> Result<Deque<Commit>.SubSequence, Elsewhere> {
+        guard version <= latest.version else { return .failure(Elsewhere(following: .aboveLatest(latest))) }
+        guard version >= oldest else {
+            return .failure(Elsewhere(following: .expired(oldest: oldest, latest: latest)))
+        }
+        guard let commits = history.commits(after: version) else {
+            return .failure(Elsewhere(following: .inJournal(latest: latest)))
+        }
+        return .success(commits)
     }
 
     // MARK: Registration

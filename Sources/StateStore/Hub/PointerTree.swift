@@ -84,6 +84,29 @@ struct PointerTree<Element: Hashable & Sendable>: Sendable {
     /// How many nodes the tree has, its root included.
     var nodesCount: Int { children.values.reduce(1) { $0 + $1.nodesCount } }
 
+    /// How the elements of a tree lie to a pointer.
+    enum Overlap {
+        /// None of them is at the pointer, above it or below it.
+        case none
+        /// Some are below the pointer, and none is at it or above it.
+        case below
+        /// One is at the pointer, or above it.
+        case above
+    }
+
+    /// How the elements lie to a pointer, at a cost of O(depth of the pointer).
+    func overlap(_ pointer: JSONPointer) -> Overlap { overlap(pointer.tokens[...]) }
+
+    private func overlap(_ tokens: ArraySlice<String>) -> Overlap {
+        guard elements.isEmpty else { return .above }
+        // Every node below the root leads to an element.
+        guard let token = tokens.first else { return children.isEmpty ? .none : .below }
+        guard let child = children[JSONKey(token)] else { return .none }
+        let count = child.commonCount(tokens)
+        if count == child.label.count { return child.overlap(tokens.dropFirst(count)) }
+        return count == tokens.count ? .below : .none
+    }
+
     /// Adds the elements at a pointer, above it and below it to a set.
     func collect(overlapping pointer: JSONPointer, into found: inout Set<Element>) {
         var tree = self

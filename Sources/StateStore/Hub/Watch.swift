@@ -212,7 +212,7 @@ package struct Delivery: Sendable {
         case value(Reading)
         /// The commits after a version.
         case changes(ChangesPage, since: Version)
-        /// There are commits after a version, and not all of them are in memory.
+        /// There are commits after a version that are not all in memory, or that are many to examine.
         case notInMemory(since: Version)
         /// The outcome of a POST's transaction; nil before its turn.
         case outcome(Outcome?)

@@ -26,6 +26,9 @@ extension WatchHub {
     /// The newest version that a watch has examined; nil where it has examined none, or there is no such watch.
     package func examinedVersion(of id: Watch.ID) -> Version? { storage.withLock { $0.examinedVersion(of: id) } }
 
+    /// Whether the client of a stream has taken long for a chunk; false where there is no such watch.
+    package func isSlow(_ id: Watch.ID) -> Bool { storage.withLock { $0.watch(id)?.isSlow ?? false } }
+
     /// Ends a watch whose deadline has passed, whose client has closed its side, or that the server ends.
     ///
     /// - Returns: the delivery that the caller has to carry out; nil where another event has already ended the watch.
@@ -174,7 +177,10 @@ extension WatchHub {
                 case nil: break
                 }
             }
-            for (follower, ids) in followers { batches.append(storage.examine(ids, follower, at: now)) }
+            var partsMax = Self.quickCountMax
+            for (follower, ids) in followers {
+                batches.append(storage.examine(ids, follower, at: now, &partsMax))
+            }
         }
         for batch in batches { batch.deliver() }
         for (selection, ids) in values { examine(ids, selection, at: now) }

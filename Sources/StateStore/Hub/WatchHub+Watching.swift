@@ -48,14 +48,15 @@ extension WatchHub {
         }
     }
 
-    /// Registers a stream whose head is on its way to the client, or a POST that waits for its cascade.
+    /// Registers a stream whose head is on its way to the client, a POST that waits for its cascade, or a wait for commits
+    /// that ``examine(_:)`` then parks.
     ///
     /// - Returns: the refusal where there are too many watches; nil where the watch is registered.
     package func register(_ watch: Watch) -> WatchRefusal? {
         storage.withLock { storage in
             if let refusal = storage.register(watch) { return refusal }
             storage.addToIndex(watch.id)
-            if !watch.isStream { _ = storage.park(watch.id, examined: nil) }
+            if case .cascade = watch.subject { _ = storage.park(watch.id, examined: nil) }
             return nil
         }
     }

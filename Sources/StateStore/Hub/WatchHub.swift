@@ -117,7 +117,8 @@ package final class WatchHub: Sendable {
         return (json, latest.cursor)
     }
 
-    /// The most parts of a value that the hub encodes on the caller's thread or in a pass.
+    /// The most parts of a value that the hub encodes on the caller's thread or in a pass, and the most parts of commits that it
+    /// compares with filters there.
     static let quickCountMax = 1000
 
     /// Makes a reading, and caches an encoding that was put together.
@@ -135,7 +136,7 @@ package final class WatchHub: Sendable {
 
     // MARK: The history
 
-    /// The commits after a version that pass a filter, as far as they are in memory.
+    /// The commits after a version that pass a filter, where they are in memory and a filter looks at few parts of them.
     package func following(_ query: ChangesQuery) -> Following { storage.withLock { $0.following(query) } }
 
     /// The oldest version whose state can be made from the history in memory.

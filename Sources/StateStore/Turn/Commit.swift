@@ -173,6 +173,9 @@ public final class Commit: Sendable {
         return Commit(self, patch: patch, changedPointers: changedPointers, details: details)
     }
 
+    /// What a filter looks at: the commit, its changed pointers, and the types of its actions.
+    var partsCount: Int { 1 + changedPointers.count + types.count }
+
     /// About how much memory the commit takes, in bytes.
     package var weight: Int { 256 + action.count + patch.count + changedPointers.count * 48 }
 }

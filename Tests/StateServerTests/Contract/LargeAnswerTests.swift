@@ -36,6 +36,36 @@ struct LongAnswerTests {
         #expect(short.readsCount == 0)
     }
 
+    @Test(
+        "the loop does not look for commits far behind, and a wait that finds none goes on",
+        arguments: ["path=/labels", "types=labels/set"])
+    func farBehind(filter: String) throws {
+        let stage = try Stage()
+        let add = #"{"type":"counter/add","payload":{"amount":1}}"#
+        func post(_ body: String, _ type: String) -> Request {
+            Request(method: .post, target: "/v1/actions", fields: [.contentType: type], body: Array(body.utf8))
+        }
+        let adds = Array(repeating: add, count: 1000).joined(separator: "\n")
+        _ = stage.receive(post(adds, "application/x-ndjson"))
+        let before = stage.readsCount
+
+        let now = stage.receive(Request(target: "/v1/changes?since=oldest&\(filter)")).answer
+        let waits = stage.receive(Request(target: "/v1/changes?since=oldest&\(filter)&wait=5"))
+        let short = stage.receive(Request(target: "/v1/changes?since=storekeeperdemoa.900&\(filter)&wait=5"))
+        #expect(now?.status == .ok)
+        #expect(stage.readsCount == before + 2)
+        #expect(waits.answer == nil && short.answer == nil)
+        _ = stage.receive(post(#"{"type":"labels/set","payload":{"key":"a","value":"b"}}"#, "application/json"))
+        let answers = stage.takeAnswers()
+
+        #expect(answers.map(\.number).sorted() == [waits.number, short.number])
+        for (_, answer) in answers {
+            let changes = try JSONValue(parsing: answer.body)
+            #expect(changes[pointer: "/changes/0/version"] == .integer(1001))
+            #expect(changes[pointer: "/changes/1"] == nil)
+        }
+    }
+
     @Test("the clients of one long value share its indented form")
     func shared() throws {
         let stage = try stage(labelBytesCount: 70_000)

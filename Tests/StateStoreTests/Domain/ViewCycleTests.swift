@@ -72,7 +72,7 @@ struct ViewCycleTests {
             encoded.has("inner") ? [] : encoded.form("inner") { $0 + $0 } + bytes
         }
 
-        #expect(String(decoding: made, as: UTF8.self) == "[1][1][1]")
-        #expect(encoded.has("inner") && encoded.bytesCount == 3 + 6 + 9)
+        #expect(String(decoding: made, as: UTF8.self) == "[1]\n[1]\n[1]\n")
+        #expect(encoded.has("inner") && encoded.bytesCount == 4 + 8 + 12)
     }
 }

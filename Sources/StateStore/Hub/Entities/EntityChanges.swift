@@ -21,7 +21,7 @@ package struct EntityChanges: Sendable {
     package private(set) var version: Version
     private let parts: [StatePart]
     /// The parts of the state whose changes count.
-    private let scopes: [JSONPointer]
+    private let scopes: PointerFilter
     private var snapshot: any AnySnapshot
     /// What commits since the snapshot have touched: entities of tables, fields and values, by their pointers.
     private var values: [JSONPointer: JSONValue?] = [:]
@@ -33,7 +33,7 @@ package struct EntityChanges: Sendable {
     /// - Parameters:
     ///   - parts: the parts of the whole state.
     ///   - scopes: the parts of the state whose changes count; the held values are right in these only.
-    package init(of parts: [StatePart], in scopes: [JSONPointer], at snapshot: any AnySnapshot) {
+    package init(of parts: [StatePart], in scopes: PointerFilter, at snapshot: any AnySnapshot) {
         self.parts = parts
         self.scopes = scopes
         self.snapshot = snapshot
@@ -105,7 +105,7 @@ package struct EntityChanges: Sendable {
         {
             pointer.tokens.removeLast()
         }
-        return scopes.contains { $0.overlaps(pointer) && $0.overlaps(part.pointer) }
+        return scopes.overlaps(pointer.tokens.count > part.pointer.tokens.count ? pointer : part.pointer)
     }
 
     private mutating func apply(

@@ -2,8 +2,8 @@ package import StateJSON
 
 /// Which commits a follower asks for.
 package struct ChangesFilter: Hashable, Sendable {
-    /// Passes only commits that change one of these parts of the state; nil for all.
-    package var paths: [JSONPointer]?
+    /// Passes only commits that change these parts of the state; nil for all.
+    package var paths: PointerFilter?
     /// Passes only commits with an action of one of these types; empty for all.
     package var types: [String]
     /// Passes only commits that this subject has dispatched; nil for all.
@@ -33,7 +33,7 @@ package struct ChangesFilter: Hashable, Sendable {
 
     /// Makes a filter; by default it passes every commit.
     package init(path: JSONPointer? = nil, types: [String] = []) {
-        paths = path.map { [$0] }
+        paths = path.map { PointerFilter($0) }
         self.types = types
     }
 
@@ -43,8 +43,11 @@ package struct ChangesFilter: Hashable, Sendable {
         if !types.isEmpty, !commit.types.contains(where: types.contains) { return false }
         if let by, by != ExactText(optional: commit.by) { return false }
         guard let paths else { return true }
-        return commit.changedPointers.contains { changed in paths.contains(where: changed.overlaps) }
+        return commit.changedPointers.contains(where: paths.overlaps)
     }
+
+    /// Whether every commit passes, without a look at it.
+    var passesAll: Bool { self == ChangesFilter() }
 }
 
 /// A request for commits: after which version, how many, and which.
@@ -112,13 +115,18 @@ package struct ChangesPage: Sendable {
 /// The page is full at the query's limits, or when it has examined 10,000 commits.
 package struct ChangesPaging {
     package private(set) var page: ChangesPage
+    /// How many more parts of commits may be examined: their changed pointers and the types of their actions.
+    private(set) var partsLeft: Int
     private let query: ChangesQuery
+    private let passesAll: Bool
     private var bytes = 0
     private var examinedCount = 0
 
     /// Begins an empty page after `query.since`.
-    package init(_ query: ChangesQuery, latest: Cursor) {
+    package init(_ query: ChangesQuery, latest: Cursor, partsMax: Int = .max) {
         self.query = query
+        partsLeft = partsMax
+        passesAll = query.filter.passesAll
         page = ChangesPage(commits: [], next: query.since, isMore: query.since < latest.version, latest: latest)
     }
 
@@ -127,10 +135,14 @@ package struct ChangesPaging {
     /// - Returns: false, without examining the commit, where the page is full.
     package mutating func take(_ commit: Commit) -> Bool {
         guard page.commits.count < query.limit, bytes < query.weightMax, examinedCount < 10_000 else { return false }
+        if !passesAll {
+            partsLeft -= commit.partsCount
+            guard partsLeft >= 0 else { return false }
+        }
         examinedCount += 1
         page.next = commit.version
         page.isMore = page.next < page.latest.version
-        guard query.filter.passes(commit) else { return true }
+        guard passesAll || query.filter.passes(commit) else { return true }
         page.commits.append(commit)
         bytes += commit.weight
         return true
@@ -144,8 +156,14 @@ package enum Following: Sendable {
     case nothing(latest: Cursor)
     /// The commits are no longer in memory, but the journal has them.
     case inJournal(latest: Cursor)
+    /// The commits are in memory, and a thread that serves others should not examine so many.
+    case long(latest: Cursor)
     /// The commits are no longer kept.
     case expired(oldest: Version, latest: Cursor)
     /// The query's version is above the newest one, so it belongs to another history.
     case aboveLatest(Cursor)
+
+    static func of(_ page: ChangesPage) -> Following {
+        page.commits.isEmpty && !page.isMore ? .nothing(latest: page.latest) : .page(page)
+    }
 }
