@@ -151,10 +151,11 @@ def serve_whole(binary, scratch):
     with serving(binary) as port:
         printed = shell(only_block(WHOLE, "sh"), FOLDER, scratch, port)
         answers = [json.loads(line) for line in printed.splitlines()]
-    received, shipped, orders, empty, asked, item = answers
+    received, shipped, orders, empty, asked, item, refused = answers
     assert received["changed"] and [commit["types"] for commit in shipped["caused"]] == [["orders/want"]], shipped
     assert (orders, empty, item) == ({"wanted": ["tea"]}, ["tea"], {"count": 0, "price": 3}), answers
     assert asked["settled"] and [commit["version"] for commit in asked["caused"]] == [asked["version"] + 1], asked
+    assert refused["code"] == "unknown-action", refused
     assert subprocess.run([binary, "--version"], capture_output=True, text=True).stdout == "1.0.0\n"
 
 
