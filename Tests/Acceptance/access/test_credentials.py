@@ -134,7 +134,7 @@ def test_a_revoked_token_ends_its_waits_and_streams_within_a_second(workspace, p
 def end_of(client):
     """Reads until an answer of 401 or the end of a stream."""
     data = bytearray()
-    while not (data.startswith(b"HTTP/1.1 401") and data.endswith(b"}")) and not data.endswith(b"\n0\r\n\r\n"):
+    while not (data.startswith(b"HTTP/1.1 401") and data.endswith(b"}\n")) and not data.endswith(b"\n0\r\n\r\n"):
         more = client.socket.recv(1 << 16)
         expect(more or data, "a connection was closed without a word")
         if not more:

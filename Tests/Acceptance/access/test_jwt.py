@@ -242,7 +242,7 @@ def watch(server, tokens, latest):
 def end_of(client, target):
     """Reads until an answer of 401 or the end of a stream."""
     data = bytearray()
-    while not (data.startswith(b"HTTP/1.1 401") and data.endswith(b"}")) and not data.endswith(b"\n0\r\n\r\n"):
+    while not (data.startswith(b"HTTP/1.1 401") and data.endswith(b"}\n")) and not data.endswith(b"\n0\r\n\r\n"):
         more = client.socket.recv(1 << 16)
         if not more:
             break
