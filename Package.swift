@@ -129,22 +129,6 @@ let package = Package(
         .executableTarget(
             name: "storekeeper",
             dependencies: allocator + ["CCurl", "Showcase", "StateServer", "StateStore"]),
-        // The baseline of the benchmarks: a C program on libmicrohttpd with the same requests and the least work for each.
-        .executableTarget(
-            name: "microhttpd-limit",
-            cSettings: [.define("_GNU_SOURCE")],
-            linkerSettings: [.linkedLibrary("microhttpd"), .linkedLibrary("sqlite3")]),
-        // The pure part of the benchmarks: readings, medians, aims, tables and charts.
-        .target(name: "Benchmarking"),
-        // epoll, for the benchmarks' own clients.
-        .systemLibrary(name: "CEpoll"),
-        // The benchmarks: start the servers, load them, measure them.
-        .executableTarget(
-            name: "storekeeper-bench",
-            dependencies: [
-                "Benchmarking", "CEpoll",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ]),
     ],
     cLanguageStandard: .c11,
     cxxLanguageStandard: .cxx17
@@ -160,7 +144,7 @@ let resources: [String: [Resource]] = [
 for suite in [
     "StateJSON", "StateStore", "ContentCodings", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal",
     "StateServer",
-    "StateServerTesting", "Showcase", "Benchmarking",
+    "StateServerTesting", "Showcase",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(
@@ -191,7 +175,7 @@ if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
 
 for target in package.targets
 where [.regular, .executable, .test].contains(target.type)
-    && !["CJemalloc", "CSimdjson", "CSocketCalls", "microhttpd-limit"].contains(target.name)
+    && !["CJemalloc", "CSimdjson", "CSocketCalls"].contains(target.name)
 {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),

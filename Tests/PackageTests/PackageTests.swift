@@ -36,10 +36,9 @@ enum Tree {
 @Suite("The import table")
 struct ImportTests {
     static let own: Set<String> = [
-        "CCrypto", "CCurl", "CEpoll", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib", "CZstd",
+        "CCrypto", "CCurl", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib", "CZstd",
         "ContentCodings", "StateJSON", "HTTPMessages",
         "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting", "Showcase",
-        "Benchmarking",
     ]
 
     /// The targets of this package that a target may import, and the other modules that it may not.
@@ -67,9 +66,6 @@ struct ImportTests {
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("storekeeper", ["CCurl", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
-        ("Benchmarking", [], ["Foundation", "FoundationEssentials", "Dispatch", "Logging", "HTTPTypes"]),
-        // The benchmarks are clients: they import nothing of the server.
-        ("storekeeper-bench", ["Benchmarking", "CEpoll"], ["Logging", "HTTPTypes", "GRDB"]),
     ]
 
     /// Further modules that a single file may import, with the reason.
@@ -99,9 +95,8 @@ struct ImportTests {
 
         #expect(
             Set(folders).subtracting([
-                "CCrypto", "CCurl", "CZlib", "CZstd", "CEpoll", "CJemalloc", "CMicroHTTPD", "CSimdjson", "CSocketCalls",
+                "CCrypto", "CCurl", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CSimdjson", "CSocketCalls",
                 "CXXHash",
-                "microhttpd-limit",
             ]) == Set(Self.table.map(\.target)))
     }
 }

@@ -7,7 +7,7 @@ internal import Synchronization
 /// Threads: the main thread starts and stops servers; the queue of the interrupt only kills them.
 final class Workplace: Sendable {
     let directory: URL
-    /// The directory of this program and of the two programs of this package that it measures.
+    /// The directory of this program, and of the server and the C program that are built with it.
     let binaries: URL
     private let processes = Mutex<[pid_t]>([])
     private let lastNumber = Atomic(0)
@@ -32,11 +32,11 @@ final class Workplace: Sendable {
         return file
     }
 
-    /// The path of a program of this package, built beside this one.
+    /// The path of a program that is built with this one.
     func binary(_ name: String) throws -> URL {
         let file = binaries.appending(path: name)
         guard FileManager.default.isExecutableFile(atPath: file.path) else {
-            throw Failure("\(name) is not built beside this program: swift build -c release")
+            throw Failure("\(name) is not beside this program")
         }
         return file
     }
