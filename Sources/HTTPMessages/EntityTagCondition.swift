@@ -52,3 +52,8 @@ extension Substring.UTF8View {
 extension String.UTF8View {
     var trimmingSpaces: Substring.UTF8View { self[...].trimmingSpaces }
 }
+
+extension Substring {
+    /// The text without the spaces and tabs around it.
+    package func trimmingSpaces() -> Substring { Substring(utf8.trimmingSpaces) }
+}

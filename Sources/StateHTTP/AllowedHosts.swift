@@ -51,11 +51,6 @@ package struct AllowedHosts: Sendable {
         host.hasPrefix("127.") || host == "::1" || host.lowercased() == "localhost"
     }
 
-    /// A name of a list without the spaces around it.
-    package static func trimmed(_ name: Substring) -> String {
-        String(name.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-    }
-
     /// Whether a request can name a server so in `Host`: a name of ASCII letters, digits, hyphens, dots and underscores or
     /// an address, in brackets where it is IPv6, with a port or without one.
     package static func isName(_ text: String) -> Bool {

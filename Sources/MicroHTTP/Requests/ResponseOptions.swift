@@ -24,17 +24,8 @@ extension Request.Head {
     /// the request by HTTP/1.0 and does not ask to keep the connection.
     func endsConnection(isVersion10: Bool) -> Bool {
         let options = self[values: RequestField.connection].flatMap { value in
-            value.split(separator: ",").map { $0.trimmed.lowercased() }
+            value.split(separator: ",").map { $0.trimmingSpaces().lowercased() }
         }
         return options.contains("close") || isVersion10 && !options.contains("keep-alive")
-    }
-}
-
-extension Substring {
-    fileprivate var trimmed: Substring {
-        var text = self
-        while text.first == " " || text.first == "\t" { text.removeFirst() }
-        while text.last == " " || text.last == "\t" { text.removeLast() }
-        return text
     }
 }

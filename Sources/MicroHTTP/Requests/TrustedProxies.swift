@@ -85,7 +85,7 @@ package struct TrustedProxies: Sendable, Equatable {
     private func client(in values: [String], node: (Substring) -> String?) -> String? {
         var farthest: UInt128?
         for value in values.reversed() {
-            guard let elements = Self.elements(of: value, separator: ",") else { return nil }
+            guard let elements = Self.elements(of: value[...], separator: ",") else { return nil }
             // RFC 9110, section 5.6.1.2: a list may have empty elements.
             for element in elements.reversed() where !element.isEmpty {
                 guard let node = node(element), let address = Self.bits(of: node) else { return nil }
@@ -98,7 +98,7 @@ package struct TrustedProxies: Sendable, Equatable {
 
     /// The parts of a value between the separators outside of quotes, without the white space around them; nil where a
     /// quote does not end.
-    private static func elements(of value: some StringProtocol, separator: Character) -> [Substring]? {
+    private static func elements(of value: Substring, separator: Character) -> [Substring]? {
         var (elements, start, isQuoted, isEscaped) = ([Substring](), value.startIndex, false, false)
         for index in value.indices {
             let character = value[index]
@@ -110,19 +110,12 @@ package struct TrustedProxies: Sendable, Equatable {
             } else if character == "\"" {
                 isQuoted = true
             } else if character == separator {
-                elements.append(trimmed(value[start..<index]))
+                elements.append(value[start..<index].trimmingSpaces())
                 start = value.index(after: index)
             }
         }
         guard !isQuoted else { return nil }
-        return elements + [trimmed(value[start...])]
-    }
-
-    private static func trimmed(_ text: some StringProtocol) -> Substring {
-        var text = Substring(text)
-        while text.first == " " || text.first == "\t" { text.removeFirst() }
-        while text.last == " " || text.last == "\t" { text.removeLast() }
-        return text
+        return elements + [value[start...].trimmingSpaces()]
     }
 
     /// The address in an element of `X-Forwarded-For`: an address, also with a port.

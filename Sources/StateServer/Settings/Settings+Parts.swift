@@ -1,3 +1,4 @@
+internal import HTTPMessages
 internal import MicroHTTP
 internal import StateHTTP
 internal import StateJournal
@@ -98,7 +99,7 @@ extension Settings {
     func allowedNames() throws(SettingsFault) -> [String] {
         let text = self.allowedHosts
         guard text != "listened" else { return [] }
-        let names = text.split(separator: ",", omittingEmptySubsequences: false).map(AllowedHosts.trimmed)
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map { String($0.trimmingSpaces()) }
         guard names.allSatisfy({ $0 != "listened" && AllowedHosts.isName($0) }) else {
             throw SettingsFault(
                 description:
