@@ -14,13 +14,7 @@ package struct Response: Sendable {
 
     private enum Head {
         case own(HTTPFields)
-        case filled(Filled)
-    }
-
-    /// A template with the values of its varying fields.
-    package struct Filled: Sendable {
-        package let template: ResponseTemplate
-        package let values: ResponseTemplate.Values
+        case filled(ResponseTemplate, ResponseTemplate.Values)
     }
 
     /// What the transport does with the connection after it has sent the response.
@@ -46,11 +40,8 @@ package struct Response: Sendable {
         status = .ok
         self.body = body
         connection = .keep
-        head = .filled(Filled(template: template, values: values))
+        head = .filled(template, values)
     }
-
-    /// The template and the values of its varying fields; nil where the response has fields of its own.
-    package var filled: Filled? { if case .filled(let filled) = head { filled } else { nil } }
 
     /// The header fields.
     ///
@@ -59,10 +50,27 @@ package struct Response: Sendable {
         get {
             switch head {
             case .own(let fields): fields
-            case .filled(let filled): filled.template.fields(varying: filled.values)
+            case .filled(let template, let values): template.fields(varying: values)
             }
         }
         set { head = .own(newValue) }
+    }
+
+    /// Appends the lines of the header fields; an empty field and a missing one mean the same.
+    package func writeFields(to bytes: inout [UInt8]) {
+        switch head {
+        case .own(let fields): for field in fields where !field.value.isEmpty { field.write(to: &bytes) }
+        case .filled(let template, let values): template.write(varying: values, to: &bytes)
+        }
+    }
+}
+
+extension HTTPField {
+    fileprivate func write(to bytes: inout [UInt8]) {
+        bytes += name.rawName.utf8
+        bytes += ": ".utf8
+        bytes += value.utf8
+        bytes += "\r\n".utf8
     }
 }
 
@@ -74,18 +82,14 @@ extension Response: Equatable {
     }
 }
 
-/// The header fields of responses that differ in the values of one or two fields only.
-///
-/// A transport that has sent one of them on a connection can write the next one in its place. Templates are compared by
-/// identity, so a program makes each of them once.
+/// The header fields of responses that differ in the values of one or two fields only: their lines are encoded once.
 package final class ResponseTemplate: Sendable {
     /// The values of the varying fields, in the order of their names.
     package struct Values: Sendable {
-        package let first: ShortText
-        /// Nil for a template with one varying field.
-        package let second: ShortText?
+        fileprivate let first: ShortText
+        fileprivate let second: ShortText?
 
-        /// Joins the values.
+        /// Joins the values; the second is nil for a template with one varying field.
         package init(_ first: ShortText, _ second: ShortText? = nil) {
             self.first = first
             self.second = second
@@ -99,26 +103,29 @@ package final class ResponseTemplate: Sendable {
     }
 
     private let parts: [Part]
-    /// The name of the first field whose value differs.
-    package let firstName: HTTPField.Name
-    /// The name of the second one; nil where there is one only.
-    package let secondName: HTTPField.Name?
+    /// The lines up to each value that differs, and behind the last one.
+    private let pieces: [[UInt8]]
 
     /// Makes a template of fields in their order.
     ///
     /// - Precondition: one or two of them vary.
     package init(_ parts: [Part]) {
-        let names = parts.compactMap { part in
-            if case .varying(let name) = part { name } else { nil }
-        }
-        precondition((1...2).contains(names.count), "one or two fields of a template vary")
         self.parts = parts
-        firstName = names[0]
-        secondName = names.count > 1 ? names[1] : nil
+        var pieces: [[UInt8]] = [[]]
+        for part in parts {
+            switch part {
+            case .fixed(let field): field.write(to: &pieces[pieces.count - 1])
+            case .varying(let name):
+                pieces[pieces.count - 1] += "\(name.rawName): ".utf8
+                pieces.append(Array("\r\n".utf8))
+            }
+        }
+        precondition((2...3).contains(pieces.count), "one or two fields of a template vary")
+        self.pieces = pieces
     }
 
     /// All fields, the varying ones with their values.
-    package func fields(varying values: Values) -> HTTPFields {
+    fileprivate func fields(varying values: Values) -> HTTPFields {
         var rest = [values.first.string, values.second?.string ?? ""][...]
         return HTTPFields(
             parts.map { part in
@@ -127,5 +134,14 @@ package final class ResponseTemplate: Sendable {
                 case .varying(let name): HTTPField(name: name, value: rest.removeFirst())
                 }
             })
+    }
+
+    fileprivate func write(varying values: Values, to bytes: inout [UInt8]) {
+        bytes += pieces[0]
+        values.first.withBytes { bytes += $0 }
+        bytes += pieces[1]
+        guard let second = values.second else { return }
+        second.withBytes { bytes += $0 }
+        bytes += pieces[2]
     }
 }

@@ -159,7 +159,6 @@ struct ResponseTests {
         #expect(response != Response(template, .init(ShortText("2")), body: [1]))
         response.fields[.contentType] = nil
         #expect(response.fields == [name: "1"])
-        #expect(response.filled == nil)
     }
 }
 

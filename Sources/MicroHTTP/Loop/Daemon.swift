@@ -8,6 +8,9 @@ import HTTPMessages
 struct Daemon {
     let handle: OpaquePointer
     let epollDescriptor: Int32
+    /// What libmicrohttpd gets in place of an answer, on a connection that goes on and on one that ends: an empty one, of
+    /// which no byte is sent.
+    private let (keepingAnswer, closingAnswer): (OpaquePointer, OpaquePointer)
     /// The memory of libmicrohttpd for the head of an answer of a connection; each connection that does not wait occupies it.
     private static let memoryBytes = 8 << 10
 
@@ -33,6 +36,11 @@ struct Daemon {
         guard let handle = microhttpd_start(flags, &callbacks, log.pointer, options) else {
             throw .unavailable(reason: "libmicrohttpd did not start")
         }
+        guard let keepingAnswer = Self.makeAnswer(), let closingAnswer = Self.makeAnswer(),
+            // A shared response closes every connection that gets it (Libmicrohttpd page, 24).
+            MHD_add_response_header(closingAnswer, "Connection", "close") == .YES
+        else { throw .unavailable(reason: "libmicrohttpd has no memory") }
+        (self.keepingAnswer, self.closingAnswer) = (keepingAnswer, closingAnswer)
         epollDescriptor = microhttpd_epoll_descriptor(handle)
         self.handle = handle
     }
@@ -48,6 +56,14 @@ struct Daemon {
             MHD_OptionItem(option: .SIGPIPE_HANDLED_BY_APP, value: 1, ptr_value: nil),
             MHD_OptionItem(option: .END, value: 0, ptr_value: nil),
         ]
+    }
+
+    /// An answer without a body, which any number of connections share (Libmicrohttpd page, 23).
+    static func makeAnswer() -> OpaquePointer? { MHD_create_response_from_buffer(0, nil, .RESPMEM_PERSISTENT) }
+
+    /// Tells libmicrohttpd, inside the access handler, that the request of a connection is answered; false if it refuses.
+    func queueAnswer(on connection: OpaquePointer, closing: Bool) -> Bool {
+        MHD_queue_response(connection, 200, closing ? closingAnswer : keepingAnswer) == .YES
     }
 
     /// Processes all connections that are ready; never blocks.
@@ -71,6 +87,8 @@ struct Daemon {
     /// No connection may be suspended: libmicrohttpd would abort the process (Libmicrohttpd page, 9).
     func stop() {
         MHD_stop_daemon(handle)
+        MHD_destroy_response(keepingAnswer)
+        MHD_destroy_response(closingAnswer)
     }
 }
 

@@ -200,26 +200,21 @@ final class EventLoop {
         case .single(let exchange):
             guard let response = exchange.takeAnswer() else { return }
             if let connection = pending[exchange] {
-                pending.finish(connection, context.prepare(response, for: connection))
+                pending.finish(connection, context.encode(response))
             } else if let connection = parked[exchange.id] {
-                parked.answer(connection, WireResponse(response, closing: false))
+                parked.answer(connection, WireResponse(response))
             }
         case .again(let exchange):
             if let connection = pending[exchange], connection.deferred != nil {
                 pending.resume(connection, exchange)
             }
         case .answer(let exchanges, let response):
-            // Each of the two forms is made when the first connection needs it, and shared by all.
-            var (prepared, wire): (PreparedResponse??, WireResponse?)
+            let shared = WireResponse(response)
             for exchange in exchanges {
                 if let connection = pending[exchange] {
-                    let form = prepared ?? context.prepare(response)
-                    prepared = .some(form)
-                    pending.finish(connection, form)
+                    pending.finish(connection, shared)
                 } else if let connection = parked[exchange.id] {
-                    let form = wire ?? WireResponse(response, closing: false)
-                    wire = form
-                    parked.answer(connection, form)
+                    parked.answer(connection, shared)
                 }
             }
         case .cut(let exchange):

@@ -17,6 +17,8 @@ final class LoopContext {
     @exclusivity(unchecked) private var alarms = Alarms()
     @exclusivity(unchecked) private var startedDaemon: Daemon?
     @exclusivity(unchecked) private var iterationTime: LoopInstant?
+    /// The date of answers.
+    @exclusivity(unchecked) var date = HTTPDate()
     /// Whether the current iteration has done more than to look at held connections.
     @exclusivity(unchecked) private(set) var hasProgressed = false
     /// Whether the current iteration has received a request.
@@ -82,23 +84,9 @@ final class LoopContext {
 
     // MARK: Responses
 
-    /// Returns the response in libmicrohttpd's form, or nil, with a line in the debug log, if libmicrohttpd refuses it.
-    func prepare(_ response: Response) -> PreparedResponse? {
-        if response.body.count > MemoryBudget.smallBytesMax, memory.isExceeded {
-            return prepare(handlers.refuse(.memoryExhausted, nil))
-        }
-        let prepared = PreparedResponse(response, closing: stage.isStopping, counting: memory)
-        if prepared == nil { handlers.debugLog("libmicrohttpd refused a response: no memory, or a forbidden field") }
-        return prepared
-    }
-
-    /// Returns the response in libmicrohttpd's form for a connection whose request it answers.
-    func prepare(_ response: Response, for connection: ClientConnection) -> PreparedResponse? {
-        guard response.body.count <= RenewableResponse.bytesMax, response.connection == .keep, !stage.isStopping,
-            let filled = response.filled
-        else { return prepare(response) }
-        if let renewable = connection.renewable, renewable.renew(with: response, filled) { return renewable.prepared }
-        connection.renewable = RenewableResponse(response, filled)
-        return connection.renewable?.prepared ?? prepare(response)
+    /// The response as bytes, or the refusal of a long one where there is no memory for it.
+    func encode(_ response: Response) -> WireResponse {
+        guard response.body.count > MemoryBudget.smallBytesMax, memory.isExceeded else { return WireResponse(response) }
+        return WireResponse(handlers.refuse(.memoryExhausted, nil))
     }
 }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Bytes on their way to one client, and how many of them its socket has taken.
 ///
 /// The arrays are shared with all other connections that get the same bytes.
@@ -67,11 +69,13 @@ struct Outgoing {
         return bodySentCount < body.count ? body[bodySentCount...] : tail[(bodySentCount - body.count)...]
     }
 
-    /// Sends what is left, up to ``sendBytesMax`` bytes.
+    /// Sends what is left, up to a number of bytes.
     ///
     /// - Parameter socket: takes bytes, perhaps fewer than it is given.
-    mutating func send(by socket: (UnsafeRawBufferPointer) -> Taken) -> Progress {
-        let end = min(count, sentCount + Self.sendBytesMax)
+    mutating func send(
+        atMost bytesMax: Int = sendBytesMax, by socket: (UnsafeRawBufferPointer) -> Taken
+    ) -> Progress {
+        let end = min(count, sentCount + min(bytesMax, unsentCount))
         while sentCount < end {
             let taken = next.prefix(end - sentCount).withUnsafeBytes(socket)
             switch taken {
@@ -81,5 +85,14 @@ struct Outgoing {
             }
         }
         return sentCount < count ? .paused : .done
+    }
+
+    /// Gives bytes to a socket, without blocking.
+    ///
+    /// It is no call of `send`, which this program replaces for libmicrohttpd.
+    static func send(_ bytes: UnsafeRawBufferPointer, to socket: Int32) -> Taken {
+        let count = sendto(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), nil, 0)
+        if count >= 0 { return .bytes(count) }
+        return errno == EAGAIN ? .none : errno == EINTR ? .bytes(0) : .broken
     }
 }

@@ -67,10 +67,4 @@ final class ParkedConnection {
         lastSent = now
     }
 
-    /// Gives bytes to the socket, without blocking.
-    func take(_ bytes: UnsafeRawBufferPointer) -> Outgoing.Taken {
-        let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-        if count >= 0 { return .bytes(count) }
-        return errno == EAGAIN ? .none : errno == EINTR ? .bytes(0) : .broken
-    }
 }

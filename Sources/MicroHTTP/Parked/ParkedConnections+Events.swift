@@ -74,7 +74,7 @@ extension ParkedConnections {
         if case .streaming = connection.phase {
             write(StreamChunk(response.body, isLast: true), to: connection, exchange)
         } else {
-            answer(connection, WireResponse(response, closing: false))
+            answer(connection, WireResponse(response))
         }
     }
 }

@@ -71,7 +71,8 @@ final class ParkedConnections {
         if let counted = parked.counted { context.count(counted, response.status.code, isTimed: false) }
         microhttpd_prepare_stream(parked.descriptor)
         context.setAlarm(.silence(parked.number), after: heartbeat)
-        let head = WireResponse.stream(response, isHead: options.isHead, isChunked: options.isChunked)
+        let head = WireResponse.stream(
+            response, isHead: options.isHead, isChunked: options.isChunked, at: context.date.now())
         send(Outgoing(head), on: parked, of: exchange, isLast: false)
         return true
     }
@@ -105,9 +106,9 @@ final class ParkedConnections {
         if let counted = connection.counted {
             context.count(counted, response.statusCode, isTimed: connection.isOfWork)
         }
-        let (bytes, isLast) = response.bytes(
-            closing: connection.closesAfterAnswer || context.stage.isStopping, isHead: connection.isHead)
-        send(Outgoing(bytes), isLast: isLast, on: connection)
+        let isLast = connection.closesAfterAnswer || response.endsConnection || context.stage.isStopping
+        let answer = response.outgoing(isLast ? .close : .keep, isHead: connection.isHead, at: context.date.now())
+        send(answer, isLast: isLast, on: connection)
     }
 
     /// Sends a chunk of a stream.
@@ -176,7 +177,7 @@ final class ParkedConnections {
             resumeLater(connection)
             return hold(outgoing, for: connection) ? .paused : .broken
         }
-        let progress = outgoing.send { connection.take($0) }
+        let progress = outgoing.send { Outgoing.send($0, to: connection.descriptor) }
         sentCount += outgoing.sentCount - before
         switch progress {
         case .done:

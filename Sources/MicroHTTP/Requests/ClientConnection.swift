@@ -22,8 +22,8 @@ final class ClientConnection {
         /// The handlers are ready for the request that they have deferred: the next call of the access handler hands it to
         /// them again.
         case resumed(Exchange)
-        /// The loop has the answer and queues it in the next call of the access handler; nil closes the connection.
-        case answered(PreparedResponse?)
+        /// The loop has the answer and sends it in the next call of the access handler.
+        case answered(WireResponse)
         /// The loop has given the answer to libmicrohttpd.
         case queued
         /// The loop has taken the socket; libmicrohttpd is about to close the rest of the connection.
@@ -74,19 +74,23 @@ final class ClientConnection {
     ///
     /// What has come behind it is then never read as a head (RFC 9112, section 9.6).
     @exclusivity(unchecked) var isLastRequest = false
+    /// Whether the request is HEAD.
+    @exclusivity(unchecked) var isHead = false
     /// The version of HTTP by which the request came.
     @exclusivity(unchecked) var version = ProtocolVersion.http11
     @exclusivity(unchecked) var idleCheck = IdleCheck.none
     /// Whether libmicrohttpd has closed the connection, and the descriptor may be that of another one.
     var isClosed = false
-    /// The last answer that was made of a template; the next one can be written in its place.
-    @exclusivity(unchecked) var renewable: RenewableResponse?
+    /// What the socket has not taken of the answer to the current request.
+    @exclusivity(unchecked) var unsentAnswer: Outgoing?
+    /// The count of it.
+    @exclusivity(unchecked) var holding: MemoryBudget.Holding?
     /// How many socket calls of the connection have moved bytes, and how many had when its activity was last looked at.
     @exclusivity(unchecked) var activityCount = 0
     var activityCountSeen = -1
     /// Since when there has been no activity, as far as ``WireObserver/check()`` has noticed.
     var silentSince: LoopInstant?
-    /// Whether libmicrohttpd has an answer of the server, so that what it sends is that answer.
+    /// Whether the current request is answered, so that libmicrohttpd sends for that answer.
     @exclusivity(unchecked) var isAnswering = false
     /// How many answers libmicrohttpd has been given.
     @exclusivity(unchecked) var answersCount = 0

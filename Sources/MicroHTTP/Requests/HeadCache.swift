@@ -18,7 +18,7 @@ final class HeadCache {
         /// Whether no request follows on the connection.
         let isLast: Bool
         /// The reusable answer, with the generation for which it counts.
-        @exclusivity(unchecked) fileprivate var answer: (prepared: PreparedResponse, generation: UInt64)?
+        @exclusivity(unchecked) fileprivate var answer: (response: WireResponse, generation: UInt64)?
         /// The client that the head names to a server that trusts its peer, once it has been looked for.
         private var named: String??
 
@@ -49,9 +49,9 @@ final class HeadCache {
         func request(client: String) -> Request { Request(head, client: client) }
 
         /// Returns the answer of this generation, if there is one.
-        func answer(of generation: UInt64) -> PreparedResponse? {
+        func answer(of generation: UInt64) -> WireResponse? {
             guard let answer, answer.generation == generation else { return nil }
-            return answer.prepared
+            return answer.response
         }
     }
 
@@ -103,10 +103,10 @@ final class HeadCache {
     }
 
     /// Stores the reusable answer to a head, unless its body is long.
-    func store(_ prepared: PreparedResponse, _ bodyCount: Int, of generation: UInt64, for entry: Entry) {
+    func store(_ answer: WireResponse, _ bodyCount: Int, of generation: UInt64, for entry: Entry) {
         guard bodyCount <= Self.bodyBytesMax else { return }
         count(bodyCount)
-        entry.answer = (prepared, generation)
+        entry.answer = (answer, generation)
     }
 
     /// Counts cached bytes and empties the cache when they exceed the limit.

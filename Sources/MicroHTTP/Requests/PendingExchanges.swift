@@ -69,7 +69,7 @@ final class PendingExchanges {
     /// Ends the work on an exchange, unless its answer is on its way.
     func expire(_ connection: ClientConnection, _ reason: Expiry) {
         guard let exchange = connection.exchange, let response = context.handlers.end(exchange, reason) else { return }
-        finish(connection, context.prepare(response))
+        finish(connection, context.encode(response))
     }
 
     /// Ends the work on all exchanges because the server is stopping.
@@ -77,8 +77,8 @@ final class PendingExchanges {
         for connection in connections { expire(connection, .stopping) }
     }
 
-    /// Gives a connection its answer, which the access handler queues in the same iteration; nil closes the connection.
-    func finish(_ connection: ClientConnection, _ response: PreparedResponse?) {
+    /// Gives a connection its answer, which the access handler queues in the same iteration.
+    func finish(_ connection: ClientConnection, _ response: WireResponse) {
         let mustResume = remove(connection)
         connection.phase = .answered(response)
         if mustResume { MHD_resume_connection(connection.handle) }

@@ -82,9 +82,9 @@ final class RequestHeads {
 
     /// Stores the reusable answer to a connection's current request, if the cache has its head.
     func store(
-        _ prepared: PreparedResponse, _ bodyCount: Int, of generation: UInt64, for connection: ClientConnection
+        _ answer: WireResponse, _ bodyCount: Int, of generation: UInt64, for connection: ClientConnection
     ) {
         guard let head = connection.head else { return }
-        cache.store(prepared, bodyCount, of: generation, for: head)
+        cache.store(answer, bodyCount, of: generation, for: head)
     }
 }

@@ -34,8 +34,8 @@ final class RequestIntake {
 
     /// Stores the reusable answer to a connection's current request, if the cache has its head.
     func store(
-        _ prepared: PreparedResponse, _ bodyCount: Int, of generation: UInt64, for connection: ClientConnection
-    ) { heads.store(prepared, bodyCount, of: generation, for: connection) }
+        _ answer: WireResponse, _ bodyCount: Int, of generation: UInt64, for connection: ClientConnection
+    ) { heads.store(answer, bodyCount, of: generation, for: connection) }
 
     /// Takes the bytes that wait behind the last request.
     func takeUnread(of connection: ClientConnection) -> Progress {

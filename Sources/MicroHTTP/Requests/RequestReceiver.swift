@@ -94,7 +94,7 @@ final class RequestReceiver {
         case .held(let exchange):
             if let response = exchange.takeAnswer() {
                 pending.remove(connection)
-                return queue(context.prepare(response, for: connection), on: connection)
+                return queue(context.encode(response), on: connection)
             }
             if parkHeld(connection, exchange) { return false }
             if let until = connection.heldUntil, until > context.time() { return true }
@@ -144,6 +144,7 @@ final class RequestReceiver {
         connection.parkingOptions = nil
         connection.head = nil
         connection.isAnswering = false
+        (connection.unsentAnswer, connection.holding) = (nil, nil)
         connection.releaseBody(in: context)
     }
 
@@ -152,6 +153,7 @@ final class RequestReceiver {
         context.noteProgress()
         context.statistics.requests += 1
         if let method = connection.head?.head.method ?? connection.request?.method {
+            connection.isHead = method == .head
             connection.counted = CountedRequest(method: Answers.index(of: method), since: context.time())
         }
         let generation = context.handlers.generation()
@@ -181,9 +183,9 @@ final class RequestReceiver {
             guard connection.head != nil, response.connection == .keep, !context.stage.isStopping else {
                 return send(response, on: connection)
             }
-            guard let prepared = context.prepare(response) else { return false }
-            intake.store(prepared, response.body.count, of: generation, for: connection)
-            return queue(prepared, on: connection)
+            let answer = context.encode(response)
+            intake.store(answer, response.body.count, of: generation, for: connection)
+            return queue(answer, on: connection)
         case .now(var response):
             // A handler that has also answered through the exchange has its answer in the mailbox.
             guard exchange.fire() else { return hold(connection, exchange, atMost: nil) }
@@ -260,15 +262,18 @@ final class RequestReceiver {
     }
 
     private func send(_ response: Response, on connection: ClientConnection) -> Bool {
-        queue(context.prepare(response, for: connection), on: connection)
+        queue(context.encode(response), on: connection)
     }
 
-    /// Gives the answer to libmicrohttpd, inside the access handler.
-    private func queue(_ response: PreparedResponse?, on connection: ClientConnection) -> Bool {
+    /// Has the answer sent when libmicrohttpd sends, inside the access handler.
+    private func queue(_ response: WireResponse, on connection: ClientConnection) -> Bool {
         context.noteProgress()
-        guard let response, response.queue(on: connection.handle) else { return false }
+        if response.endsConnection || context.stage.isStopping { connection.isLastRequest = true }
+        let ending: WireResponse.Ending =
+            connection.isLastRequest ? .close : connection.isVersion10 ? .keepVersion10 : .keep
+        guard context.daemon.queueAnswer(on: connection.handle, closing: ending == .close) else { return false }
         connection.phase = .queued
-        if response.endsConnection { connection.isLastRequest = true }
+        connection.unsentAnswer = response.outgoing(ending, isHead: connection.isHead, at: context.date.now())
         connection.isAnswering = true
         connection.answersCount += 1
         if let counted = connection.counted.take() { context.count(counted, response.statusCode) }

@@ -2,81 +2,121 @@ import Glibc
 import HTTPMessages
 import HTTPTypes
 
-/// A response as the bytes of an HTTP/1.1 answer, which any number of parked connections share.
+/// A response as the bytes of an HTTP/1.1 answer, which any number of connections share.
 ///
-/// libmicrohttpd encodes the answers of its own connections; this type encodes those of parked connections.
+/// Only the loop thread uses it.
 final class WireResponse {
-    private let response: Response
-    private let closing: Bool
-    private var keepAliveBytes: [UInt8]?
-    var statusCode: Int { response.status.code }
-
-    init(_ response: Response, closing: Bool) {
-        self.response = response
-        self.closing = closing || response.connection == .close
+    /// How an answer ends on its connection.
+    enum Ending {
+        case keep
+        /// The connection goes on by HTTP/1.0, in which the answer has to say so.
+        case keepVersion10
+        case close
     }
 
-    /// Returns the bytes of the answer, and whether the connection closes after them.
+    private let response: Response
+    /// The form that nearly all connections get, once it has been encoded.
+    private var common: Form?
+
+    var statusCode: Int { response.status.code }
+    /// Whether each connection ends after the answer.
+    var endsConnection: Bool { response.connection == .close }
+
+    init(_ response: Response) { self.response = response }
+
+    /// Returns the bytes of the answer for a connection.
     ///
-    /// - Parameters:
-    ///   - closing: whether this connection closes even if the response does not.
-    ///   - isHead: whether the request is HEAD, whose answer has no body.
-    func bytes(closing: Bool, isHead: Bool) -> (bytes: [UInt8], isLast: Bool) {
-        let isLast = closing || self.closing
-        // Nearly all connections get this form, so it is encoded once.
-        if !isLast, !isHead {
-            let bytes = keepAliveBytes ?? Self.bytes(of: response, isLast: false, isHead: false)
-            keepAliveBytes = bytes
-            return (bytes, false)
-        }
-        return (Self.bytes(of: response, isLast: isLast, isHead: isHead), isLast)
+    /// - Parameter isHead: whether the request is HEAD, whose answer has no body.
+    func outgoing(_ ending: Ending, isHead: Bool, at date: HTTPDate) -> Outgoing {
+        guard ending == .keep, !isHead else { return Form(response, ending, isHead: isHead, date).outgoing }
+        if common == nil { common = Form(response, .keep, isHead: false, date) }
+        common?.setDate(date)
+        return common?.outgoing ?? Outgoing([])
     }
 
     /// Returns the beginning of a stream: a head without a length, and the first chunk.
-    static func stream(_ response: Response, isHead: Bool, isChunked: Bool) -> [UInt8] {
-        var bytes = head(of: response, isLast: true)
-        bytes.append(contentsOf: (isChunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n").utf8)
-        if !isHead {
-            bytes += StreamChunk(response.body).bytes(isChunked: isChunked)
-        }
-        return bytes
-    }
-
-    private static func bytes(of response: Response, isLast: Bool, isHead: Bool) -> [UInt8] {
-        var bytes = head(of: response, isLast: isLast)
-        // By RFC 9110, section 8.6, 204 has no length, and 304 would have that of the representation, which is unknown
-        // here.
-        let hasLength = response.status != .noContent && response.status != .notModified
-        if hasLength { bytes.append(contentsOf: "Content-Length: \(response.body.count)\r\n".utf8) }
-        bytes.append(contentsOf: "\r\n".utf8)
-        if hasLength, !isHead { bytes.append(contentsOf: response.body) }
-        return bytes
-    }
-
-    private static func head(of response: Response, isLast: Bool) -> [UInt8] {
+    static func stream(_ response: Response, isHead: Bool, isChunked: Bool, at date: HTTPDate) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(512 + response.body.count)
-        bytes.append(contentsOf: "HTTP/1.1 \(response.status.code) \(response.status.reasonPhrase)\r\n".utf8)
-        bytes.append(contentsOf: "Date: \(now())\r\n".utf8)
-        if isLast { bytes.append(contentsOf: "Connection: close\r\n".utf8) }
-        // libmicrohttpd refuses empty fields, so the answers of parked connections have none either.
-        for field in response.fields where !field.value.isEmpty {
-            bytes.append(contentsOf: field.name.rawName.utf8)
-            bytes.append(contentsOf: ": ".utf8)
-            bytes.append(contentsOf: field.value.utf8)
-            bytes.append(contentsOf: "\r\n".utf8)
-        }
+        Form.write(response, .close, date, to: &bytes)
+        bytes += (isChunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n").utf8
+        if !isHead { bytes += StreamChunk(response.body).bytes(isChunked: isChunked) }
         return bytes
     }
 
-    /// Returns the current time in the form of RFC 9110, section 5.6.7.
-    private static func now() -> String {
+    /// An answer as it is sent.
+    private struct Form {
+        /// The head, and the body where that is short.
+        private var head: [UInt8] = []
+        /// A body that is too long to be copied.
+        private let body: [UInt8]
+        private let datePlace: Range<Int>
+        private var second: Int
+        private static let copiedBytesMax = 16 << 10
+
+        init(_ response: Response, _ ending: Ending, isHead: Bool, _ date: HTTPDate) {
+            // By RFC 9110, section 8.6, 204 has no length, and 304 would have that of the representation, which is unknown
+            // here.
+            let hasLength = response.status != .noContent && response.status != .notModified
+            let hasBody = hasLength && !isHead
+            let isCopied = hasBody && response.body.count <= Self.copiedBytesMax
+            head.reserveCapacity(512 + (isCopied ? response.body.count : 0))
+            datePlace = Self.write(response, ending, date, to: &head)
+            second = date.second
+            if hasLength { head += "Content-Length: \(response.body.count)\r\n".utf8 }
+            head += "\r\n".utf8
+            if isCopied { head += response.body }
+            body = hasBody && !isCopied ? response.body : []
+        }
+
+        var outgoing: Outgoing { Outgoing(body, after: head) }
+
+        /// Gives the answer the time at which it is sent.
+        mutating func setDate(_ date: HTTPDate) {
+            guard date.second != second else { return }
+            second = date.second
+            head.replaceSubrange(datePlace, with: date.text)
+        }
+
+        /// Writes the status line and the fields, but for the length; returns where the date is.
+        @discardableResult
+        static func write(
+            _ response: Response, _ ending: Ending, _ date: HTTPDate, to bytes: inout [UInt8]
+        ) -> Range<Int> {
+            if response.status == .ok {
+                bytes += "HTTP/1.1 200 OK\r\nDate: ".utf8
+            } else {
+                bytes += "HTTP/1.1 \(response.status.code) \(response.status.reasonPhrase)\r\nDate: ".utf8
+            }
+            let dateStart = bytes.count
+            bytes += date.text
+            bytes += "\r\n".utf8
+            switch ending {
+            case .keep: break
+            case .keepVersion10: bytes += "Connection: keep-alive\r\n".utf8
+            case .close: bytes += "Connection: close\r\n".utf8
+            }
+            response.writeFields(to: &bytes)
+            return dateStart..<dateStart + date.text.count
+        }
+    }
+}
+
+/// The current time in the form of RFC 9110, section 5.6.7: it is written once a second.
+struct HTTPDate {
+    private(set) var second = 0
+    private(set) var text: [UInt8] = []
+
+    /// The time now.
+    mutating func now() -> HTTPDate {
         var seconds = time(nil)
+        guard seconds != second else { return self }
         var parts = tm()
         gmtime_r(&seconds, &parts)
         // strftime uses the names of the C locale, which every process has until it sets another.
-        var text = [CChar](repeating: 0, count: 40)
-        let count = strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
-        return String(decoding: text.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
+        var characters = [CChar](repeating: 0, count: 40)
+        let count = strftime(&characters, characters.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+        text = characters.prefix(count).map(UInt8.init(bitPattern:))
+        second = seconds
+        return self
     }
 }

@@ -10,10 +10,8 @@ import HTTPTypes
 /// calls of this program only.
 final class SocketCallsCheck {
     private var calls = SocketCalls()
-    /// How many requests the daemon has got, and how many answers it has completed.
-    private var (requestsCount, answersCount) = (0, 0)
-    /// One answer has a body, and one has none: libmicrohttpd sends them by different calls.
-    private static let statuses: [UInt32] = [200, 204]
+    /// Whether the daemon has got a request, and whether it has completed the answer.
+    private var (isAsked, isAnswered) = (false, false)
     private static let runsMax = 16
 
     /// - Parameter observe: registers the calls for this thread.
@@ -43,7 +41,7 @@ final class SocketCallsCheck {
             guard let bytes else { return -Int(EAGAIN) }
             return SocketCallsCheck.of(check).receive(into: UnsafeMutableRawBufferPointer(start: bytes, count: count))
         }
-        calls.sending = { _, _, _, _, _ in SOCKET_CALLS_WITHHOLD }
+        calls.send = { _, _, count in count }
         var callbacks = MicroHTTPDCallbacks(
             context: own,
             handle: { check, connection, _, _, _, _, _, request in
@@ -52,10 +50,12 @@ final class SocketCallsCheck {
                     request.pointee = check
                     return .YES
                 }
-                return SocketCallsCheck.of(check).answer(connection)
+                guard let answer = Daemon.makeAnswer() else { return .NO }
+                defer { MHD_destroy_response(answer) }
+                return MHD_queue_response(connection, 200, answer)
             },
             completed: { check, _, _, code in
-                if code == .REQUEST_TERMINATED_COMPLETED_OK { SocketCallsCheck.of(check).answersCount += 1 }
+                if code == .REQUEST_TERMINATED_COMPLETED_OK { SocketCallsCheck.of(check).isAnswered = true }
             }, connection: nil)
         var log = MicroHTTPDLog(write: { _, _ in }, context: nil)
         // With MHD_USE_TURBO, libmicrohttpd asks for bytes without an event of the socket.
@@ -71,11 +71,10 @@ final class SocketCallsCheck {
                 }
                 observe(calls)
                 microhttpd_add(daemon, socket)
-                for _ in 0..<Self.runsMax where answersCount < Self.statuses.count { MHD_run(daemon) }
-                let isComplete = answersCount == Self.statuses.count
+                for _ in 0..<Self.runsMax where !isAnswered { MHD_run(daemon) }
                 MHD_stop_daemon(daemon)
                 observe(nil)
-                return isComplete
+                return isAnswered
             }
         }
     }
@@ -86,16 +85,8 @@ final class SocketCallsCheck {
     }
 
     private func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        guard requestsCount < Self.statuses.count else { return -Int(EAGAIN) }
-        requestsCount += 1
-        return RequestSpelling.write(.get, .http11, isLast: false, fillingBuffer: true, to: buffer)
-    }
-
-    private func answer(_ connection: OpaquePointer) -> MHD_Result {
-        let bodyCount = answersCount == 0 ? 1 : 0
-        var body: UInt8 = 0x78
-        guard let response = MHD_create_response_from_buffer(bodyCount, &body, .RESPMEM_MUST_COPY) else { return .NO }
-        defer { MHD_destroy_response(response) }
-        return MHD_queue_response(connection, Self.statuses[answersCount], response)
+        guard !isAsked else { return -Int(EAGAIN) }
+        isAsked = true
+        return RequestSpelling.write(fillingBuffer: true, to: buffer)
     }
 }

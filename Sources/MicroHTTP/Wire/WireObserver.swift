@@ -5,8 +5,8 @@ import HTTPMessages
 
 /// The socket calls of libmicrohttpd: the loop makes them in its place.
 ///
-/// libmicrohttpd asks for bytes, and gets requests that have been read here (``RequestIntake``). It sends answers of the
-/// server; one of its own would be replaced by a problem document: `Decisions/SocketCalls.md`.
+/// libmicrohttpd asks for bytes, and gets a head in place of each request that has been read here (``RequestIntake``). It
+/// sends an empty answer, in place of which the loop sends its own: `Decisions/SocketCalls.md`.
 ///
 /// Only the loop thread uses it.
 final class WireObserver {
@@ -43,9 +43,9 @@ final class WireObserver {
                 $0.receive(on: socket, into: UnsafeMutableRawBufferPointer(start: bytes, count: count))
             }
         }
-        calls.pointee.sending = { observer, socket, bytes, count, all in
-            WireObserver.with(observer) {
-                $0.sending(UnsafeRawBufferPointer(start: bytes, count: count), of: all, on: socket)
+        calls.pointee.send = { observer, socket, count in
+            WireObserver.with(observer) { observer in
+                observer.with(socket) { observer.send(on: $0, inPlaceOf: count) } ?? Int(SOCKET_CALLS_FOREIGN)
             }
         }
         calls.pointee.context = Unmanaged.passUnretained(self).toOpaque()
@@ -187,12 +187,8 @@ final class WireObserver {
     ) -> Int? {
         switch progress {
         case .complete:
-            guard own.count >= RequestSpelling.bytesMax,
-                let method = connection.head?.head.method ?? connection.request?.method
-            else { preconditionFailure("libmicrohttpd reads into an empty buffer between two requests") }
-            return RequestSpelling.write(
-                method, connection.version, isLast: connection.isLastRequest,
-                fillingBuffer: hasMore || connection.hasMoreInput, to: own)
+            precondition(own.count >= RequestSpelling.bytesMax, "libmicrohttpd's buffer is empty between two requests")
+            return RequestSpelling.write(fillingBuffer: hasMore || connection.hasMoreInput, to: own)
         case .incomplete: return nil
         case .refused(let fault):
             refuse(connection, fault)
@@ -207,30 +203,29 @@ final class WireObserver {
         }
     }
 
-    /// Handles that libmicrohttpd is about to send a message.
+    /// Sends what is left of the answer, in place of libmicrohttpd's message.
     ///
-    /// - Parameter count: how many bytes it has; `bytes` are the first of them.
-    private func sending(
-        _ bytes: UnsafeRawBufferPointer, of count: Int, on socket: Int32
-    ) -> SocketCallsSending {
-        with(socket) { sending(bytes, of: count, on: $0) } ?? SOCKET_CALLS_SEND
-    }
-
-    private func sending(
-        _ bytes: UnsafeRawBufferPointer, of count: Int, on connection: ClientConnection
-    ) -> SocketCallsSending {
+    /// - Parameter count: how many bytes the message has.
+    /// - Returns: what libmicrohttpd is told: that all of it is sent, or the negative number of an error.
+    private func send(on connection: ClientConnection, inPlaceOf count: Int) -> Int {
         connection.activityCount &+= 1
-        guard connection.isAnswering else {
-            withhold(from: connection)
-            return SOCKET_CALLS_WITHHOLD
+        guard var answer = connection.unsentAnswer else {
+            if !connection.isAnswering { refuse(connection, .malformed("the request breaks a rule of RFC 9112")) }
+            return count
         }
-        return count > Self.shortBytesMax && later.postpones(connection, .send) ? SOCKET_CALLS_LATER : SOCKET_CALLS_SEND
-    }
-
-    /// Replaces an answer that libmicrohttpd has made by itself by a problem document.
-    private func withhold(from connection: ClientConnection) {
-        if !connection.isRefused, !connection.isAnsweredEarly {
-            refuse(connection, .malformed("the request breaks a rule of RFC 9112"))
+        guard answer.unsentCount <= Self.shortBytesMax || !later.postpones(connection, .send) else {
+            return -Int(EAGAIN)
+        }
+        let progress = answer.send(atMost: .max) { Outgoing.send($0, to: connection.descriptor) }
+        switch progress {
+        case .done:
+            (connection.unsentAnswer, connection.holding) = (nil, nil)
+            return count
+        case .full, .paused:
+            connection.unsentAnswer = answer
+            if connection.holding == nil { connection.holding = answer.hold(in: context.memory) }
+            return -Int(EAGAIN)
+        case .broken: return -Int(EPIPE)
         }
     }
 
@@ -262,11 +257,9 @@ final class WireObserver {
         context.statistics.refused += 1
         let response = context.handlers.refuse(
             fault, connection.request ?? connection.head?.request(client: connection.requestClient))
-        let (bytes, _) = WireResponse(response, closing: true).bytes(closing: true, isHead: false)
+        var answer = WireResponse(response).outgoing(.close, isHead: false, at: context.date.now())
         // An empty socket takes a problem document at once, and a client that has left an answer unread gets none.
-        _ = bytes.withUnsafeBytes { bytes in
-            sendto(connection.descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), nil, 0)
-        }
+        _ = answer.send { Outgoing.send($0, to: connection.descriptor) }
         shutdown(connection.descriptor, Int32(SHUT_WR))
     }
 
