@@ -1,4 +1,5 @@
 package import HTTPTypes
+import Synchronization
 
 /// An HTTP request as a value: complete, and not yet interpreted.
 package struct Request: Sendable {
@@ -14,32 +15,30 @@ package struct Request: Sendable {
         package let known: RequestFields
         /// Whether it came over a Unix socket, which pages in a browser cannot reach under any name.
         package let isLocal: Bool
-        package let memo: HeadMemo?
-        /// What a transport shares between requests with equal header sections, whatever their targets.
-        package let sectionMemo: HeadMemo?
+        /// What a handler has derived from the head, kept for later requests with the same head.
+        private let slot = Mutex<(any AnyObject & Sendable)?>(nil)
         /// The trace that the request belongs to; nil where it names none.
         package let trace: TraceContext?
 
-        /// Makes a head; one with a memo is for several requests.
-        ///
-        /// - Parameter known: which of the fields that the server reads are among `fields`; nil where it is not known.
-        package init(
-            method: HTTPRequest.Method, target: String, fields: [HTTPField], known: RequestFields? = nil,
-            isLocal: Bool = false, memo: HeadMemo? = nil, sectionMemo: HeadMemo? = nil
-        ) {
+        /// Makes a head.
+        package init(method: HTTPRequest.Method, target: String, fields: [HTTPField], isLocal: Bool = false) {
             self.method = method
             self.target = target
             list = fields
-            self.known = known ?? RequestFields(in: fields)
+            known = RequestFields(in: fields)
             self.isLocal = isLocal
-            self.memo = memo
-            self.sectionMemo = sectionMemo
             // A head with several of them has a value with a comma, which is none.
             trace =
-                self.known.contains(.traceParent)
+                known.contains(.traceParent)
                 ? TraceContext(fields.lazy.filter { $0.name == .traceParent }.map(\.value).joined(separator: ","))
                 : nil
         }
+
+        /// What a handler remembers of the head; any thread may ask.
+        package var remembered: (any AnyObject & Sendable)? { slot.withLock(\.self) }
+
+        /// Remembers a value in place of the previous one.
+        package func remember(_ value: some AnyObject & Sendable) { slot.withLock { $0 = value } }
     }
 
     /// The request line and the fields.
@@ -59,8 +58,6 @@ package struct Request: Sendable {
     package var host: String? { self[.host] }
     /// The trace that the request belongs to; nil where it names none.
     package var trace: TraceContext? { head.trace }
-    /// The memo of the request's head; nil for a head that the transport does not cache.
-    package var memo: HeadMemo? { head.memo }
 
     /// Makes a request; only the target has no default.
     package init(

@@ -39,28 +39,18 @@ package enum RequestField: UInt8, CaseIterable, Sendable {
 }
 
 /// Some of the fields that the server reads in requests.
-package struct RequestFields: OptionSet, Sendable {
-    package let rawValue: UInt32
-
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
-
-    /// Makes the empty set; to write it as an empty literal costs a call of generic code.
-    package init() { rawValue = 0 }
-
-    /// Makes a set of one field.
-    package init(_ field: RequestField) { rawValue = 1 << field.rawValue }
+package struct RequestFields: Sendable {
+    private var bits: UInt32 = 0
 
     /// The set of those that are among the fields of a head.
     init(in fields: [HTTPField]) {
-        var found: UInt32 = 0
         for field in fields {
-            if let known = RequestField(canonicalName: field.name.canonicalName) { found |= 1 << known.rawValue }
+            if let known = RequestField(canonicalName: field.name.canonicalName) { bits |= 1 << known.rawValue }
         }
-        rawValue = found
     }
 
     /// Whether the set has a field.
-    package func contains(_ field: RequestField) -> Bool { rawValue & 1 << field.rawValue != 0 }
+    package func contains(_ field: RequestField) -> Bool { bits & 1 << field.rawValue != 0 }
 }
 
 extension Request.Head {

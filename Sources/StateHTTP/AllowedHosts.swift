@@ -1,5 +1,4 @@
 internal import StateJSON
-internal import Synchronization
 
 /// The names by which clients may reach the server.
 ///
@@ -8,12 +7,6 @@ internal import Synchronization
 package struct AllowedHosts: Sendable {
     /// The names in lower case, with a port where only that port is allowed; nil allows every name.
     private let names: Set<ExactText>?
-    /// The value that was allowed last: most clients name the server in the same way.
-    private let last = LastValue()
-
-    private final class LastValue: Sendable {
-        let value = Mutex<ExactText?>(nil)
-    }
 
     /// Allows every name.
     package static let any = AllowedHosts(names: nil)
@@ -71,12 +64,7 @@ package struct AllowedHosts: Sendable {
 
     /// Whether a client may reach the server by the value of its `Host`.
     package func allows(_ value: String) -> Bool {
-        guard let names else { return true }
-        let value = ExactText(value)
-        if last.value.withLock({ $0 == value }) { return true }
-        guard Self.allows(value.text, names) else { return false }
-        last.value.withLock { $0 = value }
-        return true
+        names.map { Self.allows(value, $0) } ?? true
     }
 
     private static func allows(_ value: String, _ names: Set<ExactText>) -> Bool {

@@ -61,27 +61,32 @@ package struct Contract: Sendable {
         schemas = DomainSchemas(catalogue)
     }
 
-    /// Reads a POST with a head that has come before into what it dispatches; nil for any other request.
-    ///
-    /// - Parameter head: what is remembered of the head.
-    package func dispatch(repeating head: RememberedHead, _ body: [UInt8]) throws(Problem) -> DispatchRequest? {
-        guard let options = head.options else { return nil }
-        return try dispatch(body, options)
-    }
-
     /// Reads a request into a plan; a request with a fault gives a plan that responds with a problem.
-    package func plan(for request: Request, in circumstances: Circumstances) -> Plan {
+    ///
+    /// - Parameters:
+    ///   - remembered: what this function has given back for an earlier request with the same head; nil where there was none,
+    ///     or its access has ended.
+    ///   - circumstances: the access in them is the remembered one, where there is one.
+    /// - Returns: the plan, and what is to be remembered of the head from now on; nil where that stays as it is.
+    package func plan(
+        for request: Request, remembered: RememberedHead? = nil, in circumstances: Circumstances
+    ) -> (plan: Plan, remember: RememberedHead?) {
         do throws(Problem) {
-            let plan = try route(request, circumstances)
-            guard case .respond(var response) = plan, case .granted = circumstances.authentication else { return plan }
-            response.fields[.stateCursor] = circumstances.latest.description
-            return .respond(response)
-        } catch {
+            if let options = remembered?.options { return (.dispatch(try dispatch(request.body, options)), nil) }
+            var plan = try route(request, circumstances)
             // A client that the server does not know learns nothing of the history.
+            guard case .granted(let access) = circumstances.authentication else { return (plan, nil) }
+            if case .dispatch(let dispatch) = plan { return (plan, RememberedHead(access, dispatch.options)) }
+            if case .respond(var response) = plan {
+                response.fields[.stateCursor] = circumstances.latest.description
+                plan = .respond(response)
+            }
+            return (plan, remembered == nil ? RememberedHead(access, nil) : nil)
+        } catch {
             let isKnown = if case .granted = circumstances.authentication { true } else { false }
-            return .respond(
-                response(
-                    to: error, latest: isKnown ? circumstances.latest : nil, requestID: circumstances.requestID))
+            let response = response(
+                to: error, latest: isKnown ? circumstances.latest : nil, requestID: circumstances.requestID)
+            return (.respond(response), nil)
         }
     }
 
@@ -267,9 +272,7 @@ package struct Contract: Sendable {
         if path.isEmpty {
             switch routed.request.method {
             case .post:
-                let options = try dispatchOptions(routed)
-                routed.request.memo?.store(RememberedHead(routed.store.access, options))
-                return .dispatch(try dispatch(routed.request.body, options))
+                return .dispatch(try dispatch(routed.request.body, try dispatchOptions(routed)))
             case .get, .head: return try document(.catalogue, routed)
             default: return .respond(try Self.refuseMethod(routed.request, allowed: "GET, HEAD, POST, OPTIONS"))
             }

@@ -22,7 +22,8 @@ struct ContractTests {
             for: request,
             in: Circumstances(
                 bounds: HistoryBounds(latest: Self.latest, oldest: 0), name: RequestName(request.head, number: 1),
-                authentication: .granted(Access())))
+                authentication: .granted(Access()))
+        ).plan
         if case .document(let request) = plan { return .respond(contract.response(to: request)) }
         return plan
     }
@@ -246,7 +247,8 @@ struct ContractTests {
                     body: Array(body.utf8)),
                 in: Circumstances(
                     bounds: HistoryBounds(latest: Self.latest, oldest: 0),
-                    name: RequestName(Request(target: "/").head, number: 1), authentication: .granted(Access())))
+                    name: RequestName(Request(target: "/").head, number: 1), authentication: .granted(Access()))
+            ).plan
             guard case .dispatch(let request) = plan, case .lines(let lines) = request.content else { return nil }
             return lines.count
         }

@@ -19,7 +19,8 @@ struct DocumentsTests {
             for: request,
             in: Circumstances(
                 bounds: HistoryBounds(latest: Self.cursor, oldest: 0), name: RequestName(request.head, number: 1),
-                authentication: .granted(Access())))
+                authentication: .granted(Access()))
+        ).plan
     }
 
     @Test(

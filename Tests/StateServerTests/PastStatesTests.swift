@@ -12,7 +12,6 @@ struct PastStatesTests {
 
         init(_ version: Version) { cursor = Cursor(Stage.epoch, version) }
 
-        func entity(at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]? { nil }
         func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue { .nothing }
     }
 

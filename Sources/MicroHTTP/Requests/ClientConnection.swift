@@ -52,14 +52,8 @@ final class ClientConnection {
     @exclusivity(unchecked) var input = RequestInput()
     /// Whether the head of a request has been accepted that is not complete or not answered.
     var isInFlight = false
-    /// The head cache's entry for the current request's head, if it has one.
-    @exclusivity(unchecked) var head: HeadCache.Entry?
-    /// The slot of the head cache that had the last head of the connection.
-    @exclusivity(unchecked) var headSlot = 0
-    /// The slot of the section cache that had the last header section of the connection.
-    @exclusivity(unchecked) var sectionSlot = 0
-    /// The current request while it is received, unless its head came from the head cache.
-    @exclusivity(unchecked) var request: Request?
+    /// The head of the current request; nil before it is complete and after the answer.
+    @exclusivity(unchecked) var head: ParsedHead?
     /// What is counted of the current request when it is answered; nil before it is complete and after its answer.
     @exclusivity(unchecked) var counted: CountedRequest?
     /// The current request, complete, while a handler defers it.
@@ -74,10 +68,6 @@ final class ClientConnection {
     ///
     /// What has come behind it is then never read as a head (RFC 9112, section 9.6).
     @exclusivity(unchecked) var isLastRequest = false
-    /// Whether the request is HEAD.
-    @exclusivity(unchecked) var isHead = false
-    /// The version of HTTP by which the request came.
-    @exclusivity(unchecked) var version = ProtocolVersion.http11
     @exclusivity(unchecked) var idleCheck = IdleCheck.none
     /// Whether libmicrohttpd has closed the connection, and the descriptor may be that of another one.
     var isClosed = false
@@ -141,14 +131,13 @@ extension ClientConnection {
     /// request again (RFC 9112, section 9.3.2).
     var hasMoreInput: Bool { !input.held.isEmpty }
 
-    /// Whether the request came by HTTP/1.0.
-    var isVersion10: Bool { version == .http10 }
+    /// Whether the current request came by HTTP/1.0.
+    var isVersion10: Bool { head?.version == .http10 }
 
     /// Has the client send the body of a request that asks for that first (RFC 9110, section 10.1.1).
     func continueIfAsked() {
-        let fields = head?.head ?? request?.head
-        guard version == .http11,
-            fields?[values: .expect].contains(where: { $0.lowercased() == "100-continue" }) == true
+        guard let head, head.version == .http11,
+            head.head[values: .expect].contains(where: { $0.lowercased() == "100-continue" })
         else { return }
         // Earlier answers have gone to the kernel. A client that has left them unread gets none, and sends the body when it
         // does not want to wait any more.

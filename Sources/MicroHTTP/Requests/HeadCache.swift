@@ -1,121 +1,96 @@
 import CXXHash
+import Glibc
 import HTTPMessages
 
-/// A cache of parsed request heads by their bytes, with the reusable answers to them.
+/// A request's head, as the transport has read it; requests with equal heads share it.
+final class ParsedHead {
+    let head: Request.Head
+    let version: ProtocolVersion
+    /// Whether no request follows on the connection.
+    let isLast: Bool
+    /// How the body is delimited.
+    var framing = BodyFraming.none
+    /// The reusable answer, with the generation for which it counts.
+    private var answer: (response: WireResponse, generation: UInt64)?
+    /// Answers with longer bodies are not kept.
+    private static let bodyBytesMax = 4 << 10
+
+    init(_ head: Request.Head, _ version: ProtocolVersion) {
+        self.head = head
+        self.version = version
+        isLast = head.endsConnection(isVersion10: version == .http10)
+    }
+
+    /// Returns the answer of this generation, if there is one.
+    func answer(of generation: UInt64) -> WireResponse? {
+        guard let answer, answer.generation == generation else { return nil }
+        return answer.response
+    }
+
+    /// Keeps the reusable answer, unless its body is long.
+    func keep(_ answer: WireResponse, bodyCount: Int, of generation: UInt64) {
+        if bodyCount <= Self.bodyBytesMax { self.answer = (answer, generation) }
+    }
+}
+
+/// A cache of heads by their bytes.
 ///
 /// A client tends to repeat its head: a client that polls always, a client that writes as long as its bodies have one
-/// length. A hit costs a hash and a comparison of the bytes instead of the parsing of each field; within one generation
-/// it also finds the answer.
+/// length. A hit costs a hash and a comparison of the bytes in place of the parsing of each field, and finds what the
+/// handlers remember of the head, and the reusable answer.
 ///
-/// The cache is direct-mapped and fixed in size: a colliding head replaces the older one. Only the loop thread uses it.
-final class HeadCache {
-    /// A parsed head.
-    final class Entry {
-        fileprivate let key: [UInt8]
-        let head: Request.Head
-        let framing: BodyFraming
-        let version: ProtocolVersion
-        /// Whether no request follows on the connection.
-        let isLast: Bool
-        /// The reusable answer, with the generation for which it counts.
-        @exclusivity(unchecked) fileprivate var answer: (response: WireResponse, generation: UInt64)?
-        /// The client that the head names to a server that trusts its peer, once it has been looked for.
-        private var named: String??
-
-        fileprivate init(
-            key: [UInt8], request: Request, framing: BodyFraming, version: ProtocolVersion, isLast: Bool
-        ) {
-            self.key = key
-            head = Request.Head(
-                method: request.method, target: request.target, fields: request.head.list, known: request.head.known,
-                isLocal: request.head.isLocal, memo: HeadMemo())
-            self.framing = framing
-            self.version = version
-            self.isLast = isLast
-        }
-
-        /// Returns the client that the head names, for a connection of a trusted proxy.
-        ///
-        /// It depends on the head only, so requests with equal heads can share it; whether a peer is trusted depends on the
-        /// connection.
-        func namedClient(by proxies: TrustedProxies) -> String? {
-            if let named { return named }
-            let found = proxies.client(by: head)
-            named = .some(found)
-            return found
-        }
-
-        /// Returns the request with this client's address.
-        func request(client: String) -> Request { Request(head, client: client) }
-
-        /// Returns the answer of this generation, if there is one.
-        func answer(of generation: UInt64) -> WireResponse? {
-            guard let answer, answer.generation == generation else { return nil }
-            return answer.response
-        }
-    }
-
-    // Only the loop thread uses these, one after the other: a check at each access would take a hundredth of a GET.
-    @exclusivity(unchecked) private var entries = [Entry?](repeating: nil, count: 8192)
-    /// About how many bytes the entries occupy.
-    private var cachedBytes = 0
-    private static let cachedBytesMax = 32 << 20
-    /// The hashes of heads that were received at least once: the cache stores a head when it is received again.
-    @exclusivity(unchecked) private var seen = [UInt64](repeating: 0, count: 8192)
-    /// The hash of the head that was looked for last; nil where that has been found, or is too long to be stored.
-    @exclusivity(unchecked) private var hash: UInt64?
-    /// The cache does not store heads with longer keys.
-    private static let bytesMax = 1024
-    /// The cache does not store answers with longer bodies, which could be many megabytes together.
-    private static let bodyBytesMax = 16 << 10
-
-    /// Returns the entry of the head with these bytes, if there is one.
-    func entry(of connection: ClientConnection, _ head: HeadBytes) -> Entry? {
-        hash = nil
-        // Most connections repeat their head: to compare it with the last one needs no hash.
-        if let entry = entries[connection.headSlot], head.isSpelled(entry.key) { return entry }
-        guard head.bytes.count <= Self.bytesMax else { return nil }
-        let hash = storekeeper_short_hash(head.bytes.baseAddress, head.bytes.count)
-        guard let entry = entries[slot(of: hash)], head.isSpelled(entry.key) else {
-            self.hash = hash
-            return nil
-        }
-        connection.headSlot = slot(of: hash)
-        return entry
-    }
-
-    /// Stores the parsed form of the head that ``entry(of:_:)`` has not found, if that head was received before.
+/// The cache is direct-mapped: a colliding head replaces the older one. It takes at most some 30 MB.
+struct HeadCache {
+    /// What identifies a head: its bytes as they were received, and whether they came over a Unix socket.
     ///
-    /// It counts once for each call of `entry`, so that no other head is stored in the place of that one.
-    func store(
-        _ head: HeadBytes, _ request: Request, _ framing: BodyFraming, _ version: ProtocolVersion, isLast: Bool
-    ) -> Entry? {
-        guard let hash = hash.take() else { return nil }
-        let slot = slot(of: hash)
-        guard seen[slot] == hash else {
-            seen[slot] = hash
-            return nil
+    /// On a Unix socket any `Host` is allowed, and the answers must not be those of other connections.
+    struct Key {
+        fileprivate let bytes: UnsafeRawBufferPointer
+        fileprivate let isLocal: Bool
+        fileprivate let hash: UInt64
+
+        /// - Returns: nil for a head that is too long for the cache.
+        init?(_ bytes: UnsafeRawBufferPointer, isLocal: Bool) {
+            guard bytes.count <= HeadCache.bytesMax else { return nil }
+            self.bytes = bytes
+            self.isLocal = isLocal
+            hash = storekeeper_short_hash(bytes.baseAddress, bytes.count)
         }
-        let entry = Entry(key: head.key, request: request, framing: framing, version: version, isLast: isLast)
-        count(head.bytes.count + 1024)
-        entries[slot] = entry
-        return entry
+
+        fileprivate func isEqual(to entry: Entry) -> Bool {
+            guard entry.isLocal == isLocal, entry.bytes.count == bytes.count, let base = bytes.baseAddress else {
+                return false
+            }
+            return entry.bytes.withUnsafeBytes { $0.baseAddress.map { memcmp($0, base, bytes.count) == 0 } ?? false }
+        }
     }
 
-    /// Stores the reusable answer to a head, unless its body is long.
-    func store(_ answer: WireResponse, _ bodyCount: Int, of generation: UInt64, for entry: Entry) {
-        guard bodyCount <= Self.bodyBytesMax else { return }
-        count(bodyCount)
-        entry.answer = (answer, generation)
+    fileprivate struct Entry {
+        let bytes: [UInt8]
+        let isLocal: Bool
+        let head: ParsedHead
     }
 
-    /// Counts cached bytes and empties the cache when they exceed the limit.
-    private func count(_ bytes: Int) {
-        cachedBytes += bytes
-        guard cachedBytes > Self.cachedBytesMax else { return }
-        entries = [Entry?](repeating: nil, count: entries.count)
-        cachedBytes = bytes
+    private var entries = [Entry?](repeating: nil, count: 4096)
+    /// The hashes of heads that came once: the cache takes a head when it comes again.
+    private var seen = [UInt64](repeating: 0, count: 4096)
+    private static let bytesMax = 1024
+
+    private func slot(of key: Key) -> Int { Int(truncatingIfNeeded: key.hash) & (entries.count - 1) }
+
+    /// The head with these bytes, if the cache has it.
+    subscript(key: Key) -> ParsedHead? {
+        guard let entry = entries[slot(of: key)], key.isEqual(to: entry) else { return nil }
+        return entry.head
     }
 
-    private func slot(of hash: UInt64) -> Int { Int(truncatingIfNeeded: hash) & (entries.count - 1) }
+    /// Takes a head, if it has come before.
+    mutating func insert(_ head: ParsedHead, for key: Key) {
+        let slot = slot(of: key)
+        guard seen[slot] == key.hash else {
+            seen[slot] = key.hash
+            return
+        }
+        entries[slot] = Entry(bytes: Array(key.bytes), isLocal: key.isLocal, head: head)
+    }
 }

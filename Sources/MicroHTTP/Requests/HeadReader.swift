@@ -1,22 +1,18 @@
 import Glibc
-import HTTPMessages
 import HTTPTypes
 
 /// Reads the fields of a head, by the letter of RFC 9112, section 5: name, colon, value, CR LF.
-struct HeadReader {
-    private let cache = FieldCache()
-
+enum HeadReader {
     /// Reads the fields behind a request line.
     ///
     /// - Parameter head: a complete head, whose lines end with CR LF.
     /// - Throws: ``TransportFault/malformed(_:)``.
-    func fields(
+    static func fields(
         of head: UnsafeRawBufferPointer, behind line: RequestLine
-    ) throws(TransportFault) -> (list: [HTTPField], known: RequestFields) {
+    ) throws(TransportFault) -> [HTTPField] {
         let bytes = head.assumingMemoryBound(to: UInt8.self)
-        var list: [HTTPField] = []
-        list.reserveCapacity(8)
-        var known = RequestFields()
+        var fields: [HTTPField] = []
+        fields.reserveCapacity(8)
         var start = line.end
         // The last line is the empty one.
         while start < bytes.count - 2 {
@@ -24,28 +20,31 @@ struct HeadReader {
                 break
             }
             let end = UnsafeRawPointer(found) - UnsafeRawPointer(base) - 1
-            guard
-                let field = field(UnsafeBufferPointer(rebasing: bytes[start..<end]), &known)
-            else { throw .malformed("a line of the head is not of the form name, colon, value, CR LF") }
-            list.append(field)
+            guard let field = field(UnsafeBufferPointer(rebasing: bytes[start..<end])) else {
+                throw .malformed("a line of the head is not of the form name, colon, value, CR LF")
+            }
+            fields.append(field)
             start = end + 2
         }
-        return (list, known)
+        return fields
     }
 
-    /// Reads a line; nil where it is none of a field.
+    /// Reads a line; nil where it is none of a field, or RFC 9110 forbids a byte of it.
     ///
     /// A line that is folded begins with white space, which no name has.
-    private func field(_ line: UnsafeBufferPointer<UInt8>, _ known: inout RequestFields) -> HTTPField? {
+    private static func field(_ line: UnsafeBufferPointer<UInt8>) -> HTTPField? {
         guard let base = line.baseAddress, let colon = memchr(base, 0x3A, line.count) else { return nil }
         let nameCount = UnsafeRawPointer(colon) - UnsafeRawPointer(base)
         var first = nameCount + 1
         var end = line.count
-        while first < end, Self.isSpace(line[first]) { first += 1 }
-        while end > first, Self.isSpace(line[end - 1]) { end -= 1 }
-        return cache.field(
-            name: UnsafeBufferPointer(rebasing: line[..<nameCount]),
-            value: UnsafeBufferPointer(rebasing: line[first..<end]), &known)
+        while first < end, isSpace(line[first]) { first += 1 }
+        while end > first, isSpace(line[end - 1]) { end -= 1 }
+        let value = UnsafeBufferPointer(rebasing: line[first..<end])
+        // HTTPField's initializer would turn forbidden bytes into spaces; the server refuses them.
+        guard let name = HTTPField.Name(String(decoding: line[..<nameCount], as: UTF8.self)),
+            HTTPField.isValidValue(value)
+        else { return nil }
+        return HTTPField(name: name, value: value)
     }
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

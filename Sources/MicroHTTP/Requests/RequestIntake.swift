@@ -25,17 +25,12 @@ final class RequestIntake {
     }
 
     private let context: LoopContext
-    private let heads: RequestHeads
+    private var heads: RequestHeads
 
     init(_ context: LoopContext) {
         self.context = context
         heads = RequestHeads(context.configuration)
     }
-
-    /// Stores the reusable answer to a connection's current request, if the cache has its head.
-    func store(
-        _ answer: WireResponse, _ bodyCount: Int, of generation: UInt64, for connection: ClientConnection
-    ) { heads.store(answer, bodyCount, of: generation, for: connection) }
 
     /// Takes the bytes that wait behind the last request.
     func takeUnread(of connection: ClientConnection) -> Progress {
@@ -82,7 +77,7 @@ final class RequestIntake {
             }
         } catch {
             // A client that sends on after its connection is closed could lose the answer.
-            if case .bodyTooLarge = error, connection.request?[.expect] == nil {
+            if case .bodyTooLarge = error, connection.head?.head[.expect] == nil {
                 return refuseBody(of: connection, error)
             }
             return .refused(error)

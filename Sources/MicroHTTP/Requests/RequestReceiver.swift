@@ -138,7 +138,6 @@ final class RequestReceiver {
     private func endRequest(of connection: ClientConnection) {
         if connection.isInFlight { context.inFlightCount -= 1 }
         connection.isInFlight = false
-        connection.request = nil
         connection.counted = nil
         connection.deferred = nil
         connection.parkingOptions = nil
@@ -150,22 +149,17 @@ final class RequestReceiver {
 
     /// Answers a complete request from the head cache, or hands it to the handlers.
     private func receive(_ connection: ClientConnection) -> Bool {
+        guard let head = connection.head else { return false }
         context.noteProgress()
         context.statistics.requests += 1
-        if let method = connection.head?.head.method ?? connection.request?.method {
-            connection.isHead = method == .head
-            connection.counted = CountedRequest(method: Answers.index(of: method), since: context.time())
-        }
+        connection.counted = CountedRequest(method: Answers.index(of: head.head.method), since: context.time())
         let generation = context.handlers.generation()
         // While the server stops, handlers answer differently.
-        if let answer = connection.head?.answer(of: generation), !context.stage.isStopping, connection.body.isEmpty {
+        if let answer = head.answer(of: generation), !context.stage.isStopping, connection.body.isEmpty {
             return queue(answer, on: connection)
         }
-        guard var request = connection.request.take() ?? connection.head?.request(client: connection.requestClient)
-        else {
-            return false
-        }
-        swap(&request.body, &connection.body)
+        let body = Swift.exchange(&connection.body, with: [])
+        let request = Request(head.head, body: body, client: connection.requestClient)
         let exchange = Exchange(id: nextNumber(), client: connection.requestClient, sink: mailbox)
         return handle(request, exchange, of: generation, on: connection)
     }
@@ -179,12 +173,8 @@ final class RequestReceiver {
         case .reusable(var response):
             exchange.complete(&response)
             guard exchange.fire() else { return false }
-            // Other requests share the response only where the cache has the head, which it has when it comes again.
-            guard connection.head != nil, response.connection == .keep, !context.stage.isStopping else {
-                return send(response, on: connection)
-            }
             let answer = context.encode(response)
-            intake.store(answer, response.body.count, of: generation, for: connection)
+            connection.head?.keep(answer, bodyCount: response.body.count, of: generation)
             return queue(answer, on: connection)
         case .now(var response):
             // A handler that has also answered through the exchange has its answer in the mailbox.
@@ -273,7 +263,8 @@ final class RequestReceiver {
             connection.isLastRequest ? .close : connection.isVersion10 ? .keepVersion10 : .keep
         guard context.daemon.queueAnswer(on: connection.handle, closing: ending == .close) else { return false }
         connection.phase = .queued
-        connection.unsentAnswer = response.outgoing(ending, isHead: connection.isHead, at: context.date.now())
+        let isHead = connection.head?.head.method == .head
+        connection.unsentAnswer = response.outgoing(ending, isHead: isHead, at: context.date.now())
         connection.isAnswering = true
         connection.answersCount += 1
         if let counted = connection.counted.take() { context.count(counted, response.statusCode) }

@@ -256,7 +256,7 @@ final class WireObserver {
     private func send(_ fault: TransportFault, on connection: ClientConnection) {
         context.statistics.refused += 1
         let response = context.handlers.refuse(
-            fault, connection.request ?? connection.head?.request(client: connection.requestClient))
+            fault, connection.head.map { Request($0.head, client: connection.requestClient) })
         var answer = WireResponse(response).outgoing(.close, isHead: false, at: context.date.now())
         // An empty socket takes a problem document at once, and a client that has left an answer unread gets none.
         _ = answer.send { Outgoing.send($0, to: connection.descriptor) }

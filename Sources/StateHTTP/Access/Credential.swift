@@ -12,49 +12,22 @@ package enum Authentication: Sendable {
     case refused(Problem)
 }
 
-/// What a request handler remembers of a head, for later requests with the same head.
+/// What the handler remembers of a head, for later requests with the same head.
 package final class RememberedHead: Sendable {
     /// The access of the credential in the head.
     package let access: Access
-    /// What the head of a POST asks for; nil for another request.
+    /// What the head of a POST of actions asks for; nil for another request.
     let options: DispatchOptions?
-
-    /// Remembers the access only.
-    package convenience init(_ access: Access) { self.init(access, nil) }
-
-    /// Finds what is remembered of the head of a request; nil where nothing is, or the access has ended.
-    package static func of(_ request: Request) -> RememberedHead? {
-        guard let head = request.memo?.value as? RememberedHead, !head.access.hasEnded else { return nil }
-        return head
-    }
 
     init(_ access: Access, _ options: DispatchOptions?) {
         self.access = access
         self.options = options
     }
-}
 
-/// What a request handler remembers of a header section: the access of its credential, and what its fields ask of a GET of a
-/// part of the whole state.
-package final class RememberedReads: Sendable {
-    package let access: Access
-    let read: ReadRequest
-    /// Whether the fields ask for the value itself, whatever the client knows, of a client that sees all of the state.
-    package let isPlain: Bool
-
-    init(_ read: ReadRequest) {
-        access = read.store.access
-        var read = read
-        // The pointer, which may be long, is another one each time.
-        read.selection = .pointer(.root)
-        self.read = read
-        isPlain = access.isUnlimited && read.wait == nil && read.known == nil && read.style == .compact
-    }
-
-    /// Finds what is remembered of the header section of a request; nil where nothing is, or the access has ended.
-    package static func of(_ request: Request) -> RememberedReads? {
-        let reads = request.head.sectionMemo?.value as? RememberedReads
-        return reads?.access.hasEnded == false ? reads : nil
+    /// Finds what is remembered of the head of a request; nil where nothing is, or the access has ended.
+    package static func of(_ request: Request) -> RememberedHead? {
+        guard let head = request.head.remembered as? RememberedHead, !head.access.hasEnded else { return nil }
+        return head
     }
 }
 

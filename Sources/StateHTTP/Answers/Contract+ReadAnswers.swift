@@ -57,16 +57,6 @@ extension Contract {
             body: request.style == .pretty ? encoded.indented() : encoded.body)
     }
 
-    /// The answer to a GET of an entity by a client that asks for no more than its value; nil where the answer is compressed.
-    package func response(
-        to section: RememberedReads, entity: (json: [UInt8], cursor: Cursor)
-    ) -> Response? {
-        guard section.read.coding == nil || entity.json.count < limits.compressedBytesMin else { return nil }
-        let values = ResponseTemplate.Values(
-            ShortText(quoting: ContentHash(entity.json)), ShortText(entity.cursor))
-        return Response(Self.template, values, body: entity.json + CollectionOfOne(UInt8(ascii: "\n")))
-    }
-
     /// The answer to `at-least` with a version that the store has not reached.
     package func aheadOfLatest(_ request: ReadRequest, latest: Cursor) -> Response {
         response(to: Self.aheadOfLatest(latest), latest: latest, requestID: request.requestID)

@@ -1,5 +1,5 @@
 internal import ContentCodings
-package import HTTPMessages
+internal import HTTPMessages
 internal import HTTPTypes
 internal import StateJSON
 internal import StateStore
@@ -66,45 +66,7 @@ extension Contract {
             read.wait = nil
             read.version = version
         }
-        if let memo = request.head.sectionMemo, Self.plainTokens(of: request.target) != nil {
-            memo.store(RememberedReads(read))
-        }
         return .read(read)
-    }
-
-    /// Reads a GET of a part of the whole state, without parameters and with a header section that has come before; nil for
-    /// any other request.
-    ///
-    /// - Parameter section: what is remembered of the header section.
-    package func read(repeating section: RememberedReads, _ request: Request, _ name: RequestName) -> ReadRequest? {
-        guard let tokens = Self.plainTokens(of: request.target) else { return nil }
-        var read = section.read
-        read.selection = read.store.selection(JSONPointer(tokens))
-        read.name = name
-        return read
-    }
-
-    private static let pathOfState: StaticString = "/v1/state/"
-
-    /// What follows `/v1/state/` in a target that names a part of the whole state without escapes and parameters; nil for
-    /// another target.
-    package static func plainPath(of target: String) -> Substring? {
-        let start = pathOfState.utf8CodeUnitCount
-        let isPlain = target.withBytes { bytes in
-            let prefix = UnsafeBufferPointer(start: pathOfState.utf8Start, count: start)
-            guard bytes.count > start, UnsafeBufferPointer(rebasing: bytes[..<start]).hasBytes(of: prefix) else {
-                return false
-            }
-            return !bytes.has(UInt8(ascii: "%")) && !bytes.has(UInt8(ascii: "~")) && !bytes.has(UInt8(ascii: "?"))
-        }
-        return isPlain ? Substring(target.utf8.dropFirst(start)) : nil
-    }
-
-    /// The tokens in a target that is the path of a part of the whole state, without escapes and parameters; nil for another.
-    private static func plainTokens(of target: String) -> [String]? {
-        guard let path = plainPath(of: target) else { return nil }
-        let tokens = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        return tokens.count <= tokensMax ? tokens.map { String(Substring($0)) } : nil
     }
 
     /// The tags of the content that the client has; nil without `If-None-Match`.

@@ -81,11 +81,8 @@ final class Authenticator: Sendable {
     /// What a request gets whose access has ended.
     var problemOfEndedAccess: Problem { state.withLock { $0.isShut } ? .tokensUnreadable : .unauthorized }
 
-    /// Finds the access of a request, and remembers it for the requests with the same head.
-    ///
-    /// Where the head is not remembered, the cost is a hash of the credential.
+    /// Finds the access of a request; the cost is a hash of the credential.
     func authenticate(_ request: Request) -> Recognition {
-        if let head = RememberedHead.of(request) { return .known(.granted(head.access)) }
         let access: Access
         let (open, isShut) = state.withLock { ($0.open, $0.isShut) }
         if isShut { return .known(.refused(.tokensUnreadable)) }
@@ -110,7 +107,6 @@ final class Authenticator: Sendable {
                 }
             }
         }
-        request.memo?.store(RememberedHead(access))
         return .known(.granted(access))
     }
 

@@ -100,53 +100,30 @@ final class RequestHandler: Sendable {
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id, requestNumbers)
         if let fields = addedFields(of: request) { exchange.add(fields) }
-        if request.method == .post, request.body.count <= Self.quickBytesMax, let head = RememberedHead.of(request),
-            let reply = receive(request, repeating: head, exchange, name)
-        {
-            return reply
-        }
-        if let reads = RememberedReads.of(request) {
-            if reads.isPlain, let path = Contract.plainPath(of: request.target),
-                let entity = hub.entity(at: path), let response = contract.response(to: reads, entity: entity)
-            {
-                if let share = reads.access.share { exchange.count(toShareOf: share) }
-                return .reusable(response)
-            }
-            if let read = contract.read(repeating: reads, request, name) {
-                if let share = reads.access.share { exchange.count(toShareOf: share) }
-                return self.read(read, exchange)
-            }
-        }
+        let remembered = RememberedHead.of(request)
         let authentication: Authentication
-        switch authenticator.authenticate(request) {
+        switch remembered.map({ .known(.granted($0.access)) }) ?? authenticator.authenticate(request) {
         case .known(let known): authentication = known
         case .unverified(let token): return verify(token, of: request, exchange, name)
         }
-        if case .granted(let access) = authentication, let share = access.share { exchange.count(toShareOf: share) }
         let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: authentication)
-        if case .refused = authentication {
-            return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
+        if case .granted(let access) = authentication {
+            if let share = access.share { exchange.count(toShareOf: share) }
+            // The body of another method is not read.
+            if request.method == .post, request.body.count > Self.quickBytesMax {
+                return receiveLong(request, exchange, circumstances)
+            }
         }
-        // The body of another method is not read.
-        if request.method == .post, request.body.count > Self.quickBytesMax {
-            return receiveLong(request, exchange, circumstances)
-        }
-        return carryOut(contract.plan(for: request, in: circumstances), of: request, exchange, name)
+        return carryOut(plan(for: request, remembered, in: circumstances), of: request, exchange, name)
     }
 
-    /// Dispatches a POST with a head that has come before, of which only the body is new; nil for another request.
-    private func receive(
-        _ request: Request, repeating head: RememberedHead, _ exchange: Exchange, _ name: RequestName
-    ) -> Reply? {
-        do throws(Problem) {
-            guard let dispatch = try contract.dispatch(repeating: head, request.body) else { return nil }
-            if let share = head.access.share { exchange.count(toShareOf: share) }
-            return self.dispatch(dispatch, exchange, name)
-        } catch {
-            let response = contract.response(to: error, latest: latest, requestID: name.id)
-            note(response, to: name)
-            return .now(response)
-        }
+    /// Reads a request into a plan, and remembers of its head what is to be.
+    private func plan(
+        for request: Request, _ remembered: RememberedHead? = nil, in circumstances: Circumstances
+    ) -> Plan {
+        let (plan, remember) = contract.plan(for: request, remembered: remembered, in: circumstances)
+        if let remember { request.head.remember(remember) }
+        return plan
     }
 
     /// What the answers to a request get so that a browser gives them to the page; nil without allowed origins.
@@ -169,7 +146,7 @@ final class RequestHandler: Sendable {
         _ problem: Problem, _ request: Request, _ exchange: Exchange, _ name: RequestName
     ) -> Response {
         let circumstances = Circumstances(bounds: hub.bounds, name: name, authentication: .refused(problem))
-        let plan = contract.plan(for: request, in: circumstances)
+        let plan = plan(for: request, in: circumstances)
         switch carryOut(plan, of: request, exchange, name) {
         case .now(let response): return response
         case .reusable(let response): return response
@@ -192,7 +169,7 @@ final class RequestHandler: Sendable {
                 return answer(exchange, respond(.memoryExhausted, circumstances.name.id))
             }
             defer { gauges.memory.release(bytes) }
-            let plan = contract.plan(for: request, in: circumstances)
+            let plan = plan(for: request, in: circumstances)
             // The place is free before the client can ask again.
             slowReads.end(exchange)
             switch carryOut(plan, of: request, exchange, circumstances.name) {

@@ -206,11 +206,6 @@ package final class CompiledDomain<State: StateType>: Sendable {
         }
     }
 
-    /// The JSON of an entity, which the state keeps; nil where the path names no entity of a table.
-    func entity(in state: State, at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]? {
-        try layout.entity(state, at: path)
-    }
-
     /// The value of a view; nil when the domain has no view of this name.
     func view(_ name: String, in state: State, viewVersions: ViewVersions) -> (any Sendable)? {
         views[name].map { $0.value(in: state, viewVersion: viewVersions[$0.number]).value }

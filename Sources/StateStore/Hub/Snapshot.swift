@@ -12,12 +12,6 @@ package protocol AnySnapshot: AnyObject, Sendable {
     ///
     /// - Throws: `EncodingError` when a view's value cannot be encoded; a committed state can always be encoded.
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue
-
-    /// The JSON of an entity, which the state keeps.
-    ///
-    /// - Parameter path: the tokens of its pointer with a slash between each two; none has an escape.
-    /// - Returns: nil where the path names no entity of a table; ``selected(_:countMax:)`` then tells what is there.
-    func entity(at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]?
 }
 
 extension AnySnapshot {
@@ -91,8 +85,6 @@ final class Snapshot<State: StateType>: AnySnapshot {
             return !patch.isEmpty
         } catch { return true }
     }
-
-    func entity(at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]? { try domain.entity(in: state, at: path) }
 
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
         let viewVersions = viewVersions.isEmpty ? nil : viewVersions

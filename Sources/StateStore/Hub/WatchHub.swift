@@ -106,17 +106,6 @@ package final class WatchHub: Sendable {
         return keep(selected, selection, latest)
     }
 
-    /// The JSON of an entity in the published snapshot, and the cursor of that.
-    ///
-    /// - Parameter path: the tokens of its pointer with a slash between each two; none has an escape.
-    /// - Returns: nil where the path names no entity of a table, or its encoding fails; ``readQuickly(_:)`` then tells.
-    package func entity(at path: Substring) -> (json: [UInt8], cursor: Cursor)? {
-        let latest = latest
-        let json = path.utf8.withContiguousStorageIfAvailable { try? latest.entity(at: $0) }
-        guard case let json?? = json else { return nil }
-        return (json, latest.cursor)
-    }
-
     /// The most parts of a value that the hub encodes on the caller's thread or in a pass, and the most parts of commits that it
     /// compares with filters there.
     static let quickCountMax = 1000

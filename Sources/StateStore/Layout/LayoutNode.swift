@@ -12,12 +12,6 @@ protocol LayoutNode<Root>: Sendable {
     /// The value at some tokens below this part, unless the value has more than `countMax` parts to encode.
     func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue
 
-    /// The JSON of an entity below this part, which the state keeps.
-    ///
-    /// - Parameter path: the tokens below this part with a slash between each two; none has an escape.
-    /// - Returns: nil where the path names no entity, a part of one, or something else; ``select(_:_:countMax:)`` then tells.
-    func entity(_ root: Root, at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]?
-
     /// Whether a value can lie at some tokens below this part, as far as the declaration tells.
     func declares(_ tokens: ArraySlice<String>) -> Bool
 
@@ -55,8 +49,6 @@ package enum SelectedValue: Sendable {
 }
 
 extension LayoutNode {
-    func entity(_ root: Root, at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]? { nil }
-
     func declares(_ tokens: ArraySlice<String>) -> Bool { true }
 
     func count(_ root: Root) -> Int { 1 }
@@ -106,7 +98,6 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
     let members: [LayoutField<Root>]
     private let names: [String]
     private let areASCII: Bool
-    private let paths: MemberPaths
     /// The members without their type: Swift looks up the metadata of a generic element type at each access to a list.
     private let fields: [any AnyObject & Sendable]
 
@@ -114,7 +105,6 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
         self.members = members
         names = members.map(\.name)
         areASCII = names.allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }
-        paths = MemberPaths(names)
         fields = members
     }
 
@@ -133,11 +123,6 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
     func select(_ root: Root, _ tokens: ArraySlice<String>, countMax: Int) throws -> SelectedValue {
         guard let token = tokens.first else { return try whole(root, countMax: countMax) }
         return try member(token)?.select(root, tokens.dropFirst(), countMax) ?? .nothing
-    }
-
-    func entity(_ root: Root, at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]? {
-        guard let (index, rest) = paths.match(path) else { return nil }
-        return try field(index).entity(root, rest)
     }
 
     func declares(_ tokens: ArraySlice<String>) -> Bool {
@@ -195,7 +180,6 @@ final class LayoutField<Root: Sendable>: Sendable {
     let name: String
     let write: @Sendable (Root, inout JSONWriter) throws -> Void
     let select: @Sendable (Root, ArraySlice<String>, Int) throws -> SelectedValue
-    let entity: @Sendable (Root, UnsafeBufferPointer<UInt8>) throws -> [UInt8]?
     let declares: @Sendable (ArraySlice<String>) -> Bool
     let count: @Sendable (Root) -> Int
     /// The key path to the member, by which a view names it.
@@ -210,7 +194,6 @@ final class LayoutField<Root: Sendable>: Sendable {
         self.path = path
         let part = StoredMember(path)
         declares = { node.declares($0) }
-        entity = { root, path in try part.read(root) { try node.entity($0, at: path) } }
         write = { root, writer in try part.read(root) { try node.write($0, to: &writer) } }
         select = { root, tokens, countMax in try part.read(root) { try node.select($0, tokens, countMax: countMax) } }
         count = { root in part.read(root) { node.count($0) } }

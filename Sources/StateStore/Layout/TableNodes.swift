@@ -4,7 +4,6 @@ internal import StateJSON
 struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     typealias Table = EntityTable<ID, Entity>
     private let parts = PartEncodings<EntityKey, any AnyObject & Sendable>()
-    private let key: @Sendable (UnsafeBufferPointer<UInt8>) -> EntityKey? = ID.self == Int.self ? number : key
 
     func write(_ table: Table, to writer: inout JSONWriter) throws {
         writer.byte(UInt8(ascii: "{"))
@@ -21,29 +20,6 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
         guard let id = ID(token: token), let entry = table.entries[id.key] else { return .nothing }
         let bytes = try Table.entry(entry).bytes()
         return JSONText.select(tokens.dropFirst(), in: bytes).map(SelectedValue.cached) ?? .nothing
-    }
-
-    func entity(_ table: Table, at path: UnsafeBufferPointer<UInt8>) throws -> [UInt8]? {
-        guard let key = key(path), let entry = table.entries[key] else { return nil }
-        return try Table.entry(entry).bytes()
-    }
-
-    /// Reads the key of an ID in a path; nil for the path of a part of an entity, which has a slash.
-    private static func key(_ path: UnsafeBufferPointer<UInt8>) -> EntityKey? {
-        path.has(UInt8(ascii: "/")) ? nil : ID(token: String(decoding: path, as: UTF8.self))?.key
-    }
-
-    /// Reads the key of a number in a path, without the steps that a general ID takes; nil for a number of more than 18 digits
-    /// or with a sign.
-    private static func number(_ path: UnsafeBufferPointer<UInt8>) -> EntityKey? {
-        guard (1...18).contains(path.count), path[0] != UInt8(ascii: "0") || path.count == 1 else { return nil }
-        var number = 0
-        for byte in path {
-            let digit = byte &- UInt8(ascii: "0")
-            guard digit < 10 else { return nil }
-            number = number &* 10 &+ Int(digit)
-        }
-        return .number(number)
     }
 
     func count(_ table: Table) -> Int { table.count }
