@@ -34,6 +34,12 @@ package struct Request: Sendable {
                 : nil
         }
 
+        /// Makes a head with the fields of another one.
+        package init(method: HTTPRequest.Method, target: String, fieldsOf other: Head) {
+            (self.method, self.target) = (method, target)
+            (list, known, isLocal, trace) = (other.list, other.known, other.isLocal, other.trace)
+        }
+
         /// What a handler remembers of the head; any thread may ask.
         package var remembered: (any AnyObject & Sendable)? { slot.withLock(\.self) }
 

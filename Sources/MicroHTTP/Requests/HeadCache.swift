@@ -9,7 +9,7 @@ final class ParsedHead {
     /// Whether no request follows on the connection.
     let isLast: Bool
     /// How the body is delimited.
-    var framing = BodyFraming.none
+    var framing: BodyFraming
     /// The reusable answer, with the generation for which it counts.
     private var answer: (response: WireResponse, generation: UInt64)?
     /// Answers with longer bodies are not kept.
@@ -19,6 +19,13 @@ final class ParsedHead {
         self.head = head
         self.version = version
         isLast = head.endsConnection(isVersion10: version == .http10)
+        framing = .none
+    }
+
+    /// Makes a head of a request line and the version and fields of another head.
+    init(_ line: RequestLine, target: String, restOf other: ParsedHead) {
+        head = Request.Head(method: line.method, target: target, fieldsOf: other.head)
+        (version, isLast, framing) = (other.version, other.isLast, other.framing)
     }
 
     /// Returns the answer of this generation, if there is one.
@@ -33,11 +40,12 @@ final class ParsedHead {
     }
 }
 
-/// A cache of heads by their bytes.
+/// A cache of heads by their bytes, and by their bytes from the version on.
 ///
 /// A client tends to repeat its head: a client that polls always, a client that writes as long as its bodies have one
 /// length. A hit costs a hash and a comparison of the bytes in place of the parsing of each field, and finds what the
-/// handlers remember of the head, and the reusable answer.
+/// handlers remember of the head, and the reusable answer. A client that reads one entity after the other repeats what
+/// follows the target; a head under such a key lends its fields to others. No head begins with a version.
 ///
 /// The cache is direct-mapped: a colliding head replaces the older one. It takes at most some 30 MB.
 struct HeadCache {

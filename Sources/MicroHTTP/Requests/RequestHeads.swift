@@ -16,12 +16,33 @@ struct RequestHeads {
         _ bytes: UnsafeRawBufferPointer, of connection: ClientConnection
     ) throws(TransportFault) -> BodyFraming {
         // A connection over capacity serves few targets.
-        let key = connection.overCapacity == nil ? HeadCache.Key(bytes, isLocal: connection.isLocal) : nil
-        if let key, let known = cache[key] {
+        guard connection.overCapacity == nil, let key = HeadCache.Key(bytes, isLocal: connection.isLocal) else {
+            return try parse(bytes, try RequestLine(bytes), of: connection).framing
+        }
+        if let known = cache[key] {
             connection.begin(known, configuration.trustedProxies)
             return known.framing
         }
         let line = try RequestLine(bytes)
+        guard
+            let rest = HeadCache.Key(
+                UnsafeRawBufferPointer(rebasing: bytes[line.versionStart...]), isLocal: connection.isLocal)
+        else { preconditionFailure("a part of a head is no longer than the head") }
+        let head: ParsedHead
+        if let known = cache[rest], bytes.count <= configuration.headBytesMax {
+            head = ParsedHead(line, target: try target(of: line), restOf: known)
+            connection.begin(head, configuration.trustedProxies)
+        } else {
+            head = try parse(bytes, line, of: connection)
+            cache.insert(head, for: rest)
+        }
+        cache.insert(head, for: key)
+        return head.framing
+    }
+
+    private func parse(
+        _ bytes: UnsafeRawBufferPointer, _ line: RequestLine, of connection: ClientConnection
+    ) throws(TransportFault) -> ParsedHead {
         let target = try target(of: line)
         let fields = try HeadReader.fields(of: bytes, behind: line)
         let head = ParsedHead(
@@ -36,8 +57,7 @@ struct RequestHeads {
         }
         head.framing = try RequestScreening.framing(
             of: fields, version: line.version, bodyBytesMax: configuration.bodyBytesMax)
-        if let key { cache.insert(head, for: key) }
-        return head.framing
+        return head
     }
 
     private func target(of line: RequestLine) throws(TransportFault) -> String {

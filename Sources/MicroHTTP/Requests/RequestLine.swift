@@ -15,7 +15,7 @@ struct RequestLine {
     let target: UnsafeRawBufferPointer
     let version: ProtocolVersion
     /// Where the version begins, behind which nothing depends on the target.
-    let sectionStart: Int
+    let versionStart: Int
     /// Where the first field begins.
     let end: Int
 
@@ -40,7 +40,7 @@ struct RequestLine {
             throw .malformed("the request target holds a byte that must be percent-encoded")
         }
         self.method = method
-        sectionStart = last + 1
+        versionStart = last + 1
         end = lineFeed - base + 1
     }
 
