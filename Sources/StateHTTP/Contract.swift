@@ -40,8 +40,6 @@ package struct Contract: Sendable {
     private let origins: AllowedOrigins
     /// The derived stores by name.
     private let stores: [String: Scope]
-    /// The plain forms of the action types that have one.
-    let plainForms: PlainForms
     /// The JSON Schemas of the domain's types.
     let schemas: DomainSchemas
     /// The descriptions of each store, as its clients see it.
@@ -56,7 +54,6 @@ package struct Contract: Sendable {
         self.hosts = hosts
         self.origins = origins
         self.limits = limits
-        plainForms = PlainForms(catalogue.whole.open.values)
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
         schemas = DomainSchemas(catalogue)
     }

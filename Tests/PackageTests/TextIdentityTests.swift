@@ -25,7 +25,6 @@ struct TextIdentityTests {
         ("StateHTTP/Requests/Parameters.swift", "names of small letters, which equal no other text"),
         ("StateJSON/Coding/JSONDecodingContainers.swift", "the type of a probe"),
         ("StateJSON/Coding/JSONEncoding.swift", "the type of a probe"),
-        ("StateJSON/Text/JSONText+Minified.swift", "members that the contract names"),
         ("StateServer/Access/Authenticator.swift", "addresses"),
         ("StateServer/Commands/Program.swift", "names of options"),
         ("StateServer/Commands/SettingsOptions.swift", "names of settings"),

@@ -37,12 +37,6 @@ package struct VisibleStore: Sendable {
         return action
     }
 
-    /// Whether the client may dispatch actions of a type to this store.
-    func takes(_ type: any Action.Type) -> Bool {
-        // Nearly every client may dispatch all actions to the whole store.
-        scope.isWhole && access.isUnlimited || action(ofType: type.type) != nil
-    }
-
     /// Whether the client may name an action type as a filter: it may see actions of the type.
     func sees(type: String) -> Bool {
         (scope.actions.value(named: type) != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)

@@ -32,33 +32,20 @@ final class SchemaProbe {
         var attempt: Int
     }
 
-    private let samples: [Samples]
+    private static let samples: [Samples] = [.first, .second, .third]
     /// How many attempts differ in what they give: each has other cases of enums.
-    private let attemptsCount: Int
+    private static let attemptsCount = 8
     private var schemas: [ObjectIdentifier: JSONValue] = [:]
     private var values: [SampleKey: Any] = [:]
     /// The types that are asked: a type inside itself is asked once.
     private var pending: Set<ObjectIdentifier> = []
     private var pendingValues: Set<ObjectIdentifier> = []
 
-    private init(_ samples: [Samples], attempts attemptsCount: Int) {
-        self.samples = samples
-        self.attemptsCount = attemptsCount
-    }
-
-    /// A value of a type that was decoded from samples; nil for a type that refuses them.
-    static func instance<Value: Decodable>(of type: Value.Type, _ samples: Samples) -> Value? {
-        SchemaProbe([samples], attempts: 1).value(of: type, attempt: 0)
-    }
-
-    /// The schema of what a type asks for first: it can take and write other values, too.
-    static func askedSchema(of type: any Decodable.Type) -> JSONValue {
-        SchemaProbe([.first], attempts: 1).schema(of: type)
-    }
+    private init() {}
 
     /// The schema of a type.
     static func schema(of type: any Decodable.Type) -> JSONValue {
-        SchemaProbe([.first, .second, .third], attempts: 8).schema(of: type)
+        SchemaProbe().schema(of: type)
     }
 
     /// The schema of the payload of an action, which is an object.
@@ -67,7 +54,7 @@ final class SchemaProbe {
         return schema == [:] ? ["type": "object"] : schema
     }
 
-    func samples(_ attempt: Int) -> Samples { samples[attempt % samples.count] }
+    func samples(_ attempt: Int) -> Samples { Self.samples[attempt % Self.samples.count] }
 
     func schema<Value: Decodable>(of type: Value.Type) -> JSONValue {
         let id = ObjectIdentifier(type)
@@ -86,9 +73,9 @@ final class SchemaProbe {
         guard pendingValues.insert(key.type).inserted else { return nil }
         defer { pendingValues.remove(key.type) }
         var value = known(type, attempt: attempt)?.sample as? Value
-        for other in 0..<attemptsCount where value == nil {
+        for other in 0..<Self.attemptsCount where value == nil {
             // A type that refuses the samples is asked with others.
-            value = try? Value(from: SchemaDecoder(SchemaRun(self, attempt: (attempt + other) % attemptsCount)))
+            value = try? Value(from: SchemaDecoder(SchemaRun(self, attempt: (attempt + other) % Self.attemptsCount)))
         }
         if let value { values[key] = value }
         return value
@@ -132,20 +119,20 @@ final class SchemaProbe {
 
     private func asked<Value: Decodable>(_ type: Value.Type) -> JSONValue {
         var best: (run: SchemaRun, value: Value?)?
-        for attempt in 0..<attemptsCount where best?.value == nil {
+        for attempt in 0..<Self.attemptsCount where best?.value == nil {
             let run = SchemaRun(self, attempt: attempt)
             // A type that refuses the samples has asked for something before.
             let value = try? Value(from: SchemaDecoder(run))
             if value != nil || run.questions.count > best?.run.questions.count ?? -1 { best = (run, value) }
         }
         guard let (run, value) = best else { return [:] }
-        if attemptsCount > 1 { lookFurther(run, value) }
+        lookFurther(run, value)
         return run.root.schema
     }
 
     /// Opens the notes where the type takes or writes other values than those that it has asked for.
     private func lookFurther<Value: Decodable>(_ run: SchemaRun, _ value: Value?) {
-        for attempt in 0..<attemptsCount where attempt != run.attempt {
+        for attempt in 0..<Self.attemptsCount where attempt != run.attempt {
             // What a type asks for can depend on the values that it gets.
             let other = SchemaRun(self, attempt: attempt)
             if (try? Value(from: SchemaDecoder(other))) != nil { run.root.merge(other.root) }

@@ -59,13 +59,6 @@ extension Contract {
     private func transaction(
         _ body: [UInt8], _ options: DispatchOptions, line: Int?, _ hint: inout Hint
     ) throws(Problem) -> Transaction {
-        var recorded: (bytes: [UInt8], meta: Range<Int>?)?
-        if let form = plainForms.form(of: body), options.store.takes(form.type), let match = form.match(body) {
-            if let item = plainItem(match, of: form.type, body) {
-                return options.transaction([consume item], .single, [], of: body, line: line)
-            }
-            recorded = (body, match.meta)
-        }
         let document: JSONDocument
         do throws(JSONFault) {
             document = try JSONDocument(body, depthMax: limits.depthMax)
@@ -82,11 +75,10 @@ extension Contract {
                 parts: [.init(error.pointer.description, error.detail)])
         }
         let node = JSONNode(document)
+        let sent = JSONText.minified(body)
+        var expectations: [Transaction.Expectation] = []
         guard let elements = node.elements else {
-            var expectations: [Transaction.Expectation] = []
-            let sent = JSONText.minified(body)
-            let item = try item(
-                node, sent: (sent, 0..<sent.count), recordedAs: recorded, &expectations, options.store, &hint)
+            let item = try item(node, (sent, 0..<sent.count), &expectations, options.store, &hint)
             return options.transaction([item], .single, expectations, of: body, line: line)
         }
         guard !elements.isEmpty else {
@@ -96,29 +88,11 @@ extension Contract {
             throw Problem(
                 .unprocessableContent, "batch-too-large", "a batch holds at most \(limits.batchActionsMax) actions")
         }
-        var expectations: [Transaction.Expectation] = []
         var items: [Transaction.Item] = []
-        let sent = JSONText.minified(body)
         for (element, span) in zip(elements, JSONText.elements(of: sent)) {
-            items.append(
-                try item(element, sent: (sent, span), recordedAs: nil, &expectations, options.store, &hint))
+            items.append(try item(element, (sent, span), &expectations, options.store, &hint))
         }
         return options.transaction(items, .batch, expectations, of: body, line: line)
-    }
-
-    /// Reads one action from the places of its fields; nil where that takes a document, or where the action has a fault.
-    private func plainItem(
-        _ match: PlainForm.Match, of type: any Action.Type, _ body: [UInt8]
-    ) -> Transaction.Item? {
-        var id: String?
-        if let range = match.id {
-            let text = String(decoding: body[range], as: UTF8.self)
-            guard Self.fault(ofID: text) == nil else { return nil }
-            id = text
-        }
-        // A document tells what is wrong.
-        guard let payload = match.payload, let action = try? payload.decode(type) else { return nil }
-        return .init(action, id: id, recorded: body, meta: match.meta)
     }
 
     /// What is wrong with an ID that a client gives to an action; nil where nothing is.
@@ -141,14 +115,10 @@ extension Contract {
 
     /// Reads one action.
     ///
-    /// - Parameters:
-    ///   - sent: the minified body, and where the action lies in it.
-    ///   - recorded: the body and where its metadata lie in it, where the body is the action in plain form.
+    /// - Parameter sent: the minified body, and where the action lies in it.
     private func item(
-        _ node: JSONNode, sent: (bytes: [UInt8], span: Range<Int>),
-        recordedAs recorded: (bytes: [UInt8], meta: Range<Int>?)?,
-        _ expectations: inout [Transaction.Expectation], _ store: VisibleStore,
-        _ hint: inout Hint
+        _ node: JSONNode, _ sent: (bytes: [UInt8], span: Range<Int>), _ expectations: inout [Transaction.Expectation],
+        _ store: VisibleStore, _ hint: inout Hint
     ) throws(Problem) -> Transaction.Item {
         guard let members = node.members else {
             throw invalid(node.pointer, "expected an action: an object with \"type\" and \"payload\"")
@@ -180,20 +150,25 @@ extension Contract {
             defer { hint = .list }
             throw unknownType(type, at: node.pointer.appending("type"), store, hint)
         }
-        let action = try decode(actionType, payload, in: node, hasOnlyFields: recorded != nil)
-        if let recorded { return .init(action, id: id, recorded: recorded.bytes, meta: recorded.meta) }
-        // The tests of the state are no part of the action, and an empty payload is as none.
-        let (text, values) = JSONText.object(sent.bytes, sent.span, keys: ["id", "type", "payload", "meta"]) {
-            $0 == "payload" && $1.count == 2
+        let action = try decode(actionType, payload, in: node)
+        let parts = JSONText.members(of: sent.bytes, in: sent.span)
+        var (recorded, meta): ([UInt8], [UInt8]?) = ([UInt8(ascii: "{")], nil)
+        for key in ["id", "type", "payload", "meta"] {
+            // The tests of the state are no part of the action, and an empty payload is as none.
+            guard let member = parts.first(where: { $0.key == key }), key != "payload" || member.value.count > 2
+            else { continue }
+            if recorded.count > 1 { recorded.append(UInt8(ascii: ",")) }
+            recorded += sent.bytes[member.span]
+            if key == "meta" { meta = Array(sent.bytes[member.value]) }
         }
-        return .init(action, id: id, meta: values["meta"].map { Array(text[$0]) }, sent: text)
+        return .init(action, id: id, meta: meta, sent: recorded + [UInt8(ascii: "}")])
     }
 
     private func decode(
-        _ type: any Action.Type, _ payload: JSONNode?, in node: JSONNode, hasOnlyFields: Bool
+        _ type: any Action.Type, _ payload: JSONNode?, in node: JSONNode
     ) throws(Problem) -> any Action {
         do throws(JSONFault) {
-            return try type.decode(payload: payload, hasOnlyFields: hasOnlyFields)
+            return try type.decode(payload: payload)
         } catch {
             // Without a payload, the pointers of the fault begin at the place of the missing payload.
             let pointer =

@@ -66,13 +66,9 @@ package struct JSONNode {
 
     /// Decodes this value.
     ///
-    /// - Parameter hasOnlyFields: whether the value is known to have no field that the type does not know; it is then not
-    ///   searched for one.
     /// - Throws: ``JSONFault`` with the pointer in the whole document and what was expected there.
-    package func decode<Value: Decodable>(
-        _ type: Value.Type = Value.self, hasOnlyFields: Bool = false
-    ) throws(JSONFault) -> Value {
-        let session = JSONDecodingSession(document, index, hasOnlyFields: hasOnlyFields)
+    package func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws(JSONFault) -> Value {
+        let session = JSONDecodingSession(document, index)
         let decoder = JSONValueDecoder(session: session, index: index)
         let value: Value
         do {
@@ -84,7 +80,6 @@ package struct JSONNode {
         } catch {
             throw JSONFault(.mismatch, at: pointer, "\(error)")
         }
-        if hasOnlyFields { return value }
         if !session.unknownFields.isEmpty, let unknown = session.unknownFields.values.joined().min() {
             let object = session.unknownFields.first { $1.contains(unknown) }?.key ?? index
             throw JSONFault(
@@ -222,22 +217,17 @@ final class JSONDecodingSession {
     let outermost: Int
     /// Where a container looks for the next member of that value, where it is an object.
     @exclusivity(unchecked) var hint: Int
-    private let hasOnlyFields: Bool
 
-    /// - Parameters:
-    ///   - outermost: the index of the value to decode.
-    ///   - hasOnlyFields: whether no object has a key that the type does not know.
-    init(_ document: JSONDocument, _ outermost: Int, hasOnlyFields: Bool = false) {
+    /// - Parameter outermost: the index of the value to decode.
+    init(_ document: JSONDocument, _ outermost: Int) {
         self.document = document
         self.outermost = outermost
-        self.hasOnlyFields = hasOnlyFields
         hint = document.firstChild(outermost)
     }
 
     /// Notes the keys of an object that a type of coding keys does not know.
     func note<Key: CodingKey>(_ object: Int, _ keys: Key.Type) {
         isRead = true
-        guard !hasOnlyFields else { return }
         var unknown: Set<Int> = []
         var key = document.firstChild(object)
         while !document.isEnd(key) {

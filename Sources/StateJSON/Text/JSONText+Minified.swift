@@ -54,31 +54,16 @@ extension JSONText {
         bytes.withUnsafeBufferPointer { JSONText($0).elements(0..<bytes.count) }
     }
 
-    /// The object in a minified text with some of its members only, in the order of their keys, each in its own spelling.
-    ///
-    /// - Parameters:
-    ///   - span: where the object lies in the bytes.
-    ///   - keys: the keys of the members that stay; a member of which `isLeftOut` is true goes, too.
-    /// - Returns: the text, and where the value of each key lies in it.
-    package static func object(
-        _ bytes: [UInt8], _ span: Range<Int>, keys: [String], isLeftOut: (_ key: String, _ value: Range<Int>) -> Bool
-    ) -> (text: [UInt8], values: [String: Range<Int>]) {
+    /// The members of an object in a minified text: the key without its escapes, where the member lies, and where its value
+    /// does.
+    package static func members(
+        of bytes: [UInt8], in span: Range<Int>
+    ) -> [(key: String, span: Range<Int>, value: Range<Int>)] {
         bytes.withUnsafeBufferPointer { buffer in
             let text = JSONText(buffer)
-            let members = text.members(span).map { (key: text.string($0.key), member: $0) }
-            var result = [UInt8(ascii: "{")]
-            result.reserveCapacity(span.count)
-            var values: [String: Range<Int>] = [:]
-            for key in keys {
-                guard let (_, member) = members.first(where: { $0.key == key }), !isLeftOut(key, member.value) else {
-                    continue
-                }
-                if result.count > 1 { result.append(UInt8(ascii: ",")) }
-                // From the quote before the key to the end of the value.
-                result += buffer[member.key.lowerBound - 1..<member.value.upperBound]
-                values[key] = result.count - member.value.count..<result.count
+            return text.members(span).map {
+                (text.string($0.key), $0.key.lowerBound - 1..<$0.value.upperBound, $0.value)
             }
-            return (result + [UInt8(ascii: "}")], values)
         }
     }
 }

@@ -17,44 +17,22 @@ package final class Transaction: Sendable {
         /// The ID that the client gave to the action.
         package var id: String?
         /// UTF-8 JSON object that the store records and does not interpret.
-        package var meta: [UInt8]? {
-            guard let recorded, let range = recorded.meta else { return ownMeta }
-            return Array(recorded.bytes[range])
-        }
-        private var ownMeta: [UInt8]?
-        /// The action as the client has sent it, without white space and without what is not recorded, where ``recorded`` is
-        /// nil; nil for an action of the process.
-        private var sent: [UInt8]?
-        /// The JSON that the store would record of this item where the action reaches the reducers as it is, and where its
-        /// metadata lie; nil where the store has to encode the item.
-        let recorded: (bytes: [UInt8], meta: Range<Int>?)?
+        package var meta: [UInt8]?
+        /// The action as the client has sent it, without white space and without what is not recorded; nil for an action of
+        /// the process.
+        package var sent: [UInt8]?
 
         package init(_ action: any Action, id: String? = nil, meta: [UInt8]? = nil, sent: [UInt8]? = nil) {
             content = .action(action)
             self.id = id
-            ownMeta = meta
+            self.meta = meta
             self.sent = sent
-            recorded = nil
         }
-
-        /// Makes an item of an action that came in the bytes that the store would record of it.
-        ///
-        /// - Parameter meta: where the value of the member `meta` lies in the bytes; nil where there is none.
-        package init(_ action: any Action, id: String?, recorded: [UInt8], meta: Range<Int>?) {
-            content = .action(action)
-            self.id = id
-            self.recorded = (recorded, meta)
-        }
-
-        /// The action as the client has sent it, as the only one of its transaction or as one of an array.
-        func sent(in form: Form) -> [UInt8]? { form == .single ? recorded?.bytes ?? sent : sent }
 
         /// Makes an item whose action a creator makes in the turn.
         init(creator: @escaping @Sendable (any Sendable) throws(Rejection) -> (any Action)?) {
             content = .creator(creator)
-            recorded = nil
         }
-
     }
 
     /// The value that the state must have at a pointer before the transaction applies.

@@ -36,11 +36,10 @@ extension Action {
 extension Action {
     /// Decodes an action from its payload; an action without fields may come without a payload.
     ///
-    /// - Parameter hasOnlyFields: whether the payload is known to have no field that the action does not have.
     /// - Throws: ``JSONFault`` with the pointer into the payload's document and what was expected there.
-    package static func decode(payload: JSONNode?, hasOnlyFields: Bool = false) throws(JSONFault) -> Self {
+    package static func decode(payload: JSONNode?) throws(JSONFault) -> Self {
         guard let payload else { return try JSON.decode(from: Array("{}".utf8)) }
-        return try payload.decode(hasOnlyFields: hasOnlyFields)
+        return try payload.decode()
     }
 }
 

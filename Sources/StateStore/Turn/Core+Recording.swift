@@ -35,7 +35,7 @@ extension Core {
         guard passesActionsOn else { return nil }
         // A command has another type than the action that it makes.
         if context.hasCommand, transaction.type(at: index) != context.entries[index].type { return nil }
-        return transaction.items[index].sent(in: transaction.form)
+        return transaction.items[index].sent
     }
 
     private static func write(_ action: any Action, _ item: Transaction.Item?, to writer: inout JSONWriter) throws {

@@ -116,17 +116,18 @@ struct TurnTests {
         let sent = Array(#"{"type":"count/add","payload":{"amount":2},"meta":{"a":1}}"#.utf8)
         // Marked, to tell the client's bytes from the store's.
         let marked = sent + [UInt8(ascii: " ")]
-        let item = Transaction.Item(
-            Sample.Add(amount: 2), id: nil, recorded: marked, meta: sent.count - 8..<sent.count - 1)
+        let item = Transaction.Item(Sample.Add(amount: 2), meta: Array(#"{"a":1}"#.utf8), sent: marked)
         let own = Middleware<Sample.State> { action, _, next throws(Rejection) in try next(action) }
         for (middleware, form, isVerbatim) in [
             ([.validation], .single, true), ([.validation, .logging { _ in }], .single, true), ([], .single, true),
-            ([.validation, own], .single, false), ([.validation], .batch, false),
+            ([.validation, own], .single, false), ([.validation], .batch, true),
         ] as [([Middleware<Sample.State>], Transaction.Form, Bool)] {
             var core = try Core.sample(middleware: middleware)
             let turn = core.run([Transaction([item], form: form)])
-            let expected = form == .batch ? [UInt8(ascii: "[")] + sent + [UInt8(ascii: "]")] : sent
-            #expect(turn.commits[0].action == (isVerbatim ? marked : expected))
+            let expected = isVerbatim ? marked : sent
+            #expect(
+                turn.commits[0].action
+                    == (form == .batch ? [UInt8(ascii: "[")] + expected + [UInt8(ascii: "]")] : expected))
         }
     }
 }
