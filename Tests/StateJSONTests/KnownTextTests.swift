@@ -4,8 +4,8 @@ import Testing
 
 @testable import StateJSON
 
-/// A value that is encoded after an earlier one has the bytes and the patch that it would have without it.
-@Suite("Encoding what differs")
+/// A patch that knows the encoding of the old value is the one that it would be without it.
+@Suite("Known texts")
 struct KnownTextTests {
     /// Fields with gaps between them, strings short and long, parts that are empty at times.
     struct Task: Codable {
@@ -26,7 +26,6 @@ struct KnownTextTests {
         var place: Place?
     }
 
-    /// An element that has no shape, because of its payload.
     enum Step: Codable, Equatable { case idle, failed(String) }
 
     struct State: Codable {
@@ -67,12 +66,11 @@ struct KnownTextTests {
         }
     }
 
-    @Test("the bytes and the patch are those of encoding the whole value", arguments: 0..<15)
+    @Test("the patch is that of two values that are both encoded", arguments: 0..<15)
     func likeWhole(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         var old = State()
         var texts = KnownTexts()
-        var known = try KnownText(old)
         for _ in 0..<40 {
             var new = old
             switch Int.random(in: 0..<8, using: &generator) {
@@ -98,9 +96,7 @@ struct KnownTextTests {
             var patch = JSONPatch(knowing: texts)
             try patch.compare(old, to: new)
             texts = patch.takeTexts()
-            known = try KnownText(new, after: known)
 
-            try #require(known.bytes == whole, "seed \(seed)")
             try #require(patch.text == wholePatch.text, "seed \(seed)")
             try #require(patch.changedPointers == wholePatch.changedPointers, "seed \(seed)")
             old = new
@@ -133,55 +129,6 @@ struct KnownTextTests {
                 == #"[{"op":"replace","path":"/outer/2/names/0","value":"other"}]"#)
     }
 
-    /// Counts how often it is encoded.
-    struct Counted: Codable {
-        static let count = Atomic(0)
-        var isOdd: Bool
-        var id: Int
-        func encode(to encoder: any Encoder) throws {
-            Self.count.add(1, ordering: .relaxed)
-            var value = encoder.singleValueContainer()
-            try value.encode(id)
-        }
-        init(_ id: Int) { (isOdd, self.id) = (!id.isMultiple(of: 2), id) }
-    }
-
-    @Test("only the elements that differ are encoded")
-    func counted() throws {
-        let old = (0..<1000).map(Counted.init)
-        let known = try KnownText(old)
-        var changed = old
-        changed[500] = Counted(-1)
-        changed.insert(Counted(-2), at: 10)
-        changed.removeLast(3)
-        let before = Counted.count.load(ordering: .relaxed)
-
-        let text = try KnownText(changed, after: known)
-
-        // The last three are gone, so behind the inserted one each element has another distance from the end.
-        #expect(Counted.count.load(ordering: .relaxed) - before == 998 - 10)
-        let again = Counted.count.load(ordering: .relaxed)
-        var last = changed
-        last[3] = Counted(-3)
-        last.insert(Counted(-4), at: 700)
-        #expect(try KnownText(last, after: text).bytes == JSON.encode(last.map(\.id)))
-        #expect(Counted.count.load(ordering: .relaxed) - again == 700 - 3 + 1)
-    }
-
-    @Test("elements whose first one has an empty part get their shape from another")
-    func shapes() throws {
-        #expect(ValueShape(of: Task(id: 1, title: "")) == nil)
-        #expect(ValueShape(of: Task(id: 1, title: "", place: .init(isNear: true, x: 0))) != nil)
-        #expect(ValueShape(of: Step.idle) == nil)
-        let tasks = (0..<40).map { Task(id: $0, title: "", place: $0 == 0 ? nil : .init(isNear: true, x: 0)) }
-
-        let first = try KnownText(tasks)
-        let second = try KnownText(tasks, after: first)
-
-        #expect(first.arrays.map { $0.shape == nil } == [true])
-        #expect(second.arrays.map { $0.shape == nil } == [false])
-    }
-
     /// Equal where the IDs are, whatever the titles.
     struct Named: Codable, Equatable {
         var id: Int
@@ -189,7 +136,7 @@ struct KnownTextTests {
         static func == (left: Named, right: Named) -> Bool { left.id == right.id }
     }
 
-    @Test("equal elements with other bytes are encoded: of an ID only, and of one letter spelled in two ways")
+    @Test("equal elements with other bytes are in the patch: of an ID only, and of one letter spelled in two ways")
     func equality() throws {
         let old = (0..<40).map { Named(id: $0, title: "é") }
         var new = old
@@ -197,7 +144,7 @@ struct KnownTextTests {
         new[9].title = "other"
 
         #expect(old == new)
-        #expect(try KnownText(new, after: KnownText(old)).bytes == JSON.encode(new))
+        #expect(try Self.changes(old, new) == ["/7/title", "/9/title"])
     }
 
     /// An object that changes in its place.
@@ -211,34 +158,27 @@ struct KnownTextTests {
             try container.encode(value.withLock { $0 })
         }
     }
-    struct Holder: Codable { var id = 1, shared = Shared() }
-    struct Sometimes: Codable { var shared: Shared? }
-    struct Many: Codable { var lists: [[String: Shared?]] = [[:]] }
 
-    @Test("an object in an element that changes in its place is encoded")
+    @Test("an object that has changed in its place is in the patch")
     func objects() throws {
-        func check<Element: Encodable>(_ old: [Element], _ shared: Shared) throws {
-            shared.set(1)
-            let known = try KnownText(old)
-            shared.set(2)
-            #expect(try KnownText(old, after: known).bytes == JSON.encode(old))
-        }
         let shared = Shared()
-        try check((0..<40).map { _ in shared }, shared)
-        try check((0..<40).map { Holder(id: $0, shared: shared) }, shared)
-        try check((0..<40).map { Sometimes(shared: $0 == 0 ? nil : shared) }, shared)
-        try check((0..<40).map { Many(lists: $0 == 0 ? [] : [["a": shared]]) }, shared)
+        let list = [Shared(), shared]
+        var patch = JSONPatch()
+        try patch.compare([Shared()], to: list)
+        shared.set(2)
+
+        patch.begin(knowing: patch.takeTexts())
+        try patch.compare(list, to: list)
+
+        #expect(patch.changedPointers.map(\.description) == ["/1"])
     }
 
-    @Test("an element that cannot be encoded is an error, and what is known stays")
-    func faults() throws {
-        let old = (0..<40).map(Double.init)
-        let known = try KnownText(old)
-        var new = old
-        new[3] = .nan
-
-        #expect(throws: EncodingError.self) { try KnownText(new, after: known) }
-        new[3] = 0.5
-        #expect(try KnownText(new, after: known).bytes == JSON.encode(new))
+    /// The pointers that a patch changes which knows the old value's encoding.
+    private static func changes<Value: Encodable>(_ old: Value, _ new: Value) throws -> [String] {
+        var patch = JSONPatch()
+        try patch.compare(old, to: old)
+        patch.begin(knowing: patch.takeTexts())
+        try patch.compare(old, to: new)
+        return patch.changedPointers.map(\.description)
     }
 }

@@ -37,17 +37,6 @@ final class JSONEncodingSession {
     @exclusivity(unchecked)
     private var isValueDue = true
     private var misuse: String?
-    @exclusivity(unchecked)
-    var outermost = OutermostContainer(isKept: false)
-    /// The outermost large arrays that it has encoded, where the caller has asked for them.
-    @exclusivity(unchecked)
-    private(set) var arrays: [EncodedArray] = []
-    /// Whether it keeps the next large array: not where the caller has not asked, nor inside another one.
-    @exclusivity(unchecked)
-    private var collectsArrays = false
-    /// The encoding of an earlier value, for the elements that are the same.
-    @exclusivity(unchecked)
-    private var known: KnownText?
 
     private struct OpenContainer {
         let id: Int
@@ -57,43 +46,14 @@ final class JSONEncodingSession {
         var memberStarts: [Int]?
     }
 
-    init() { writer = JSONWriter(capacity: 0) }
-
     /// Takes the writer's buffer without copying; ``giveBack(_:)`` returns it.
-    convenience init(taking other: inout JSONWriter) {
-        self.init()
-        begin(taking: &other)
-    }
-
-    /// Begins an encoding, behind one that may have thrown.
-    func begin(taking other: inout JSONWriter) {
+    init(taking other: inout JSONWriter) {
+        writer = JSONWriter(capacity: 0)
         swap(&writer, &other)
-        if !open.isEmpty { open.removeAll(keepingCapacity: true) }
-        (nextID, isValueDue, misuse) = (0, true, nil)
     }
 
-    /// Ends an encoding, and forgets what it has kept for its arrays.
-    func giveBack(_ other: inout JSONWriter) {
-        swap(&writer, &other)
-        (collectsArrays, known, arrays) = (false, nil, [])
-    }
-
-    /// Takes the large arrays that the encoding has kept.
-    func takeArrays() -> [EncodedArray] { exchange(&arrays, with: []) }
-
-    /// Has the session keep the outermost large arrays, and take from the encoding of an earlier value what is the same.
-    func collectArrays(after known: KnownText?) {
-        collectsArrays = true
-        self.known = known
-    }
-
-    /// The array of the earlier value in the place of the next array.
-    ///
-    /// It need not be an earlier form of the same array: whatever is taken from it is compared first.
-    private var formerArray: EncodedArray? {
-        guard let known, arrays.count < known.arrays.count else { return nil }
-        return known.arrays[arrays.count]
-    }
+    /// Ends the encoding.
+    func giveBack(_ other: inout JSONWriter) { swap(&writer, &other) }
 
     var depth: Int { open.count }
 
@@ -190,8 +150,8 @@ final class JSONEncodingSession {
     }
 }
 
-/// A collection that the session encodes in another way than the collection itself would: one whose order differs from process
-/// to process, or a large array.
+/// A collection whose order differs from process to process, which the session therefore encodes in another way than the
+/// collection itself would.
 private protocol CollectionEncodable {
     /// Encodes the elements as an array, those of a set or a dictionary sorted by their bytes.
     ///
@@ -201,58 +161,6 @@ private protocol CollectionEncodable {
 }
 
 extension JSONEncodingSession {
-    /// Encodes a large array: runs of elements that are the same as in the earlier value keep their bytes.
-    ///
-    /// - Returns: false, without having encoded anything, where the array is none of those that the encoding collects.
-    fileprivate func array<Element: Encodable>(_ elements: [Element]) throws -> Bool {
-        guard collectsArrays, elements.count >= EncodedArray.countMin,
-            // The members of a dictionary move when they are sorted.
-            open.allSatisfy({ $0.memberStarts == nil })
-        else { return false }
-        collectsArrays = false
-        defer { collectsArrays = true }
-        let former = formerArray
-        let formerElements = former?.elements as? [Element]
-        // Each encoding looks at another element, because one with empty parts does not tell the shape.
-        let sampled = former.map { $0.sampled + 1 } ?? 0
-        let knownShape = formerElements == nil ? nil : former?.shape
-        let shape = knownShape ?? ValueShape(of: elements[sampled % elements.count])
-        let runs = formerElements.flatMap { shape?.equalRuns($0, elements) } ?? []
-
-        let (depth, start) = (depth, writer.bytes.count)
-        let id = container(atDepth: depth, isObject: false, isSorted: false)
-        var starts: [Int] = []
-        starts.reserveCapacity(elements.count)
-        func encode(_ range: Range<Int>) throws {
-            for index in range {
-                beginElement(id, depth: depth)
-                starts.append(writer.bytes.count)
-                try self.encode(elements[index])
-                close(to: depth + 1)
-                fillDueValue()
-            }
-        }
-        var next = 0
-        for run in runs {
-            try encode(next..<run.range.lowerBound)
-            if let former, let known {
-                let (first, last) = (run.range.lowerBound + run.shift, run.range.upperBound - 1 + run.shift)
-                beginElement(id, depth: depth)
-                isValueDue = false
-                let distance = writer.bytes.count - former.starts[first]
-                starts.append(contentsOf: former.starts[first...last].lazy.map { $0 + distance })
-                writer.raw(known.bytes[former.starts[first]..<former.span(of: last).upperBound])
-            }
-            next = run.range.upperBound
-        }
-        try encode(next..<elements.count)
-        close(to: depth)
-        arrays.append(
-            EncodedArray(
-                elements: elements, shape: shape, sampled: sampled, span: start..<writer.bytes.count, starts: starts))
-        return true
-    }
-
     fileprivate func array(of elements: [[UInt8]]) {
         write { writer in
             writer.byte(UInt8(ascii: "["))
@@ -264,10 +172,6 @@ extension JSONEncodingSession {
             writer.byte(UInt8(ascii: "]"))
         }
     }
-}
-
-extension Array: CollectionEncodable where Element: Encodable {
-    fileprivate func encodeElements(in session: JSONEncodingSession) throws -> Bool { try session.array(self) }
 }
 
 extension Set: CollectionEncodable where Element: Encodable {

@@ -14,8 +14,7 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         let isDictionary = ObjectIdentifier(type) == DictionaryKeyProbe.keyType
         let id = session.container(atDepth: depth, isObject: true, isSorted: isDictionary)
-        guard depth == 0 else { return keyed(id) }
-        return session.outermost.container { keyed(id) }
+        return keyed(id)
     }
 
     private func keyed<Key: CodingKey>(_ id: Int) -> KeyedEncodingContainer<Key> {
@@ -87,41 +86,6 @@ extension JSONValueEncoder {
     /// A keyed container that does not ask the probe for the dictionary's key type, for use by the probe.
     fileprivate func plainContainer<Key: CodingKey>() -> KeyedEncodingContainer<Key> {
         keyed(session.container(atDepth: depth, isObject: true, isSorted: false))
-    }
-}
-
-/// The outermost keyed container of a session, which serves the next value with the same keys, too.
-///
-/// To make a container, Swift looks up the metadata of two generic types, which takes as long as to encode a small value. All
-/// outermost containers of a session with the same keys are equal: they have its first ID.
-struct OutermostContainer {
-    private final class Kept<Key: CodingKey> {
-        let container: KeyedEncodingContainer<Key>
-
-        init(_ container: KeyedEncodingContainer<Key>) { self.container = container }
-    }
-
-    private let isKept: Bool
-    private var keys: ObjectIdentifier?
-    /// The container for the keys, once two values in a row have had them; it refers to the session.
-    private var kept: AnyObject?
-
-    /// - Parameter isKept: whether a container is kept, by a session whose owner ends that.
-    init(isKept: Bool) { self.isKept = isKept }
-
-    /// Returns the container for some keys.
-    mutating func container<Key: CodingKey>(
-        _ make: () -> KeyedEncodingContainer<Key>
-    ) -> KeyedEncodingContainer<Key> {
-        guard isKept else { return make() }
-        if keys == ObjectIdentifier(Key.self) {
-            if let kept { return unsafeDowncast(kept, to: Kept<Key>.self).container }
-            let made = make()
-            kept = Kept(made)
-            return made
-        }
-        (keys, kept) = (ObjectIdentifier(Key.self), nil)
-        return make()
     }
 }
 

@@ -10,20 +10,9 @@
 /// ``JSONDocument`` first.
 package struct JSONText {
     let bytes: UnsafeBufferPointer<UInt8>
-    /// Arrays whose elements need not be searched for.
-    private let arrays: [EncodedArray]
 
     /// Makes a reader of bytes, which must outlive it.
-    package init(_ bytes: UnsafeBufferPointer<UInt8>) { self.init(bytes, arrays: []) }
-
-    init(_ bytes: UnsafeBufferPointer<UInt8>, arrays: [EncodedArray]) {
-        self.bytes = bytes
-        self.arrays = arrays
-    }
-
-    /// The places of the elements of the array that begins at `start`; nil where they are not known.
-    @inline(__always)
-    private func array(at start: Int) -> EncodedArray? { arrays.first { $0.span.lowerBound == start } }
+    package init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
     /// The range of a value in the bytes.
     package typealias Span = Range<Int>
@@ -88,12 +77,6 @@ package struct JSONText {
                 case UInt8(ascii: "\""):
                     index = endOfString(index)
                     continue
-                case UInt8(ascii: "[") where !arrays.isEmpty:
-                    if let known = array(at: index) {
-                        index = known.span.upperBound
-                        continue
-                    }
-                    depth += 1
                 case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
                 case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
                 default: break
@@ -135,80 +118,15 @@ package struct JSONText {
     func members(_ object: Span) -> [Member] { Array(IteratorSequence(memberIterator(object))) }
 
     /// The elements of an array.
-    func elements(_ array: Span) -> [Span] { elements(of: array, between: array.lowerBound + 1, array.upperBound - 1) }
-
-    /// The elements of an array that begin at `start` or behind it and end at `end` or before it.
-    func elements(of array: Span, between start: Int, _ end: Int) -> [Span] {
-        if let known = self.array(at: array.lowerBound) {
-            return (known.firstIndex(from: start)..<known.firstIndex(from: end)).map(known.span)
-        }
+    func elements(_ array: Span) -> [Span] {
         var found: [Span] = []
-        var index = start
-        while index < end {
-            let elementEnd = endOfValue(index)
-            found.append(index..<elementEnd)
-            index = elementEnd + 1
-        }
-        return found
-    }
-
-    /// How many elements at the beginning of an array are equal in another one, and the offset of the next element in both.
-    ///
-    /// The last element of an array is never among them, because no comma follows it.
-    func commonElements(_ array: Span, _ other: JSONText, _ otherArray: Span) -> (count: Int, length: Int) {
-        let common = commonPrefix(array, other, otherArray)
-        if let known = self.array(at: array.lowerBound) {
-            // An element is among them where the comma behind it, one byte before the next element, is.
-            let count = known.firstIndex(from: array.lowerBound + common + 1) - 1
-            return (count, known.starts[count] - array.lowerBound)
-        }
-        var (count, index) = (0, array.lowerBound + 1)
+        var index = array.lowerBound + 1
         while index < array.upperBound - 1 {
             let end = endOfValue(index)
-            guard bytes[end] == UInt8(ascii: ","), end - array.lowerBound < common else { break }
-            (count, index) = (count + 1, end + 1)
+            found.append(index..<end)
+            index = end + 1
         }
-        return (count, index - array.lowerBound)
-    }
-
-    /// How many bytes at the end of two runs of elements are equal elements, with the comma before them.
-    ///
-    /// 0 where an element has a string or a container: such elements cannot be found from their end.
-    func commonTail(_ elements: Span, _ other: JSONText, _ otherElements: Span) -> Int {
-        guard isFlat(elements), other.isFlat(otherElements) else { return 0 }
-        let most = min(elements.count, otherElements.count)
-        var (length, tail) = (0, 0)
-        while length < most {
-            let byte = bytes[elements.upperBound - length - 1]
-            guard byte == other.bytes[otherElements.upperBound - length - 1] else { break }
-            length += 1
-            if byte == UInt8(ascii: ",") { tail = length }
-        }
-        return tail
-    }
-
-    /// Whether a span has neither strings nor containers.
-    private func isFlat(_ span: Span) -> Bool {
-        guard !span.isEmpty, let start = bytes.baseAddress else { return true }
-        return [UInt8(ascii: "\""), UInt8(ascii: "["), UInt8(ascii: "{")].allSatisfy {
-            memchr(start + span.lowerBound, Int32($0), span.count) == nil
-        }
-    }
-
-    /// How many bytes at the beginning of two spans are equal.
-    private func commonPrefix(_ span: Span, _ other: JSONText, _ otherSpan: Span) -> Int {
-        let most = min(span.count, otherSpan.count)
-        guard most > 0, let left = bytes.baseAddress, let right = other.bytes.baseAddress else { return 0 }
-        let (a, b) = (UnsafeRawPointer(left + span.lowerBound), UnsafeRawPointer(right + otherSpan.lowerBound))
-        var length = 0
-        while length + 8 <= most,
-            a.loadUnaligned(fromByteOffset: length, as: UInt64.self)
-                == b.loadUnaligned(fromByteOffset: length, as: UInt64.self)
-        { length += 8 }
-        while length < most,
-            a.load(fromByteOffset: length, as: UInt8.self) == b.load(fromByteOffset: length, as: UInt8.self)
-        { length += 1 }
-        return length
+        return found
     }
 
     /// The value at the tokens of a pointer below a value, or nil where there is none.

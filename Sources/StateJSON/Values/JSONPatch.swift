@@ -23,9 +23,6 @@ package struct JSONPatch: Sendable {
     /// The known encodings of parts of the old value; a comparison replaces them by those of the new value.
     private var texts = KnownTexts()
 
-    /// Encodes the values; made by the first comparison of two of them.
-    private var session: SpareEncodingSession?
-
     /// Makes a patch that changes nothing.
     package init(knowing texts: KnownTexts = KnownTexts()) { self.texts = texts }
 
@@ -196,7 +193,15 @@ extension JSONPatch {
     /// Adds the operations that turn one encoded value at the current pointer into another.
     ///
     /// O(n) in both encodings, which come from ``JSON/encode(_:)``, so that equal values have equal bytes.
-    package mutating func compare(_ old: [UInt8], _ new: [UInt8]) { compare(old, [], new, []) }
+    package mutating func compare(_ old: [UInt8], _ new: [UInt8]) {
+        guard old != new else { return }
+        old.withUnsafeBufferPointer { oldBytes in
+            new.withUnsafeBufferPointer { newBytes in
+                let (old, new) = (JSONText(oldBytes), JSONText(newBytes))
+                compare(old, old.whole, new, new.whole)
+            }
+        }
+    }
 
     /// Adds the operations that turn an old value at the current pointer into a new one.
     ///
@@ -204,25 +209,12 @@ extension JSONPatch {
     ///
     /// - Throws: what ``JSON/encode(_:)`` throws.
     package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws {
-        let session = session ?? SpareEncodingSession()
-        self.session = session
         let index = texts.index(of: place)
-        let known = try index.map { texts[$0] } ?? KnownText(old, in: session)
-        let text = try KnownText(new, after: known, in: session)
-        compare(known.bytes, known.arrays, text.bytes, text.arrays)
-        if let index { texts[index] = text } else { texts.append(text, of: place) }
-    }
-
-    private mutating func compare(
-        _ old: [UInt8], _ oldArrays: [EncodedArray], _ new: [UInt8], _ newArrays: [EncodedArray]
-    ) {
-        guard old != new else { return }
-        old.withUnsafeBufferPointer { oldBytes in
-            new.withUnsafeBufferPointer { newBytes in
-                let (old, new) = (JSONText(oldBytes, arrays: oldArrays), JSONText(newBytes, arrays: newArrays))
-                compare(old, old.whole, new, new.whole)
-            }
-        }
+        let known = try index.map { texts[$0] } ?? JSON.encode(old)
+        var writer = JSONWriter(capacity: known.count + 256)
+        try JSON.write(new, to: &writer)
+        compare(known, writer.bytes)
+        if let index { texts[index] = writer.bytes } else { texts.append(writer.bytes, of: place) }
     }
 
     private mutating func compare(_ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span)
@@ -280,24 +272,11 @@ extension JSONPatch {
         for member in added { add(member: new.string(member.key), value: new.slice(member.value)) }
     }
 
-    /// Compares two arrays; only what lies between their equal beginnings and ends is read twice.
+    /// Compares the elements of two arrays between their equal beginnings and ends.
     private mutating func compareArrays(
         _ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span
     ) {
-        let (count, length) = old.commonElements(oldSpan, new, newSpan)
-        let oldRest = oldSpan.lowerBound + length..<oldSpan.upperBound - 1
-        let newRest = newSpan.lowerBound + length..<newSpan.upperBound - 1
-        let tail = old.commonTail(oldRest, new, newRest)
-        compareElements(
-            from: count, old, old.elements(of: oldSpan, between: oldRest.lowerBound, oldRest.upperBound - tail),
-            new, new.elements(of: newSpan, between: newRest.lowerBound, newRest.upperBound - tail))
-    }
-
-    /// Compares elements of two arrays that are equal before `first`, and behind them.
-    private mutating func compareElements(
-        from first: Int, _ old: JSONText, _ oldElements: [JSONText.Span], _ new: JSONText,
-        _ newElements: [JSONText.Span]
-    ) {
+        let (oldElements, newElements) = (old.elements(oldSpan), new.elements(newSpan))
         let shorter = min(oldElements.count, newElements.count)
         var start = 0
         while start < shorter, old.matches(oldElements[start], new, newElements[start]) { start += 1 }
@@ -310,9 +289,9 @@ extension JSONPatch {
         let newEnd = newElements.count - tail
         let common = min(oldEnd, newEnd)
         for index in start..<common {
-            descend(String(first + index)) { $0.compare(old, oldElements[index], new, newElements[index]) }
+            descend(String(index)) { $0.compare(old, oldElements[index], new, newElements[index]) }
         }
-        for index in stride(from: oldEnd - 1, through: common, by: -1) { remove(at: first + index) }
-        for index in common..<max(common, newEnd) { insert(at: first + index, value: new.slice(newElements[index])) }
+        for index in stride(from: oldEnd - 1, through: common, by: -1) { remove(at: index) }
+        for index in common..<max(common, newEnd) { insert(at: index, value: new.slice(newElements[index])) }
     }
 }

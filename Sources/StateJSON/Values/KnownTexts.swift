@@ -3,7 +3,7 @@
 /// A lookup is O(n) in the number of parts; a state has few parts that are encoded as one value.
 package struct KnownTexts: Sendable {
     /// The pointer of each part as the content of a JSON string, and its encoding.
-    private var parts: [(place: [UInt8], text: KnownText)] = []
+    private var parts: [(place: [UInt8], text: [UInt8])] = []
 
     /// Makes an empty collection.
     package init() {}
@@ -12,11 +12,11 @@ package struct KnownTexts: Sendable {
     func index(of place: [UInt8]) -> Int? { parts.firstIndex { $0.place == place } }
 
     /// The encoding of the part at an index.
-    subscript(index: Int) -> KnownText {
+    subscript(index: Int) -> [UInt8] {
         get { parts[index].text }
         set { parts[index].text = newValue }
     }
 
     /// Adds the encoding of a part.
-    mutating func append(_ text: KnownText, of place: [UInt8]) { parts.append((place, text)) }
+    mutating func append(_ text: [UInt8], of place: [UInt8]) { parts.append((place, text)) }
 }

@@ -10,8 +10,8 @@ public protocol StateType: Sendable {
 public protocol Domain: Sendable {
     /// A struct whose parts ``reducer-swift.property`` declares, or a type that is `Codable` as a whole.
     ///
-    /// A type that is `Codable` as a whole is encoded at each commit, except the elements of its large arrays whose memory has
-    /// not changed. The store takes the encoding of a value to depend on the value alone.
+    /// A type that is `Codable` as a whole is encoded at each commit. ``EntityTable`` is for what has many elements: a commit
+    /// encodes those that it changes. The store takes the encoding of a value to depend on the value alone.
     associatedtype State: StateType
     /// The type of ``reducer-swift.property``, which Swift infers.
     associatedtype Body: Reducer<State>
