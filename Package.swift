@@ -69,11 +69,13 @@ let package = Package(
             dependencies: [
                 .product(name: "HTTPTypes", package: "swift-http-types")
             ]),
+        // The OpenAPI document's source as bytes of the program. Only StateHTTP sees it.
+        .target(name: "CDocuments", exclude: ["openapi.json"]),
         // The HTTP contract as pure functions: a request into a plan, an outcome into a response. No socket, file or clock.
         .target(
             name: "StateHTTP",
             dependencies: [
-                "ContentCodings", "HTTPMessages", "StateJSON", "StateStore",
+                "CDocuments", "ContentCodings", "HTTPMessages", "StateJSON", "StateStore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
         // An HTTP server in Swift: libmicrohttpd inside an event loop of this package.
@@ -175,7 +177,7 @@ if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
 
 for target in package.targets
 where [.regular, .executable, .test].contains(target.type)
-    && !["CJemalloc", "CSimdjson", "CSocketCalls"].contains(target.name)
+    && !["CDocuments", "CJemalloc", "CSimdjson", "CSocketCalls"].contains(target.name)
 {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),

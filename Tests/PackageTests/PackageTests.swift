@@ -36,7 +36,7 @@ enum Tree {
 @Suite("The import table")
 struct ImportTests {
     static let own: Set<String> = [
-        "CCrypto", "CCurl", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib", "CZstd",
+        "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib", "CZstd",
         "ContentCodings", "StateJSON", "HTTPMessages",
         "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting", "Showcase",
     ]
@@ -48,7 +48,7 @@ struct ImportTests {
         ("HTTPMessages", [], ["Foundation", "Dispatch", "Logging", "Glibc"]),
         ("StateStore", ["StateJSON"], ["Foundation", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
         (
-            "StateHTTP", ["ContentCodings", "HTTPMessages", "StateJSON", "StateStore"],
+            "StateHTTP", ["CDocuments", "ContentCodings", "HTTPMessages", "StateJSON", "StateStore"],
             ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
         ),
         ("MicroHTTP", ["CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages"], ["Foundation", "Logging"]),
@@ -95,7 +95,8 @@ struct ImportTests {
 
         #expect(
             Set(folders).subtracting([
-                "CCrypto", "CCurl", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CSimdjson", "CSocketCalls",
+                "CCrypto", "CCurl", "CDocuments", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CSimdjson",
+                "CSocketCalls",
                 "CXXHash",
             ]) == Set(Self.table.map(\.target)))
     }

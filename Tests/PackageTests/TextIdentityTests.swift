@@ -19,7 +19,7 @@ struct TextIdentityTests {
         ("StateHTTP/Contract.swift", "declared names, found by value(named:)"),
         ("StateHTTP/Descriptions/ActionSchemas.swift", "declared names"),
         ("StateHTTP/Descriptions/OpenAPIDocument.swift", "names that the document has made"),
-        ("StateHTTP/Descriptions/OpenAPIOperations.swift", "names that the document has made"),
+        ("StateHTTP/Descriptions/OpenAPISource.swift", "codes of the server's problems"),
         ("StateHTTP/DurableStreams/DurableRead.swift", "tags, which say only what the client has"),
         ("StateHTTP/Requests/Contract+ReadRequests.swift", "tags, which say only what the client has"),
         ("StateHTTP/Requests/Parameters.swift", "names of small letters, which equal no other text"),
