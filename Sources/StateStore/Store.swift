@@ -44,8 +44,6 @@ public final class Store<State: StateType>: Sendable {
     /// A store that serves its process alone has no such clients.
     let isRecorded: Bool
     let queue = DispatchQueue(label: "storekeeper.store")
-    /// How many turns of many actions run on the queue or wait for it.
-    private let longTurnsCount = Atomic(0)
     let cascades: Mutex<Cascades>
     let effects: Effects
     let subscribers = Subscribers<State>()
@@ -190,28 +188,27 @@ public final class Store<State: StateType>: Sendable {
 
     /// Schedules a turn for the enqueued transactions, if there are any.
     package func flush() {
-        guard let isShort = mailbox.withLock({ $0.claimTurn() ? $0.isShort : nil }) else { return }
-        schedule(isShort: isShort)
+        if mailbox.withLock({ $0.claimTurn(onLoop: false) }) != nil { schedule() }
     }
 
-    private func schedule(isShort: Bool) {
-        guard !isShort else { return onQueueLater { self.turn() } }
-        longTurnsCount.add(1, ordering: .acquiringAndReleasing)
+    private func schedule() {
         onQueueLater {
             self.turn()
-            self.longTurnsCount.subtract(1, ordering: .acquiringAndReleasing)
+            self.mailbox.withLock { $0.endScheduledTurn() }
         }
     }
 
-    /// Runs a turn for the enqueued transactions, if there are any, and returns after it; the turn may land later.
+    /// Has a turn run for the enqueued transactions, if there are any.
     ///
-    /// Where the turn may be long, or waits for one that may be, it is scheduled instead, because the caller serves other
-    /// clients. A caller must not be on the store's queue.
+    /// It runs at once where ``TurnRule`` lets the caller's loop run it, otherwise later on the queue; it may land later in
+    /// any case. A caller must not be on the store's queue.
     package func flushNow() {
         dispatchPrecondition(condition: .notOnQueue(queue))
-        guard let isShort = mailbox.withLock({ $0.claimTurn() ? $0.isShort : nil }) else { return }
-        guard isShort, longTurnsCount.load(ordering: .acquiring) == 0 else { return schedule(isShort: isShort) }
-        onQueue { turn() }
+        switch mailbox.withLock({ $0.claimTurn(onLoop: true) }) {
+        case .here?: onQueue { turn() }
+        case .queue?: schedule()
+        case nil: break
+        }
     }
 
     package func afterWaitingTurns(_ body: @escaping @Sendable () -> Void) { onQueueLater(body) }
@@ -248,12 +245,12 @@ public final class Store<State: StateType>: Sendable {
 
     /// Removes the transactions of the next turn from the mailbox, in the order in which they were enqueued.
     ///
-    /// - Returns: the transactions, and whether ``endTurn(of:taking:)`` has to be told how long their turn takes.
-    func takePending() -> (transactions: [PendingTransaction], isBounded: Bool) { mailbox.withLock { $0.takeTurn() } }
+    /// - Returns: the transactions, and whether ``endTurn(of:taking:at:)`` has to be told how long their turn takes.
+    func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) { mailbox.withLock { $0.takeTurn() } }
 
-    /// Bounds the turns behind one that was long, or was bounded itself, and schedules the next one.
-    func endTurn(of transactionsCount: Int, taking duration: Duration) {
-        mailbox.withLock { $0.note(duration, of: transactionsCount) }
+    /// Has the rule learn from a turn that was long, or that it wants to know of, and schedules the next one.
+    func endTurn(of transactionsCount: Int, taking duration: Duration, at now: Instant) {
+        mailbox.withLock { $0.note(duration, of: transactionsCount, endedAt: now) }
         flush()
     }
 

@@ -35,15 +35,13 @@ struct Mailbox: Sendable {
     private var waiting: [PendingTransaction] = []
     /// How many actions the waiting transactions have in all.
     private var itemsCount = 0
-    /// The most actions of a turn that a thread which serves clients may run.
-    private static let shortItemsMax = 1024
     /// How many transactions belong to turns that have not landed.
     private var inFlightCount = 0
     private let capacity: Int
     private(set) var isClosed = false
     /// Whether a turn is scheduled that has not begun.
     private var isTurnDue = false
-    private var bound = TurnBound()
+    private var rule = TurnRule()
 
     init(capacity: Int) {
         self.capacity = capacity
@@ -66,30 +64,32 @@ struct Mailbox: Sendable {
         return nil
     }
 
-    /// Whether the turn of the waiting transactions has few actions, and will hardly take long.
-    var isShort: Bool { itemsCount <= Self.shortItemsMax && !bound.expectsLongTurn }
-
-    /// Whether the caller has to schedule a turn; true for one caller until ``takeTurn()``.
-    mutating func claimTurn() -> Bool {
-        guard !isTurnDue, !waiting.isEmpty else { return false }
+    /// Where the caller has to have the next turn run; for one caller until ``takeTurn()``, and nil for all others.
+    ///
+    /// - Parameter onLoop: whether the caller is a loop, which can run a short turn itself.
+    mutating func claimTurn(onLoop: Bool) -> TurnRule.Place? {
+        guard !isTurnDue, !waiting.isEmpty else { return nil }
         isTurnDue = true
-        return true
+        return rule.place(ofTurnOf: itemsCount, onLoop: onLoop)
     }
+
+    /// Notes that a turn on the queue is over.
+    mutating func endScheduledTurn() { rule.endScheduledTurn() }
 
     /// Removes the transactions of the next turn and returns them in the order in which they were enqueued.
     ///
     /// Where the turns before were long, the turn has some of them only, in turn from each client. The last turn of a closed
     /// mailbox has all.
     ///
-    /// - Returns: the transactions, and whether the length of their turn has to be told by ``note(_:of:)``.
-    mutating func takeTurn() -> (transactions: [PendingTransaction], isBounded: Bool) {
+    /// - Returns: the transactions, and whether the length of their turn has to be told by ``note(_:of:endedAt:)``.
+    mutating func takeTurn() -> (transactions: [PendingTransaction], isMeasured: Bool) {
         isTurnDue = false
-        if waiting.count > bound.count, !isClosed { return (takeInTurn(bound.count), true) }
+        if waiting.count > rule.countMax, !isClosed { return (takeInTurn(rule.countMax), true) }
         let taken = waiting
         waiting = []
         itemsCount = 0
         inFlightCount += taken.count
-        return (taken, bound.isBounded)
+        return (taken, rule.isMeasured)
     }
 
     /// Removes some transactions: the first one of each client, then the second one of each, and so on.
@@ -110,9 +110,9 @@ struct Mailbox: Sendable {
         return taken
     }
 
-    /// Takes how long a turn has taken, which bounds the turns behind it.
-    mutating func note(_ duration: Duration, of transactionsCount: Int) {
-        bound.adapt(to: duration, of: transactionsCount)
+    /// Takes how long a turn has taken, by which the rule decides about those behind it.
+    mutating func note(_ duration: Duration, of transactionsCount: Int, endedAt now: Instant) {
+        rule.adapt(to: duration, of: transactionsCount, endedAt: now)
     }
 
     /// Gives back the room of transactions whose turn has landed or failed.

@@ -11,14 +11,16 @@ extension Store {
     /// Takes the waiting transactions, applies them to the newest computed state, and lands the turn or leaves it to the
     /// landing thread.
     func turn() {
-        let (pending, isBounded) = takePending()
+        let (pending, isMeasured) = takePending()
         guard !pending.isEmpty else { return }
         let begun = observer?.clock()
         let turn = compute(pending)
         if let observer, let begun {
-            let duration = observer.clock() - begun
-            observer.computed(pending.count, duration)
-            if isBounded || duration > TurnBound.time { endTurn(of: pending.count, taking: duration) }
+            let ended = observer.clock()
+            observer.computed(pending.count, ended - begun)
+            if isMeasured || ended - begun > TurnRule.longTime {
+                endTurn(of: pending.count, taking: ended - begun, at: ended)
+            }
         }
         guard let journal, !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) else { return land([turn]) }
         if inFlight.withLock({ $0.append(turn) }) {

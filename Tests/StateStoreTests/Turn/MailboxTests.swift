@@ -27,22 +27,22 @@ struct MailboxTests {
     @Test("one caller claims the turn until everything is taken")
     func claim() {
         var mailbox = Mailbox(capacity: 9)
-        let none = mailbox.claimTurn()
+        let none = mailbox.claimTurn(onLoop: true)
 
         _ = mailbox.enqueue(pending())
-        let first = mailbox.claimTurn()
+        let first = mailbox.claimTurn(onLoop: true)
         _ = mailbox.enqueue(pending())
-        let second = mailbox.claimTurn()
+        let second = mailbox.claimTurn(onLoop: true)
         _ = mailbox.takeTurn().transactions
-        let empty = mailbox.claimTurn()
+        let empty = mailbox.claimTurn(onLoop: true)
         _ = mailbox.enqueue(pending())
-        let next = mailbox.claimTurn()
+        let next = mailbox.claimTurn(onLoop: true)
 
-        #expect(!none)
-        #expect(first)
-        #expect(!second)
-        #expect(!empty)
-        #expect(next)
+        #expect(none == nil)
+        #expect(first == .here)
+        #expect(second == nil)
+        #expect(empty == nil)
+        #expect(next == .here)
     }
 
     @Test("a closed mailbox refuses new transactions and still returns the waiting ones")
