@@ -21,9 +21,9 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "Sources/StateServer/StateServer.docc/Adopting.md"
+PAGE = ROOT / "Sources/StateServer/StateServer.docc/Guides/Adopting.md"
 README = ROOT / "README.md"
-WHOLE = ROOT / "Sources/StateServer/StateServer.docc/WholeDomain.md"
+WHOLE = ROOT / "Sources/StateServer/StateServer.docc/Guides/WholeDomain.md"
 # One path for each run: a build that moves is a new build.
 FOLDER = ROOT / ".build-guide"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

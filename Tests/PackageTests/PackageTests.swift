@@ -165,26 +165,6 @@ struct TreeTests {
     }
 }
 
-@Suite("The pages")
-struct PageTests {
-    /// README and every page, as paths from the root.
-    static let pages = ["README.md"] + Tree.files(below: "Sources/StateServer/StateServer.docc", suffix: ".md")
-
-    @Test("every link of a page leads to a file, where people read the pages", arguments: pages)
-    func links(page: String) throws {
-        let text = try Tree.text(page)
-        #expect(!text.contains("<doc:"), "DocC alone follows these links")
-
-        let folder = Tree.root.appending(path: page).deletingLastPathComponent()
-        let prose = text.components(separatedBy: "```").enumerated().filter { $0.offset % 2 == 0 }.map(\.element)
-            .joined()
-        for link in prose.matches(of: /\]\(([^)#\s]+)/).map(\.1) where !link.contains("://") {
-            let path = folder.appending(path: String(link)).standardizedFileURL.path
-            #expect(FileManager.default.fileExists(atPath: path), "\(link)")
-        }
-    }
-}
-
 @Suite("The container")
 struct ContainerTests {
     /// Debian's package for each shared library that the binary may need beyond the C library.

@@ -13,7 +13,7 @@ struct GuideTests {
 
     @Test(
         "the domain that they begin with is the one that is tested here",
-        arguments: ["README.md", "Sources/StateServer/StateServer.docc/Adopting.md"])
+        arguments: ["README.md", "Sources/StateServer/StateServer.docc/Guides/Adopting.md"])
     func sameCounter(path: String) throws {
         let counter = try Self.text("Tests/StateServerTests/GuideCounter.swift").dropFirst(
             "import StateStore\n\n".count)
@@ -36,7 +36,7 @@ struct GuideTests {
 
     @Test(
         "the server that they end with is the command line of the package",
-        arguments: ["README.md", "Sources/StateServer/StateServer.docc/Adopting.md"])
+        arguments: ["README.md", "Sources/StateServer/StateServer.docc/Guides/Adopting.md"])
     func endsWithCommand(path: String) throws {
         let calls = try Self.text(path).split(separator: "\n").filter { $0.hasPrefix("await ServerCommand.main(") }
 

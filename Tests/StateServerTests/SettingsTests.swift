@@ -71,12 +71,22 @@ struct SettingsTests {
         #expect(text.hasPrefix("{\n\(expected),\n  \"domain\": \"showcase\",\n"))
     }
 
-    @Test("the README names every setting")
-    func readme() throws {
+    @Test("the page of the settings has every setting of the package at its default, and no other")
+    func page() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        let text = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
-        for setting in SettingKeys.all { #expect(text.contains("`\(setting.key)`"), "\(setting.key)") }
+        let text = try String(
+            contentsOf: root.appending(path: "Sources/StateServer/StateServer.docc/Reference/Settings.md"),
+            encoding: .utf8)
+        let rows = text.split(separator: "\n").filter { $0.hasPrefix("| `") }.flatMap { row in
+            let cells = row.split(separator: " | ", maxSplits: 2).prefix(2).map { cell in
+                cell.filter { !"|` ".contains($0) }.split(separator: ",").map(String.init)
+            }
+            return cells[0].enumerated().map { index, key in "\(key) \(cells[1][min(index, cells[1].count - 1)])" }
+        }
+        let settings = SettingKeys.all.map { "\($0.key) \($0.initial)".filter { $0 != "\"" } }
+
+        #expect(Set(rows.filter { !$0.hasPrefix("domain ") && !$0.hasPrefix("films_") }) == Set(settings))
     }
 
     @Test("an unknown key is refused with the most similar key")

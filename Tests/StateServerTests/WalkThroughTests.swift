@@ -18,7 +18,8 @@ struct WalkThroughTests {
 
     /// The text below each heading of the third level, by its heading.
     private static func sections() throws -> [String: String] {
-        let parts = try text("Sources/StateServer/StateServer.docc/WalkThrough.md").components(separatedBy: "\n### ")
+        let page = try text("Sources/StateServer/StateServer.docc/Inside/WalkThrough.md")
+        let parts = page.components(separatedBy: "\n### ")
         return Dictionary(
             uniqueKeysWithValues: parts.dropFirst().map { part in
                 let lines = part.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)

@@ -1,7 +1,7 @@
 /// The turn of an action that no subscriber, effect or middleware has to see.
 ///
 /// In a store that is not recorded, such an action only leads from one state to the next. Its turn runs the reducers and publishes the state. It makes no JSON, no patch and no commit, and
-/// gets by without the mailbox: see `Decisions/DirectTurns.md`.
+/// gets by without the mailbox. `DirectTurnTests` holds its states, receipts and rejections against those of whole turns.
 extension Store {
     /// Dispatches an action in a direct turn.
     ///

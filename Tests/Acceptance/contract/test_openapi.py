@@ -483,7 +483,7 @@ def test_the_document_of_a_client_with_a_grant_is_valid_and_names_nothing_else(w
 
 def rows(page, header):
     """The cells of the table below this header, as text."""
-    lines = (PAGES / "Contract" / page).read_text().split(header, 1)[1].splitlines()[2:]
+    lines = (PAGES / "Reference/Contract" / page).read_text().split(header, 1)[1].splitlines()[2:]
     found = []
     for line in lines:
         if not line.startswith("|"):
@@ -554,7 +554,7 @@ def test_the_page_of_the_contract_and_the_document_have_the_same_header_fields(w
     # OpenAPI has no parameters of these names: they are media types, and where bodies are described.
     document = {name for path, method, _ in whole.operations() for name in whole.header(method, path)}
     expect_equal(document, page - {"Content-Type", "Content-Encoding", "Accept"}, "the header fields of requests")
-    text = (PAGES / "Contract/Contract.md").read_text().split("### Header fields of an answer")[1]
+    text = (PAGES / "Reference/Contract/Contract.md").read_text().split("### Header fields of an answer")[1]
     answers = {
         name
         for line in text.split("### ")[0].splitlines()

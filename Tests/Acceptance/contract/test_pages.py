@@ -72,8 +72,8 @@ for job in $(jobs -p | grep -vxf server.pid); do
     wait "$job"
 done
 """
-# Pages that show what is there after the first action of the contract's page.
-SEEDED = {"Reading.md", "StreamsOverHTTP.md"}
+# Pages that show what is there after some actions, and by how much each adds.
+SEEDED = {"Reading.md": [2], "StreamsOverHTTP.md": [2], "Following.md": [2, 40]}
 
 
 EVENT_SOURCE = """
@@ -191,29 +191,24 @@ def run_and_judge(place, block):
 @pytest.mark.parametrize("page", sorted({block.page for block in SHELL} - set(RUN_ELSEWHERE) - {"README.md"}))
 def test_the_commands_of_the_page(place, page):
     """The blocks of a page one after the other, beside one server."""
-    if page in SEEDED:
-        with place.server.client() as client:
-            client.commit(add(2))
+    with place.server.client() as client:
+        for amount in SEEDED.get(page, []):
+            client.commit(add(amount))
     for block in SHELL:
         if block.page == page and not reason_not_to_run(block):
             if "storekeeper serve" in block.text:
                 place.server.stop()
-            run_and_judge(place, block)
+            printed = run_and_judge(place, block)
+            if page == "Following.md" and "Accept" in block.text:
+                expect("event: snapshot" in printed and printed.count('"action"') == 2, printed)
 
 
 @pytest.mark.parametrize("block", [block for block in SHELL if block.page == "README.md"], ids=str)
 def test_the_commands_of_the_readme(place, block):
-    """Each block beside a server of its own, with two commits."""
+    """Each block beside a server of its own."""
     if reason := reason_not_to_run(block):
         pytest.skip(reason)
-    with place.server.client() as client:
-        client.commit(add(2))
-        client.commit(add(40))
-    if "storekeeper journal" in block.text:
-        place.server.stop()
-    printed = run_and_judge(place, block)
-    if "Accept" in block.text:
-        expect("event: snapshot" in printed and printed.count('"action"') == 2, printed)
+    run_and_judge(place, block)
 
 
 def test_the_session_that_the_readme_begins_with(place):
@@ -265,7 +260,7 @@ def test_the_readme_says_where_the_program_is(workspace):
     expect_equal(found.stdout, workspace.path(".build/release/storekeeper") + "\n", found.stderr)
 
 
-def test_the_javascript_of_the_readme_gets_the_events(place):
+def test_the_javascript_of_the_pages_gets_the_events(place):
     """By an EventSource of a few lines: a browser's, and that of Node 22, read the same events."""
     need("node")
     [block] = [block for block in BLOCKS if block.language == "js"]

@@ -14,7 +14,7 @@ from harness.pages import blocks
 from harness.programs import Program, free_port
 from harness.tools import find, need
 
-PAGE = "ClientLoops.md"
+PAGE = "Guides/ClientLoops.md"
 HERE = "127.0.0.1:8080"
 LOOPS = {
     "wait": "Read and wait",

@@ -119,7 +119,7 @@ def test_each_metric_and_label_of_the_dashboard_and_the_rules_is_exported(export
 
 
 def test_the_documentation_has_each_metric_and_no_other(exported):
-    page = CONFIG.parent / "Sources/StateServer/StateServer.docc/Metrics.md"
+    page = CONFIG.parent / "Sources/StateServer/StateServer.docc/Reference/Metrics.md"
     documented = set(re.findall(r"^\| `((?:storekeeper|process)_[a-z_]+)", page.read_text(), re.M))
     exported = {re.sub("_(bucket|sum|count)$", "", series.name) for series in series_of(exported)}
 

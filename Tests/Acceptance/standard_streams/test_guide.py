@@ -15,7 +15,7 @@ from harness.mirror import Mirror, entities_of
 from harness.pages import blocks
 from harness.programs import HERE, Program, free_port
 
-PAGE = "Clients.md"
+PAGE = "Guides/Clients.md"
 
 every_language = pytest.mark.parametrize("language", list(MAKERS))
 

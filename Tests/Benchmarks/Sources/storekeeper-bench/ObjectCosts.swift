@@ -15,7 +15,7 @@ enum MoveObject {
         try compare(
             ("one of 100", { try bench.load(few, Objects.moves(among: 0..<100), $0) }),
             ("one of \(manyCount)", { try bench.load(many, Objects.moves(among: 0..<manyCount), $0) }),
-            wanted: 1.5, bench, &finding)
+            wanted: 1.3, bench, &finding)
     }
 }
 
@@ -34,7 +34,7 @@ enum GetObject {
                 "one of \(count)",
                 { try Objects.read(server, count, connections: 64, seconds: $0, in: bench.workplace) }
             ),
-            wanted: 1.3, bench, &finding)
+            wanted: 1.6, bench, &finding)
     }
 }
 

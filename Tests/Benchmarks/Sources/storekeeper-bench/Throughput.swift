@@ -19,19 +19,19 @@ struct Throughput {
     static let table: [Throughput] = [
         Throughput(
             name: "get", summary: "GET of an unchanged small state, 64 connections", request: \.getAsOptional,
-            storage: .memory, connections: 64, cpuWanted: 0.95),
+            storage: .memory, connections: 64, cpuWanted: 0.93),
         Throughput(
             name: "post", summary: "POST of an action of 99 bytes, in memory, 64 connections", request: \.post,
-            storage: .memory, connections: 64, cpuWanted: 0.65),
+            storage: .memory, connections: 64, cpuWanted: 0.55),
         Throughput(
             name: "post-durable-1", summary: "POST of an action, synced to disk, 1 connection", request: \.post,
             storage: .disk, connections: 1, timeWanted: 1.3),
         Throughput(
             name: "post-durable-64", summary: "POST of an action, synced to disk, 64 connections", request: \.post,
-            storage: .disk, connections: 64, rateWanted: 0.90, rival: "webdis + Redis"),
+            storage: .disk, connections: 64, rateWanted: 0.80, rival: "webdis + Redis"),
         Throughput(
             name: "post-durable-250", summary: "POST of an action, synced to disk, 250 connections", request: \.post,
-            storage: .disk, connections: 250, rateWanted: 0.80, rival: "webdis + Redis"),
+            storage: .disk, connections: 250, rateWanted: 0.75, rival: "webdis + Redis"),
     ]
 
     static var scenarios: [Scenario] {

@@ -1,8 +1,7 @@
-"""The README's loop in the shell that follows every change."""
+"""The loop in the shell that follows every change, as its page has it."""
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import time
@@ -11,17 +10,18 @@ import pytest
 
 from harness.actions import add
 from harness.expectations import expect_equal, wait_until
+from harness.pages import PAGES
 
-README = pathlib.Path(__file__).resolve().parents[3] / "README.md"
+PAGE = PAGES / "Guides/Following.md"
 
 
 class Loop:
-    """The README's loop as a process: it asks at the port that stands in a file, and prints to another."""
+    """The page's loop as a process: it asks at the port that stands in a file, and prints to another."""
 
     def __init__(self, workspace, server):
         self.server, self.port, self.output = server, workspace.path("port"), workspace.path("output")
         self.publish()
-        blocks = README.read_text().split("```sh\n")[1:]
+        blocks = PAGE.read_text().split("```sh\n")[1:]
         text = next(block for block in blocks if "since=$next" in block).partition("```")[0]
         with open(self.output, "wb") as file:
             process = subprocess.Popen(
