@@ -241,14 +241,17 @@ def a_wait_that_ends_has_fields_for_browsers_too(stream):
 
 def commits_that_do_not_concern_the_reader_are_passed_at_once(stream):
     """The heartbeat, which would tell it, too, comes after eleven seconds at the earliest."""
-    others = "/v1/streams/commits?types=tasks/add&" if "commits" in stream.path else "/v1/stores/tasks/streams/state?"
-    offset = stream.tail
-    stream.client.commit(add(1))
-    with StreamClient(stream.server.port, f"{others}offset={offset}&live=sse") as events:
-        events.begin()
-        event = events.next(5)
-        expect_equal((event.name, event.json["streamNextOffset"]), ("control", stream.tail), "the first event")
-        expect(event.json["upToDate"] is True, "the client is not up to date")
+    commits = [("/v1/streams/commits?types=tasks/add&", 1), ("/v1/streams/commits?path=/tasks&", 1)]
+    # A commit that changes nothing changes no entity.
+    entities = [("/v1/stores/tasks/streams/state?", 1), ("/v1/streams/state?", 0)]
+    for others, amount in commits if "commits" in stream.path else entities:
+        offset = stream.tail
+        stream.client.commit(add(amount))
+        with StreamClient(stream.server.port, f"{others}offset={offset}&live=sse") as events:
+            events.begin()
+            event = events.next(5)
+            expect_equal((event.name, event.json["streamNextOffset"]), ("control", stream.tail), f"first of {others}")
+            expect(event.json["upToDate"] is True, f"the client of {others} is not up to date")
 
 
 def other_parameters_are_ignored(stream):
