@@ -76,6 +76,16 @@ struct PageTests {
         #expect(Set(Self.pages).subtracting(reached).sorted() == [])
     }
 
+    @Test("a decision has a question, a choice, its price and a sign of being wrong, on a page", arguments: decisions)
+    func decision(path: String) throws {
+        let page = try Page(path)
+        let parts = ["The choice", "What we gave up", "How we would know it was wrong"]
+
+        #expect(page.prose.dropFirst(2).prefix { !$0.isEmpty }.contains { $0.contains("?") }, "it begins with none")
+        #expect(page.headings == parts || page.headings == ["The question"] + parts)
+        #expect(try Tree.text(path).split(whereSeparator: \.isWhitespace).count <= 750)
+    }
+
     @Test("a page that a comment names is there")
     func named() throws {
         let names = Set(Self.pages.map { $0.split(separator: "/").last ?? "" })
