@@ -117,6 +117,15 @@ struct TreeTests {
         }
     }
 
+    @Test("what the compiler does not check becomes no more")
+    func excused() throws {
+        let lines = try Tree.swiftFiles(below: "Sources").flatMap { try Tree.text($0).split(separator: "\n") }
+            .filter { !$0.contains("//") }
+
+        #expect(lines.count { $0.contains(": @unchecked Sendable") } <= 5)
+        #expect(lines.count { $0.contains("@exclusivity(unchecked)") } <= 75)
+    }
+
     /// The files that look at the identity of an object or the address of bytes, with what keeps it from being another's.
     static let identities: [(file: String, because: String)] = [
         ("MicroHTTP/Exchange.swift", "a set holds its exchanges, and a grouping lasts for one call with them"),

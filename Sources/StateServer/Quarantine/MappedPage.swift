@@ -5,9 +5,9 @@ internal import StateStore
 /// The file `reducing` beside the journal, mapped into memory.
 ///
 /// The kernel keeps what is stored there when the process ends, without a call at each store.
-// unchecked: it only keeps the mapping, whose address never changes.
-final class MappedPage: @unchecked Sendable {
-    private let address: UnsafeMutableRawPointer
+final class MappedPage: Sendable {
+    // unsafe: it only keeps the mapping, whose address never changes.
+    nonisolated(unsafe) private let address: UnsafeMutableRawPointer
     /// The memory, which is valid as long as this object lives.
     var page: MarkPage { MarkPage(address) }
 
