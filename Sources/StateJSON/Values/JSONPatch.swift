@@ -5,15 +5,9 @@ package struct JSONPatch: Sendable {
     /// The pointers to the values that differ after the patch.
     ///
     /// For a change that shifts the elements of an array, the pointer is that of the array.
-    package var changedPointers: [JSONPointer] {
-        own?.pointers ?? (sharedCount == last.count ? last.pointers : Array(last.pointers.prefix(sharedCount)))
-    }
-    /// The pointers of the patch before, which the next patch often changes again and then shares.
-    private var last = ChangedPlaces()
-    /// How many of ``last`` are also the first ones of this patch.
-    private var sharedCount = 0
-    /// The pointers of this patch; nil while they are the first ones of ``last``.
-    private var own: ChangedPlaces?
+    package private(set) var changedPointers: [JSONPointer] = []
+    /// The spelling of the last of ``changedPointers``.
+    private var lastPlace: [UInt8] = []
     /// The current pointer, to which the next operation applies, as the content of a JSON string, such as
     /// `/tasks/entities`.
     private var place: [UInt8] = []
@@ -31,13 +25,7 @@ package struct JSONPatch: Sendable {
     /// - Parameter texts: the known encodings of the old value.
     package mutating func begin(knowing texts: KnownTexts) {
         operations.removeAll(keepingCapacity: true)
-        if let own {
-            if own.count > 0 { last = own }
-            self.own = nil
-        } else if sharedCount > 0 {
-            last.keepFirst(sharedCount)
-        }
-        sharedCount = 0
+        changedPointers = []
         // A comparison that has thrown may have left a part of a pointer.
         if !place.isEmpty {
             place.removeAll(keepingCapacity: true)
@@ -83,15 +71,11 @@ package struct JSONPatch: Sendable {
 
     /// Adds the current pointer to the changed ones.
     private mutating func noteChange() {
-        if own == nil, sharedCount < last.count, last.has(place, at: sharedCount) {
-            sharedCount += 1
-            return
-        }
-        if own == nil {
-            last.keepFirst(sharedCount)
-            own = last
-        }
-        own?.append(place)
+        let spelling = place.withUnsafeBufferPointer { JSONText($0).string(0..<$0.count) }
+        guard let pointer = JSONPointer(text: spelling) else { preconditionFailure("a place is spelled as a pointer") }
+        changedPointers.append(pointer)
+        lastPlace.removeAll(keepingCapacity: true)
+        lastPlace += place
     }
 
     /// Whether a token, or a key in JSON, is the same in a pointer inside a JSON string, as most names are.
@@ -183,9 +167,9 @@ package struct JSONPatch: Sendable {
         noteArray()
     }
 
+    /// Adds the current pointer to the changed ones, where it is not the last of them.
     private mutating func noteArray() {
-        let isNoted = own?.isLast(place) ?? (sharedCount > 0 && last.has(place, at: sharedCount - 1))
-        if !isNoted { noteChange() }
+        if changedPointers.isEmpty || lastPlace != place { noteChange() }
     }
 }
 
