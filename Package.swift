@@ -47,8 +47,6 @@ let package = Package(
         // zlib and Zstandard (Debian: zlib1g-dev, libzstd-dev). Only ContentCodings sees them.
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
-        // The content codings of answers: gzip and Zstandard.
-        .target(name: "ContentCodings", dependencies: ["CZlib", "CZstd"]),
         // SHA-256 of OpenSSL (Debian: libssl-dev), the hash of tokens. Only StateServer sees it.
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         // XXH3, the hash of entity tags and of request heads (Debian: libxxhash-dev, header only).
@@ -69,6 +67,8 @@ let package = Package(
             dependencies: [
                 .product(name: "HTTPTypes", package: "swift-http-types")
             ]),
+        // The content codings of answers: gzip and Zstandard.
+        .target(name: "ContentCodings", dependencies: ["CZlib", "CZstd", "HTTPMessages"]),
         // The OpenAPI document's source as bytes of the program. Only StateHTTP sees it.
         .target(name: "CDocuments", exclude: ["openapi.json"]),
         // The HTTP contract as pure functions: a request into a plan, an outcome into a response. No socket, file or clock.

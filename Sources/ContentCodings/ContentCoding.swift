@@ -1,5 +1,6 @@
 internal import CZlib
 internal import CZstd
+internal import HTTPMessages
 
 /// A content coding of an answer's body (RFC 9110, section 8.4.1).
 package enum ContentCoding: String, Sendable, CaseIterable {
@@ -23,15 +24,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
     ///
     /// Of codings with the same weight it is the one that compresses better.
     package static func preferred(_ field: String) -> ContentCoding? {
-        var weights: [String: Double] = [:]
-        for element in field.utf8.split(separator: UInt8(ascii: ",")) {
-            let parts = Substring(element).split(separator: ";").map {
-                $0.filter { $0 != " " && $0 != "\t" }.lowercased()
-            }
-            guard let name = parts.first else { continue }
-            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
-            weights[name] = weight
-        }
+        let weights = Dictionary(WeightedNames.read(field).map { ($0.name, $0.weight) }) { $1 }
         func weight(_ name: String) -> Double { weights[name] ?? weights["*"] ?? 0 }
         // A client that names no identity takes it, but prefers what it names.
         let identity = weights["identity"] ?? 0

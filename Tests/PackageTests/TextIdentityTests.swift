@@ -7,7 +7,6 @@ struct TextIdentityTests {
     /// The files of the server that keep something by a `String`, with the reason why none of these texts is an identity from
     /// outside.
     static let keyed: [(file: String, because: String)] = [
-        ("ContentCodings/ContentCoding.swift", "weights of one field; an unknown name has no coding"),
         ("HTTPMessages/Response.swift", "codes of the server's problems"),
         ("MicroHTTP/Loop/ClientCounts.swift", "addresses, and shares, which are ASCII"),
         ("MicroHTTP/Loop/ClientTurns.swift", "addresses, and shares, which are ASCII"),

@@ -14,16 +14,11 @@ extension Contract {
         guard request.method == .get, request.head.known.contains(.accept) else { return nil }
         var best: (format: StreamRequest.Format, weight: Double)?
         var ofJSON = 0.0
-        for value in request[values: .accept] {
-            for range in value.split(separator: ",") {
-                let parts = range.split(separator: ";").map { $0.filter { $0 != " " }.lowercased() }
-                guard let type = parts.first else { continue }
-                let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) } ?? 1
-                if let format = offered.first(where: { $0.mediaTypes.contains(type) }) {
-                    if weight > best?.weight ?? 0 { best = (format, weight) }
-                } else if type == "application/json" {
-                    ofJSON = max(ofJSON, weight)
-                }
+        for (type, weight) in request[values: .accept].flatMap(WeightedNames.read) {
+            if let format = offered.first(where: { $0.mediaTypes.contains(type) }) {
+                if weight > best?.weight ?? 0 { best = (format, weight) }
+            } else if type == "application/json" {
+                ofJSON = max(ofJSON, weight)
             }
         }
         return best.flatMap { $0.weight >= ofJSON ? $0.format : nil }
