@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import Glibc
+internal import StateJSON
 
 /// A file that a running server reads, and that several commands may change at the same time.
 ///
@@ -122,6 +123,32 @@ struct SharedFile: Sendable {
                 written += max(0, count)
             }
             return true
+        }
+    }
+
+    // MARK: JSON
+
+    /// Decodes what the file has; a field that the type does not know is ignored.
+    ///
+    /// - Throws: ``SettingsFault`` for a file that is not JSON, or not the JSON of the type, with the place in the file.
+    func decode<Content: Decodable>(_ bytes: Data, as type: Content.Type) throws(SettingsFault) -> Content {
+        do throws(JSONFault) {
+            return try JSON.decode(type, from: [UInt8](bytes), unknownFields: .ignored)
+        } catch {
+            let pointer = error.pointer.tokens.isEmpty ? "" : " at \(error.pointer)"
+            let what = error.kind == .mismatch ? "has a fault\(pointer)" : "is not JSON"
+            throw SettingsFault(description: "the \(name) \(path) \(what): \(error.detail)")
+        }
+    }
+
+    /// Encodes what the file gets, for people who read it.
+    func encode(_ content: some Encodable) throws(SettingsFault) -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        do {
+            return try encoder.encode(content) + Data("\n".utf8)
+        } catch {
+            throw SettingsFault(description: "the \(name) \(path) cannot be written: \(error)")
         }
     }
 

@@ -129,7 +129,7 @@ struct QuarantineTests {
 
         #expect(running.names.count == 1)
         let fault = #expect(throws: SettingsFault.self) { try start() }
-        #expect(fault?.description.contains("quarantine.json cannot be read") == true)
+        #expect(fault?.description.contains("quarantine.json is not JSON: ") == true)
     }
 }
 

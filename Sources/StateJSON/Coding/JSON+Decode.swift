@@ -2,15 +2,22 @@
 package enum JSON {}
 
 extension JSON {
+    /// What becomes of fields that a type does not know.
+    package enum UnknownFields {
+        /// They are a fault, unlike in Foundation's decoder: to ignore them would lose data.
+        case refused
+        /// They belong to others, as in a JSON Web Key.
+        case ignored
+    }
+
     /// Decodes a value from a whole JSON text.
-    ///
-    /// A field that the type does not know is a fault, unlike in Foundation's decoder: to ignore it would lose data.
     ///
     /// - Throws: ``JSONFault`` with the pointer of the fault and what was expected there.
     package static func decode<Value: Decodable>(
-        _ type: Value.Type = Value.self, from bytes: [UInt8], depthMax: Int = 64
+        _ type: Value.Type = Value.self, from bytes: [UInt8], depthMax: Int = 64,
+        unknownFields: UnknownFields = .refused
     ) throws(JSONFault) -> Value {
-        try JSONNode(JSONDocument(bytes, depthMax: depthMax)).decode(type)
+        try JSONNode(JSONDocument(bytes, depthMax: depthMax)).decode(type, unknownFields: unknownFields)
     }
 }
 
@@ -67,7 +74,9 @@ package struct JSONNode {
     /// Decodes this value.
     ///
     /// - Throws: ``JSONFault`` with the pointer in the whole document and what was expected there.
-    package func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws(JSONFault) -> Value {
+    package func decode<Value: Decodable>(
+        _ type: Value.Type = Value.self, unknownFields: JSON.UnknownFields = .refused
+    ) throws(JSONFault) -> Value {
         let session = JSONDecodingSession(document, index)
         let decoder = JSONValueDecoder(session: session, index: index)
         let value: Value
@@ -80,6 +89,7 @@ package struct JSONNode {
         } catch {
             throw JSONFault(.mismatch, at: pointer, "\(error)")
         }
+        if unknownFields == .ignored { return value }
         if !session.unknownFields.isEmpty, let unknown = session.unknownFields.values.joined().min() {
             let object = session.unknownFields.first { $1.contains(unknown) }?.key ?? index
             throw JSONFault(

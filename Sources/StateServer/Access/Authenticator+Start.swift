@@ -21,7 +21,7 @@ extension Authenticator {
             return
         }
         let file = settings.tokenFile
-        let stamp = file?.file.stamp
+        let watched = file.map { WatchedFile($0.file, decode: $0.entries) }
         var tokens = try file?.read()
         var signed: SignedTokens?
         if let verifier {
@@ -48,7 +48,7 @@ extension Authenticator {
                     ])
             }
         }
-        self.init(catalogue, tokens: tokens, file: file, stamp: stamp, signed: signed, now: now, logger: logger)
+        self.init(catalogue, tokens: tokens, file: watched, signed: signed, now: now, logger: logger)
         warnWithoutAdministrator()
     }
 

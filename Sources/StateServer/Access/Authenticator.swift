@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import HTTPMessages
 internal import Logging
 internal import StateHTTP
@@ -20,9 +19,8 @@ final class Authenticator: Sendable {
         /// The access of every client, while no credential is asked for.
         var open: Access?
         var accesses: [[UInt8]: (entry: TokenFile.Entry, access: Access)] = [:]
-        var stamp: [Int]?
-        /// Since when the token file cannot be read, and why; nil while it can.
-        var unreadable: (since: Instant, reason: String)?
+        /// Since when the token file cannot be read; nil while it can.
+        var unreadableSince: Instant?
         /// Whether the file could not be read for so long that no credential is taken.
         var isShut = false
         var failures = Failures()
@@ -36,7 +34,7 @@ final class Authenticator: Sendable {
 
     private let state: Mutex<State>
     private let catalogue: Catalogue
-    private let file: TokenFile?
+    private let file: WatchedFile<[TokenFile.Entry]?>?
     private let signed: SignedTokens?
     private let verifications = Verifications()
     private let now: @Sendable () -> Instant
@@ -49,10 +47,9 @@ final class Authenticator: Sendable {
     /// - Parameters:
     ///   - tokens: the tokens; nil where there is no file, and every client may do everything until there is one.
     ///   - file: where the tokens are; nil where there is no file.
-    ///   - stamp: the version of the file that the tokens were read from.
     ///   - signed: knows JSON Web Tokens; nil where the server takes none.
     init(
-        _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: TokenFile? = nil, stamp: [Int]? = nil,
+        _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: WatchedFile<[TokenFile.Entry]?>? = nil,
         signed: SignedTokens? = nil, now: @escaping @Sendable () -> Instant, logger: Logger
     ) {
         self.catalogue = catalogue
@@ -61,7 +58,6 @@ final class Authenticator: Sendable {
         self.now = now
         self.logger = logger
         var state = State()
-        state.stamp = stamp
         for entry in tokens ?? [] { Self.add(entry, catalogue, to: &state) }
         if tokens == nil, signed == nil { state.open = Access() }
         self.state = Mutex(state)
@@ -76,7 +72,7 @@ final class Authenticator: Sendable {
     var isProtected: Bool { state.withLock { $0.open == nil } }
 
     /// Why the token file cannot be read; nil while it can.
-    var unreadableReason: String? { state.withLock { $0.unreadable?.reason } }
+    var unreadableReason: String? { file?.unreadableReason }
 
     /// What a request gets whose access has ended.
     var problemOfEndedAccess: Problem { state.withLock { $0.isShut } ? .tokensUnreadable : .unauthorized }
@@ -154,27 +150,17 @@ final class Authenticator: Sendable {
     }
 
     private func reload() -> Bool {
-        guard let file else { return false }
-        let stamp = file.file.stamp
-        guard state.withLock({ $0.stamp != stamp || $0.unreadable != nil }) else { return false }
-        let bytes: Data?
-        do {
-            bytes = try file.file.bytes()
-        } catch {
-            return noteUnreadable(error.description)
-        }
         let entries: [TokenFile.Entry]?
-        do {
-            entries = try bytes.map { (bytes) throws(SettingsFault) in try file.entries(in: bytes) }
-        } catch {
-            if unreadableReason != nil { return noteUnreadable(error.description) }
+        switch file?.news() {
+        case .content(let read): entries = read
+        case .fault(let reason):
             // A client that is known stays known: a file that is half written or misspelled locks none out.
-            state.withLock { $0.stamp = stamp }
-            logger.error("tokens not read", metadata: ["reason": .string(error.description)])
-            return false
+            logger.error("tokens not read", metadata: ["reason": .string(reason)])
+            return shutWhereUnreadable()
+        case nil: return shutWhereUnreadable()
         }
         let (ended, wasOpen) = state.withLock { state in
-            (state.stamp, state.unreadable, state.isShut) = (stamp, nil, false)
+            (state.unreadableSince, state.isShut) = (nil, false)
             let wasOpen = state.open != nil
             return (Self.take(entries ?? [], isThere: entries != nil, catalogue, into: &state), wasOpen)
         }
@@ -187,21 +173,20 @@ final class Authenticator: Sendable {
         return !ended.isEmpty
     }
 
-    /// Notes that the file cannot be read; after a time, no credential is taken until it can.
+    /// Takes no credential any more where the file could not be read for a time, until it can.
     ///
     /// - Returns: whether an access has ended.
-    private func noteUnreadable(_ reason: String) -> Bool {
+    private func shutWhereUnreadable() -> Bool {
+        guard unreadableReason != nil else { return false }
         let now = now()
-        let (isNew, isTimeUp, fromFile) = state.withLock { state in
-            let isNew = state.unreadable?.reason != reason
-            let since = state.unreadable?.since ?? now
-            state.unreadable = (since, reason)
-            guard !state.isShut, now - since >= Self.unreadableMax else { return (isNew, false, [Access]()) }
+        let fromFile: [Access]? = state.withLock { state in
+            let since = state.unreadableSince ?? now
+            state.unreadableSince = since
+            guard !state.isShut, now - since >= Self.unreadableMax else { return nil }
             state.isShut = true
-            return (isNew, true, state.takeAccesses())
+            return state.takeAccesses()
         }
-        if isNew { logger.error("tokens not read", metadata: ["reason": .string(reason)]) }
-        guard isTimeUp else { return false }
+        guard let fromFile else { return false }
         logger.error("no credential is taken until the token file can be read")
         let ended = fromFile + (signed?.forgetAll() ?? [])
         for access in ended { access.end() }

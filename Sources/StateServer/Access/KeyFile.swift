@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import StateJSON
 
 /// A key with which the server verifies the signatures of JSON Web Tokens, and the one algorithm that it is used with.
 struct VerificationKey: Sendable, Hashable {
@@ -49,10 +50,15 @@ struct KeyFile: Sendable {
     ///
     /// - Throws: ``SettingsFault`` for a file that cannot be read, and for a key whose algorithm the file leaves open.
     func read() throws(SettingsFault) -> (keys: [VerificationKey], skippedCount: Int)? {
-        guard let bytes = try file.bytes() else { return nil }
+        try keys(in: try file.bytes())
+    }
+
+    /// The same of the bytes of the file.
+    func keys(in bytes: Data?) throws(SettingsFault) -> (keys: [VerificationKey], skippedCount: Int)? {
+        guard let bytes else { return nil }
         let set: JSONWebKeySet
         do {
-            set = try JSONDecoder().decode(JSONWebKeySet.self, from: bytes)
+            set = try JSON.decode(from: [UInt8](bytes), unknownFields: .ignored)
         } catch {
             // The error of a decoder can quote the file, which may have secrets.
             throw SettingsFault(

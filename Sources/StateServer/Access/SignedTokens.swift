@@ -9,12 +9,11 @@ internal import Synchronization
 final class SignedTokens: Sendable {
     private struct State {
         var keys: [VerificationKey]
-        var stamp: [Int]?
         var remembered = RememberedTokens()
     }
 
     private let state: Mutex<State>
-    private let file: KeyFile
+    private let file: WatchedFile<(keys: [VerificationKey], skippedCount: Int)?>
     private let rules: ClaimRules
     private let verifier: SignatureVerifier
     private let catalogue: Catalogue
@@ -28,33 +27,28 @@ final class SignedTokens: Sendable {
         _ file: KeyFile, _ rules: ClaimRules, _ verifier: SignatureVerifier, _ catalogue: Catalogue,
         date: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(SettingsFault) {
-        self.file = file
+        self.file = WatchedFile(file.file) { (bytes) throws(SettingsFault) in
+            let read = try file.keys(in: bytes)
+            for key in read?.keys ?? [] {
+                guard let fault = verifier.fault(key) else { continue }
+                let name = key.id.map { "kid \($0)" } ?? "a key without kid"
+                throw SettingsFault(description: "the key file \(file.path) has a fault in \(name): \(fault)")
+            }
+            return read
+        }
         self.rules = rules
         self.verifier = verifier
         self.catalogue = catalogue
         self.date = date
         self.logger = logger
-        let stamp = file.file.stamp
-        guard let (keys, _) = try Self.read(file, verifier) else {
+        guard let (keys, _) = try self.file.content() else {
             throw SettingsFault(description: "there is no key file \(file.path), which the setting jwt_keys names")
         }
         guard !keys.isEmpty else {
             throw SettingsFault(
                 description: "the key file \(file.path) has no key for HS256, RS256, ES256 or EdDSA")
         }
-        state = Mutex(State(keys: keys, stamp: stamp))
-    }
-
-    private static func read(
-        _ file: KeyFile, _ verifier: SignatureVerifier
-    ) throws(SettingsFault) -> (keys: [VerificationKey], skippedCount: Int)? {
-        guard let read = try file.read() else { return nil }
-        for key in read.keys {
-            guard let fault = verifier.fault(key) else { continue }
-            let name = key.id.map { "kid \($0)" } ?? "a key without kid"
-            throw SettingsFault(description: "the key file \(file.path) has a fault in \(name): \(fault)")
-        }
-        return read
+        state = Mutex(State(keys: keys))
     }
 
     /// What is known of a token.
@@ -120,28 +114,24 @@ final class SignedTokens: Sendable {
     func forgetAll() -> [Access] { state.withLock { $0.remembered.removeAll(except: []) } }
 
     private func reload() -> [Access] {
-        let stamp = file.file.stamp
-        guard state.withLock({ $0.stamp != stamp }) else { return [] }
-        let read: (keys: [VerificationKey], skippedCount: Int)?
-        do {
-            read = try Self.read(file, verifier)
-        } catch {
+        switch file.news() {
+        case .content(let read):
+            let ended = state.withLock { state in
+                state.keys = read?.keys ?? []
+                return state.remembered.removeAll(except: state.keys)
+            }
+            logger.notice(
+                "keys read",
+                metadata: [
+                    "keys": .stringConvertible(read?.keys.count ?? 0),
+                    "skipped": .stringConvertible(read?.skippedCount ?? 0), "ended": .stringConvertible(ended.count),
+                ])
+            return ended
+        case .fault(let reason):
             // The keys stay as they are: a file that is half written or misspelled locks no client out.
-            state.withLock { $0.stamp = stamp }
-            logger.error("keys not read", metadata: ["reason": .string(error.description)])
+            logger.error("keys not read", metadata: ["reason": .string(reason)])
             return []
+        case nil: return []
         }
-        let ended = state.withLock { state in
-            state.stamp = stamp
-            state.keys = read?.keys ?? []
-            return state.remembered.removeAll(except: state.keys)
-        }
-        logger.notice(
-            "keys read",
-            metadata: [
-                "keys": .stringConvertible(read?.keys.count ?? 0),
-                "skipped": .stringConvertible(read?.skippedCount ?? 0), "ended": .stringConvertible(ended.count),
-            ])
-        return ended
     }
 }

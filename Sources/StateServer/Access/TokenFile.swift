@@ -65,27 +65,20 @@ struct TokenFile: Sendable {
     /// The entries; nil where there is no file.
     ///
     /// - Throws: ``SettingsFault`` for a file that cannot be read.
-    func read() throws(SettingsFault) -> [Entry]? {
-        guard let bytes = try file.bytes() else { return nil }
-        return try entries(in: bytes)
-    }
+    func read() throws(SettingsFault) -> [Entry]? { try entries(in: try file.bytes()) }
 
-    /// The entries in the bytes of the file.
+    /// The entries in the bytes of the file; nil where there is no file.
     ///
     /// - Throws: ``SettingsFault`` for a file that is misspelled.
-    func entries(in bytes: Data) throws(SettingsFault) -> [Entry] {
-        let content: Content
-        do {
-            content = try JSONDecoder().decode(Content.self, from: bytes)
-        } catch {
-            throw fault(of: error, in: bytes)
-        }
-        for entry in content.tokens {
+    func entries(in bytes: Data?) throws(SettingsFault) -> [Entry]? {
+        guard let bytes else { return nil }
+        let tokens = try file.decode(bytes, as: Content.self).tokens
+        for entry in tokens {
             if let fault = entry.grant.fault ?? Self.fault(inSubject: entry.subject) {
                 throw SettingsFault(description: "the token file \(path) has a fault in \(entry.id): \(fault)")
             }
         }
-        return content.tokens
+        return tokens
     }
 
     /// Changes the entries, while no other process does.
@@ -94,17 +87,11 @@ struct TokenFile: Sendable {
     /// - Throws: ``SettingsFault`` where the file cannot be read or changed, and what the body throws.
     func change(_ body: (inout [Entry]?) throws(SettingsFault) -> Void) throws(SettingsFault) {
         try file.change { (bytes) throws(SettingsFault) in
-            let old = try bytes.map { (bytes) throws(SettingsFault) in try self.entries(in: bytes) }
+            let old = try self.entries(in: bytes)
             var entries = old
             try body(&entries)
             guard let entries, entries != old else { return nil }
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            do {
-                return try encoder.encode(Content(tokens: entries)) + Data("\n".utf8)
-            } catch {
-                throw SettingsFault(description: "the token file \(path) cannot be written: \(error)")
-            }
+            return try file.encode(Content(tokens: entries))
         }
     }
 

@@ -10,14 +10,9 @@ internal import Synchronization
 final class Quarantine: Sendable {
     /// What a turn marks.
     let mark: ReductionMark
-    private let file: QuarantineFile
+    private let file: WatchedFile<[QuarantineFile.Entry]>
     private let logger: Logger
-    private let state: Mutex<State>
-
-    private struct State {
-        var entries: [QuarantineFile.Entry]
-        var stamp: [Int]?
-    }
+    private let entries: Mutex<[QuarantineFile.Entry]>
 
     /// How many actions the file lists at most; the oldest makes way for another one.
     private static let entriesMax = 1000
@@ -26,7 +21,7 @@ final class Quarantine: Sendable {
     ///
     /// - Throws: ``SettingsFault`` where one of the files cannot be used.
     init(directory: String, logger: Logger) throws(SettingsFault) {
-        file = QuarantineFile(directory: directory)
+        let file = QuarantineFile(directory: directory)
         self.logger = logger
         let mapped = try MappedPage(directory: directory)
         let page = mapped.page
@@ -59,7 +54,8 @@ final class Quarantine: Sendable {
                 logger.warning("the process ended while it reduced an action", metadata: Self.metadata(record, nil))
             }
         }
-        state = Mutex(State(entries: entries, stamp: file.file.stamp))
+        self.file = WatchedFile(file.file, decode: file.entries)
+        self.entries = Mutex(entries)
         mark = ReductionMark(page, owner: mapped)
         mark.setQuarantined(Self.refused(entries))
         let refused = entries.filter { $0.state == .quarantined }
@@ -73,23 +69,19 @@ final class Quarantine: Sendable {
     }
 
     /// The names of the actions that are refused.
-    var names: [String] { state.withLock { $0.entries.filter { $0.state == .quarantined }.map(\.id) } }
+    var names: [String] { entries.withLock { $0 }.filter { $0.state == .quarantined }.map(\.id) }
 
     /// Reads the file again where it has changed.
     func reload() {
-        let stamp = file.file.stamp
-        guard state.withLock({ $0.stamp != stamp }) else { return }
-        let entries: [QuarantineFile.Entry]
-        do {
-            entries = try file.read()
-        } catch {
-            state.withLock { $0.stamp = stamp }
-            logger.error("quarantine not read", metadata: ["reason": .string("\(error)")])
-            return
+        switch file.news() {
+        case .content(let entries):
+            self.entries.withLock { $0 = entries }
+            let refused = Self.refused(entries)
+            mark.setQuarantined(refused)
+            logger.notice("quarantine read", metadata: ["count": .stringConvertible(refused.count)])
+        case .fault(let reason): logger.error("quarantine not read", metadata: ["reason": .string(reason)])
+        case nil: break
         }
-        state.withLock { $0 = State(entries: entries, stamp: stamp) }
-        mark.setQuarantined(Self.refused(entries))
-        logger.notice("quarantine read", metadata: ["count": .stringConvertible(Self.refused(entries).count)])
     }
 
     /// Adds a transaction to the entries where it is a suspect already, or was let pass after it had been set aside.

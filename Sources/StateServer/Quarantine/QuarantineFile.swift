@@ -52,19 +52,17 @@ struct QuarantineFile: Sendable {
     /// - Throws: ``SettingsFault`` for a file that cannot be read.
     func read() throws(SettingsFault) -> [Entry] { try entries(in: try file.bytes()) }
 
-    private func entries(in bytes: Data?) throws(SettingsFault) -> [Entry] {
+    /// The entries in the bytes of the file; none where there is no file.
+    ///
+    /// - Throws: ``SettingsFault`` for a file that is misspelled.
+    func entries(in bytes: Data?) throws(SettingsFault) -> [Entry] {
         guard let bytes else { return [] }
-        do {
-            let entries = try JSONDecoder().decode(Content.self, from: bytes).quarantine
-            for entry in entries where entry.identity == nil {
-                throw SettingsFault(description: "the entry \(entry.id) has no valid hash")
-            }
-            return entries
+        do throws(SettingsFault) {
+            let entries = try file.decode(bytes, as: Content.self).quarantine
+            guard let entry = entries.first(where: { $0.identity == nil }) else { return entries }
+            throw SettingsFault(description: "the \(file.name) \(path) has no valid hash in \(entry.id)")
         } catch {
-            throw SettingsFault(
-                description:
-                    "the list of quarantined actions \(path) cannot be read: \(error); repair it, or remove it to let all of them pass"
-            )
+            throw SettingsFault(description: "\(error); repair it, or remove it to let all of them pass")
         }
     }
 
@@ -75,18 +73,45 @@ struct QuarantineFile: Sendable {
         try file.change { (bytes) throws(SettingsFault) in
             var entries = try self.entries(in: bytes)
             try body(&entries)
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            do {
-                return try encoder.encode(Content(quarantine: entries)) + Data("\n".utf8)
-            } catch {
-                throw SettingsFault(description: "the list of quarantined actions \(path) cannot be written: \(error)")
+            return try file.encode(Content(quarantine: entries))
+        }
+    }
+}
+
+extension QuarantineFile {
+    /// Forgets an action: it passes, and takes two crashes to be set aside again.
+    ///
+    /// - Throws: ``SettingsFault`` where the file has no action of this name, or cannot be read or written.
+    func drop(_ id: String) throws(SettingsFault) {
+        try change(id) { entries, index in entries.remove(at: index) }
+    }
+
+    /// Lets an action pass; one crash sets it aside again.
+    ///
+    /// - Throws: ``SettingsFault`` where the file has no action of this name, or cannot be read or written.
+    func retry(_ id: String) throws(SettingsFault) {
+        try change(id) { entries, index in entries[index].state = .retry }
+    }
+
+    private func change(_ id: String, _ body: (inout [Entry], Int) -> Void) throws(SettingsFault) {
+        try change { (entries) throws(SettingsFault) in
+            guard let index = entries.firstIndex(where: { $0.id == id }) else {
+                throw SettingsFault(
+                    description: "there is no action \(id) in \(path); `journal quarantine list` shows them")
             }
+            body(&entries, index)
         }
     }
 }
 
 extension QuarantineFile.Entry {
+    /// What identifies the action, such as `key order-7 of ci`.
+    var identification: String {
+        // A client has chosen the text, and a terminal obeys control characters.
+        by + (name.map { " " + String($0.map { $0.isASCII && $0 < " " ? "?" : $0 }) } ?? "")
+            + (line.map { " line \($0)" } ?? "") + (subject.map { " of \($0)" } ?? "")
+    }
+
     /// Makes the entry of an action that has ended the process twice.
     init(_ record: MarkPage.Record) {
         let hash = record.identity.hash

@@ -35,8 +35,8 @@ def test_a_journal_without_quarantined_actions_lists_none(workspace):
         ('{"tokens": [', "is not JSON: "),
         ("", "is not JSON: "),
         ('{"tokens": 1}', "has a fault at /tokens: expected an array"),
-        ('{"tokens": [{"id": "t1"}]}', "has a fault at /tokens/0: "),
-        ("{}", 'has a fault: "tokens" is missing'),
+        ('{"tokens": [{"id": "t1"}]}', "has a fault at /tokens/0/subject: is missing; expected a string"),
+        ("{}", "has a fault at /tokens: is missing; expected an array"),
     ],
 )
 def test_a_broken_token_file_is_a_sentence_with_its_place(workspace, text, says):

@@ -128,7 +128,8 @@ struct UnreadableTokensTests {
             if !isOpen { try place.file.change { $0 = [made.entry] } }
             let file = place.file
             authenticator = Authenticator(
-                try CompiledDomain(Demo()).catalogue, tokens: try file.read(), file: file, stamp: file.file.stamp,
+                try CompiledDomain(Demo()).catalogue, tokens: try file.read(),
+                file: WatchedFile(file.file, decode: file.entries),
                 now: { [clock] in Instant(nanoseconds: Int64(clock.seconds.withLock { $0 } * 1e9)) },
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
