@@ -4,24 +4,10 @@ internal import StateStore
 
 /// Does what can be done with the journal in a data directory without a server.
 ///
-/// ``facts()``, ``export(since:to:)``, ``verify(_:_:)`` and ``backup(to:)`` only read, so a server may run on the same
-/// directory. ``load(_:)``, ``replay(_:_:)`` and ``restore(from:_:)`` make a whole new journal, or none, in a directory
-/// without one. ``compact()`` needs the directory to itself. Each holds the state and a few megabytes of commits in memory,
-/// for a history of any length.
+/// ``export(since:to:)`` and ``verify(_:_:)`` only read, so a server may run on the same directory. ``load(_:)`` and
+/// ``replay(_:_:)`` make a whole new journal, or none, in a directory without one. Each holds the state and a few megabytes
+/// of commits in memory, for a history of any length.
 struct JournalTool: Sendable {
-    /// The commits that an operation has read or made.
-    struct Span: Sendable {
-        /// The epoch of the history.
-        var epoch: String
-        /// The version of the first state, before the first commit.
-        var start: Version
-        /// The version of the last commit.
-        var end: Version
-
-        /// The number of commits.
-        var commitsCount: Int { Int(end - start) }
-    }
-
     /// How much is verified.
     enum Depth: Sendable {
         /// The fence, the chain, the tables, the newest snapshot, and what the domain's reducers make of each action.
@@ -31,13 +17,11 @@ struct JournalTool: Sendable {
     }
 
     let directory: String
-    let settings: Settings
 
     /// Makes a tool for the directory in the setting `data`.
     ///
     /// - Throws: ``SettingsFault`` when `data` is `none`.
     init(settings: Settings) throws(SettingsFault) {
-        self.settings = settings
         directory = settings.data
         guard directory != "none" else {
             throw SettingsFault(description: "data is none: there is no journal; name its directory with --data")
@@ -54,7 +38,7 @@ struct JournalTool: Sendable {
     ///   - write: takes one or more whole lines, UTF-8, with their line feeds.
     /// - Throws: `JournalError`, or what `write` throws.
     @discardableResult
-    func export(since: Version? = nil, to write: ([UInt8]) throws -> Void) throws -> Span {
+    func export(since: Version? = nil, to write: ([UInt8]) throws -> Void) throws -> JournalSpan {
         let reader = try JournalReader(directory: directory)
         let beginning = try since.map { try reader.beginning(at: $0) } ?? reader.beginning()
         try write(
@@ -62,7 +46,7 @@ struct JournalTool: Sendable {
                 of: .init(
                     epoch: reader.epoch, version: beginning.version, latest: reader.latest, state: beginning.state)))
         try reader.forEachCommit(after: beginning.version) { try write(Recording.line(of: $0)) }
-        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.latest)
+        return JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
     }
 
     /// Makes a journal from a recording: the commits as recorded, under a new epoch.
@@ -72,7 +56,7 @@ struct JournalTool: Sendable {
     ///
     /// - Parameter nextLine: returns the next line without its line feed, or nil after the last.
     /// - Throws: `JournalError`, or an error whose sentence names the line. No journal is made then.
-    func load(_ nextLine: () throws -> [UInt8]?) throws -> Span {
+    func load(_ nextLine: () throws -> [UInt8]?) throws -> JournalSpan {
         try build(from: nextLine) { header in
             PatchedState(try JSONValue(parsing: header.state, depthMax: 1000), version: header.version)
         }
@@ -86,7 +70,7 @@ struct JournalTool: Sendable {
     /// - Parameter nextLine: returns the next line without its line feed, or nil after the last.
     /// - Throws: `JournalError`, or an error whose sentence names the line, also where the domain does not know an action or
     ///   rejects it. No journal is made then.
-    func replay(_ domain: some Domain, _ nextLine: () throws -> [UInt8]?) throws -> Span {
+    func replay(_ domain: some Domain, _ nextLine: () throws -> [UInt8]?) throws -> JournalSpan {
         let compiled = try CompiledDomain(domain)
         return try build(from: nextLine) { header in
             try Replay(compiled, from: header.state, version: header.version)
@@ -95,7 +79,7 @@ struct JournalTool: Sendable {
 
     private func build(
         from nextLine: () throws -> [UInt8]?, by begin: (Recording.Header) throws -> any HistoryFollower
-    ) throws -> Span {
+    ) throws -> JournalSpan {
         let draft = try JournalDraft(directory: directory)
         var reader = try RecordingReader(nextLine(), for: draft.epoch)
         let header = reader.header
@@ -118,7 +102,7 @@ struct JournalTool: Sendable {
         }
         try reader.end()
         try draft.finish(follower.bytes(), version: follower.version)
-        return Span(epoch: draft.epoch.text, start: header.version, end: follower.version)
+        return JournalSpan(epoch: draft.epoch, start: header.version, end: follower.version)
     }
 
     /// Verifies the fence, the whole chain of commits and the tables, then reduces every kept commit again and compares the result with the recorded patch.
@@ -129,7 +113,7 @@ struct JournalTool: Sendable {
     ///   meanwhile.
     /// - Throws: `JournalError`, or an error whose sentence names the first version and the pointer that differ, or the
     ///   action that the domain does not know or rejects.
-    func verify<D: Domain>(_ domain: D, _ depth: Depth = .plain) throws -> Span {
+    func verify<D: Domain>(_ domain: D, _ depth: Depth = .plain) throws -> JournalSpan {
         let compiled = try CompiledDomain(domain)
         let reader = try JournalReader(directory: directory)
         switch depth {
@@ -154,6 +138,6 @@ struct JournalTool: Sendable {
             // A start skips a damaged snapshot, too. A running server may have dropped this one since the list was read.
             if let saved = try reader.snapshot(commit.version) { try verification.compare(saved: saved, after: commit) }
         }
-        return Span(epoch: reader.epoch.text, start: beginning.version, end: reader.latest)
+        return JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
     }
 }

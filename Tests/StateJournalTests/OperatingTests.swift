@@ -40,15 +40,12 @@ struct OperatingTests {
         let copy = try JournalCopy.make(of: scratch.path, in: other.path)
 
         #expect(copy.epoch == journal.epoch)
-        #expect(copy.latest == 60)
+        #expect(copy.end == 60)
         let facts = try JournalFacts(directory: other.path, at: start)
-        guard case .whole(60, _, isClosed: true, isPartial: false) = facts.fence else {
-            Issue.record("\(facts.fence)")
-            return
-        }
-        #expect(facts.history?.snapshots.map(\.version) == [0, 20, 40])
-        #expect(facts.history?.keysCount == 20)
-        #expect(facts.files.map(\.name) == ["journal.sqlite", "fence"])
+        #expect((facts.fence.stage, facts.fence.version) == ("closed", 60))
+        #expect(facts.snapshots?.map(\.version) == [0, 20, 40])
+        #expect(facts.keys == 20)
+        #expect(facts.files.keys.sorted() == ["fence", "journal.sqlite"])
         #expect(!facts.isInUse)
         #expect(try JournalFacts(directory: scratch.path, at: start).isInUse)
         try JournalReader(directory: other.path).verifyDeeply(at: start)
@@ -121,7 +118,7 @@ struct OperatingTests {
             #expect(try opened.state(at: version) == journal.state(at: version))
         }
         let facts = try JournalFacts(directory: other.path, at: start)
-        #expect(facts.history?.snapshots.map(\.version) == [0, 20, 40, 60])
+        #expect(facts.snapshots?.map(\.version) == [0, 20, 40, 60])
         #expect(try opened.commit(id: "id 7")?.version == 22)
         #expect(try opened.recover(at: start).keys.map(\.key) == journal.recover(at: start).keys.map(\.key))
         #expect(try opened.commit(version: 2)?.patch == journal.commit(version: 2)?.patch)
@@ -136,7 +133,7 @@ struct OperatingTests {
 
         let copy = try JournalCopy.renew(scratch.path, in: other.path)
 
-        #expect(copy.oldest == base)
+        #expect(copy.start == base)
         let recovery = try other.open().recover(at: start)
         #expect(recovery.oldest == base)
         #expect(recovery.keys.count == 20)

@@ -1,5 +1,6 @@
 import Foundation
 import StateJSON
+import StateJournal
 import StateStore
 import Testing
 

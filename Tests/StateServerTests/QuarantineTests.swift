@@ -27,11 +27,7 @@ struct QuarantineTests {
 
     func start() throws -> Quarantine { try Quarantine(directory: scratch.path, logger: logger) }
 
-    func tool() throws -> QuarantineTool {
-        var settings = Settings()
-        settings.data = scratch.path
-        return try QuarantineTool(settings: settings)
-    }
+    var file: QuarantineFile { QuarantineFile(directory: scratch.path) }
 
     @Test(
         "the first crash makes a suspect, the second one sets the action aside, and a start without a crash changes nothing"
@@ -45,9 +41,9 @@ struct QuarantineTests {
 
         let names = try start().names
 
-        let listed = try tool().list()
+        let listed = try file.read()
         #expect(names == listed.map(\.id))
-        #expect(listed.map(\.name) == ["key order 7 line 3 of ci"])
+        #expect(listed.map(\.identification) == ["key order 7 line 3 of ci"])
         #expect(listed.first?.crashes == 2)
         #expect(listed.first?.type == "boom")
         #expect(try start().names == names)
@@ -72,20 +68,20 @@ struct QuarantineTests {
         let running = try start()
         let id = try #require(running.names.first)
 
-        try tool().retry(id)
+        try file.retry(id)
         running.reload()
         #expect(running.names.isEmpty)
-        #expect(try tool().list().map(\.isRefused) == [false])
+        #expect(try file.read().map(\.state) == [.retry])
         try crash("a")
         #expect(try start().names == [id])
-        #expect(try tool().list().map(\.crashes) == [3])
+        #expect(try file.read().map(\.crashes) == [3])
 
-        try tool().drop(id)
+        try file.drop(id)
         try crash("a")
         #expect(try start().names.isEmpty)
         try crash("a")
         #expect(try start().names == [id])
-        #expect(throws: SettingsFault.self) { try tool().drop("q0") }
+        #expect(throws: SettingsFault.self) { try file.drop("q0") }
     }
 
     @Test("/readyz?verbose names the actions that are set aside, and the server is ready all the same")
@@ -99,7 +95,7 @@ struct QuarantineTests {
         let id = try #require(quarantine.names.first)
 
         let answer = stage.receive(Request(target: "/readyz?verbose")).answer
-        try tool().drop(id)
+        try file.drop(id)
         quarantine.reload()
         let after = stage.receive(Request(target: "/readyz?verbose")).answer
 

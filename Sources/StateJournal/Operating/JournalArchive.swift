@@ -46,7 +46,7 @@ package final class JournalArchive: Sendable {
         do {
             try Self.removeRemains(in: journal)
             let copy = try JournalCopy.make(of: journal, in: place)
-            cursor = Cursor(copy.epoch, copy.latest)
+            cursor = Cursor(copy.epoch, copy.end)
             let directory = DataDirectory(path: place)
             for path in [directory.journal, directory.fence] { opened.append(try Self.open(path)) }
         } catch {

@@ -2,17 +2,26 @@ internal import GRDB
 internal import StateJSON
 package import StateStore
 
+/// The commits that an operation on a journal has read or made.
+package struct JournalSpan: Sendable {
+    package let epoch: Epoch
+    /// The version of the first state, before the first commit.
+    package let start: Version
+    /// The version of the last commit.
+    package let end: Version
+
+    package init(epoch: Epoch, start: Version, end: Version) {
+        (self.epoch, self.start, self.end) = (epoch, start, end)
+    }
+
+    /// The number of commits.
+    package var commitsCount: Int { Int(end - start) }
+}
+
 /// A copy of a journal in another directory: a backup, or what is made of one.
 ///
 /// It appears in the directory whole or not at all, after it has been verified, with a fence of its own.
-package struct JournalCopy: Sendable {
-    /// The epoch of the copy.
-    package let epoch: Epoch
-    /// The oldest version after which the copy has every commit.
-    package let oldest: Version
-    /// The version of the last commit.
-    package let latest: Version
-
+package enum JournalCopy {
     /// Copies a journal as it is, in the same epoch; a server may be writing to it.
     ///
     /// The copy has every commit that was acknowledged before this call. SQLite copies all pages in one read transaction, so
@@ -20,7 +29,7 @@ package struct JournalCopy: Sendable {
     ///
     /// - Throws: ``JournalError`` where there is no journal, it is damaged or shorter than its fence says, or the
     ///   destination has a journal already. There is no copy then, and no directory that was made for it.
-    package static func make(of path: String, in destination: String) throws -> JournalCopy {
+    package static func make(of path: String, in destination: String) throws -> JournalSpan {
         let reader = try JournalReader(directory: path)
         let place = try EmptyPlace(destination)
         var isMade = false
@@ -38,7 +47,7 @@ package struct JournalCopy: Sendable {
             try directory.sync(directory.draft)
             try EmptyPlace.publish(directory, reader.epoch, term: term, tip)
             isMade = true
-            return JournalCopy(epoch: reader.epoch, oldest: base.version, latest: tip.version)
+            return JournalSpan(epoch: reader.epoch, start: base.version, end: tip.version)
         } catch {
             throw JournalError("make the copy", directory.journal, error)
         }
@@ -50,12 +59,12 @@ package struct JournalCopy: Sendable {
     /// small commits.
     ///
     /// - Throws: ``JournalError``, as ``make(of:in:)``.
-    package static func renew(_ path: String, in destination: String) throws -> JournalCopy {
+    package static func renew(_ path: String, in destination: String) throws -> JournalSpan {
         let reader = try JournalReader(directory: path)
         let draft = try JournalDraft(directory: destination)
         try reader.verify()
         let base = try reader.write(to: draft)
-        return JournalCopy(epoch: draft.epoch, oldest: base, latest: reader.latest)
+        return JournalSpan(epoch: draft.epoch, start: base, end: reader.latest)
     }
 
     /// Throws where another process serves or changes the journal in a directory.

@@ -1,36 +1,46 @@
 internal import GRDB
 package import StateStore
 
-/// What an operator asks about a journal first.
-package struct JournalFacts: Sendable {
-    /// What the fence says.
-    package enum FenceFacts: Sendable {
-        case missing
-        /// Neither of its two records is whole.
-        case damaged
-        /// The newest acknowledged version, the number of the writer, and whether that writer has closed the journal.
-        case whole(version: Version, term: UInt64, isClosed: Bool, isPartial: Bool)
-    }
-
-    /// What only a journal of the present format says.
-    package struct History: Sendable {
-        package var epoch: Epoch
-        /// The oldest version after which every commit is there.
-        package var oldest: Version
+/// What an operator asks about a journal first; `journal info` writes it as JSON.
+package struct JournalFacts: Sendable, Encodable {
+    /// The versions between which the journal has something.
+    package struct Versions: Sendable, Encodable {
+        /// The oldest version whose state can be read.
+        package var oldestState: Version
+        /// The version of the oldest commit; one above `latest` where there is none.
+        package var oldestCommit: Version
         package var latest: Version
-        /// The versions of the snapshots, oldest first, with their bytes.
-        package var snapshots: [(version: Version, bytes: Int)]
-        /// How many idempotency keys have not expired.
-        package var keysCount: Int
     }
 
-    /// The number of the file's format.
-    package var format: Int
-    /// Nil for a format that only a start of the server reads.
-    package var history: History?
-    /// The bytes of the files.
-    package var files: [(name: String, bytes: Int)]
+    /// A saved state.
+    package struct Snapshot: Sendable, Encodable {
+        package var version: Version
+        /// The size of its JSON.
+        package var bytes: Int
+    }
+
+    /// What the fence beside the journal says.
+    package struct FenceFacts: Sendable, Encodable {
+        /// `open`, `closed`, `missing` or `damaged`; open is also the fence of a server that was killed.
+        package var stage: String
+        /// The newest version that was acknowledged.
+        package var version: Version?
+        /// How often the journal has been opened for writing.
+        package var term: UInt64?
+    }
+
+    /// The number of the file's format; of an older one only the files and the fence are known.
+    package var format = 0
+    package var epoch: String?
+    package var versions: Versions?
+    package var commits: Int?
+    /// The snapshots, oldest first.
+    package var snapshots: [Snapshot]?
+    /// How many idempotency keys have not expired.
+    package var keys: Int?
     package var fence: FenceFacts
+    /// The bytes of each file.
+    package var files: [String: Int]
     /// Whether another process has the journal open for writing.
     package var isInUse: Bool
 
@@ -45,41 +55,42 @@ package struct JournalFacts: Sendable {
         let directory = DataDirectory(path: path)
         isInUse = DirectoryLock.isTaken(directory)
         switch try Fence.read(directory) {
-        case .missing: fence = .missing
-        case .damaged: fence = .damaged
-        case .record(let record, let isPartial):
-            fence = .whole(
-                version: record.link.version, term: record.term, isClosed: record.stage == .closed,
-                isPartial: isPartial)
+        case .missing: fence = FenceFacts(stage: "missing")
+        case .damaged: fence = FenceFacts(stage: "damaged")
+        case .record(let record, _):
+            fence = FenceFacts(
+                stage: record.stage == .closed ? "closed" : "open", version: record.link.version, term: record.term)
         }
+        let names = ["journal.sqlite"] + DataDirectory.companions.map { "journal.sqlite" + $0 } + ["fence"]
+        files = Dictionary(
+            uniqueKeysWithValues: names.compactMap { name in directory.size(path + "/" + name).map { (name, $0) } })
         do {
-            (format, history) = try Inspection.open(directory.journal).read { db in
-                let format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-                guard format == JournalSchema.version else { return (format, nil) }
-                return (format, try History(db, directory.journal, at: time))
+            self = try Inspection.open(directory.journal).read { [self] db in
+                var facts = self
+                facts.format = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+                if facts.format == JournalSchema.version { try facts.readHistory(db, directory.journal, at: time) }
+                return facts
             }
         } catch {
             throw JournalError("read", directory.journal, error)
         }
-        let names = ["journal.sqlite"] + DataDirectory.companions.map { "journal.sqlite" + $0 } + ["fence"]
-        files = names.compactMap { name in directory.size(path + "/" + name).map { (name, $0) } }
     }
-}
 
-extension JournalFacts.History {
-    fileprivate init(_ db: Database, _ path: String, at time: Timestamp) throws {
+    private mutating func readHistory(_ db: Database, _ path: String, at time: Timestamp) throws {
         let rows = SegmentRows(path: path, epoch: try SegmentRows.epoch(db, path))
-        epoch = rows.epoch
-        oldest = try rows.oldest(db)
-        latest = try rows.latestVersion(db)
-        snapshots = try Row.fetchAll(
+        epoch = rows.epoch.text
+        let (oldest, latest) = (try rows.oldest(db), try rows.latestVersion(db))
+        let saved = try Row.fetchAll(
             db, sql: "SELECT version, length(state) AS bytes FROM snapshots ORDER BY version"
         ).compactMap { row in
-            guard let version = Version(row, "version") else { return nil }
-            return (version, Int.fromDatabaseValue(row["bytes"]) ?? 0)
+            Version(row, "version").map { Snapshot(version: $0, bytes: Int.fromDatabaseValue(row["bytes"]) ?? 0) }
         }
+        snapshots = saved
+        versions = Versions(
+            oldestState: saved.first?.version ?? latest, oldestCommit: oldest + 1, latest: latest)
+        commits = Int(latest - min(oldest, latest))
         var count = 0
         try rows.readKeys(db) { _, keys in count += (keys ?? []).count { $0.expiry > time } }
-        keysCount = count
+        keys = count
     }
 }

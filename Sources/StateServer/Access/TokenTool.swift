@@ -3,41 +3,6 @@ internal import StateStore
 
 /// Makes, lists and revokes the bearer tokens in the token file of a server, which notices each change within a second.
 struct TokenTool: Sendable {
-    /// What a new token allows.
-    struct Allowance: Sendable {
-        /// What its subject may read: JSON Pointers, `view:NAME`, `store:NAME`, `actions:TYPE`, or `*`.
-        var read: [String] = []
-        /// The action types that its subject may dispatch, also with `*` at the end.
-        var dispatch: [String] = []
-        /// Whether its subject may see the actions of other subjects.
-        var seesOthers = false
-        /// Whether its subject may see metrics and operate the journal.
-        var operates = false
-
-        /// Makes an allowance of nothing.
-        init() {}
-
-        /// The allowance of everything.
-        static var everything: Allowance {
-            var allowance = Allowance()
-            (allowance.read, allowance.dispatch) = (["*"], ["*"])
-            (allowance.seesOthers, allowance.operates) = (true, true)
-            return allowance
-        }
-    }
-
-    /// A token in the file, without the token itself, of which the file has a hash.
-    struct Listing: Sendable {
-        /// The name by which ``revoke(_:)`` knows it.
-        var id: String
-        /// Who holds it.
-        var subject: String
-        /// When it was made, in RFC 3339.
-        var created: String
-        /// What it allows.
-        var allowance: Allowance
-    }
-
     private let file: TokenFile
     private let settings: Settings
 
@@ -55,15 +20,12 @@ struct TokenTool: Sendable {
 
     /// Makes a token and adds its hash to the file.
     ///
-    /// - Parameter catalogue: the names of the domain, with which the allowance is compared; nil where they are not known.
+    /// - Parameter catalogue: the names of the domain, with which the grant is compared; nil where they are not known.
     /// - Returns: the token, which cannot be found out later, its name, and what follows that the operator may not expect.
     /// - Throws: ``SettingsFault`` for a subject or an entry that is misspelled, or a file that cannot be read or written.
     func create(
-        subject: String, _ allowance: Allowance, in catalogue: Catalogue? = nil
+        subject: String, _ grant: Grant, in catalogue: Catalogue? = nil
     ) throws(SettingsFault) -> (token: String, id: String, warnings: [String]) {
-        let grant = Grant(
-            read: allowance.read, dispatch: allowance.dispatch, others: allowance.seesOthers,
-            operate: allowance.operates)
         if let fault = grant.fault ?? TokenFile.fault(inSubject: subject) { throw SettingsFault(description: fault) }
         let token = Token()
         let entry = TokenFile.Entry(token, subject: subject, grant)
@@ -91,14 +53,7 @@ struct TokenTool: Sendable {
     /// The tokens in the file, oldest first.
     ///
     /// - Throws: ``SettingsFault`` for a file that cannot be read.
-    func list() throws(SettingsFault) -> [Listing] {
-        (try file.read() ?? []).map { entry in
-            var allowance = Allowance()
-            (allowance.read, allowance.dispatch) = (entry.grant.read, entry.grant.dispatch)
-            (allowance.seesOthers, allowance.operates) = (entry.grant.others, entry.grant.operate)
-            return Listing(id: entry.id, subject: entry.subject, created: entry.created, allowance: allowance)
-        }
-    }
+    func list() throws(SettingsFault) -> [TokenFile.Entry] { try file.read() ?? [] }
 
     /// Removes a token from the file; its streams and waits end within a second.
     ///

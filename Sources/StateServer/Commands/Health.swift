@@ -3,21 +3,17 @@ internal import Glibc
 
 /// `health`: exits with code 0 when the server at the configured address is ready, for container health
 /// checks.
-struct Health: AsyncParsableCommand {
+struct Health: SettingsCommand {
     static let configuration = CommandConfiguration(
         abstract: "Ask the server at the configured address whether it is ready.")
 
     @OptionGroup var options: SettingsOptions
 
-    func run() async throws {
-        do {
-            let place = try await options.read().settings.reachablePlace()
-            let line = try Self.statusLine(of: "/readyz", at: place)
-            guard line.hasPrefix("HTTP/1.1 200") else { throw Failure("not ready: \(line)") }
-            print("ready")
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        let place = try reading.settings.reachablePlace()
+        let line = try Self.statusLine(of: "/readyz", at: place)
+        guard line.hasPrefix("HTTP/1.1 200") else { throw Failure("not ready: \(line)") }
+        print("ready")
     }
 
     /// Sends a GET request and returns the status line of the response; waits at most five seconds for it.

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import StateJournal
 
 /// `journal`: the commands that use a journal without serving it.
 struct JournalCommand: AsyncParsableCommand {
@@ -11,7 +12,7 @@ struct JournalCommand: AsyncParsableCommand {
 }
 
 /// `journal export`: writes the history as JSON Lines to standard output.
-struct JournalExport: AsyncParsableCommand {
+struct JournalExport: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Write a state and the commits after it as JSON Lines, also while a server is running.")
@@ -21,62 +22,47 @@ struct JournalExport: AsyncParsableCommand {
     @Option(help: "The version of the state to begin with; by default the oldest with all commits after it.")
     var since: UInt64?
 
-    func run() async throws {
-        do {
-            let settings = try await options.read().settings
-            var output = StandardOutput()
-            try JournalTool(settings: settings).export(since: since) { try output.write($0) }
-            try output.flush()
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        var output = StandardOutput()
+        try JournalTool(settings: reading.settings).export(since: since) { try output.write($0) }
+        try output.flush()
     }
 }
 
 /// `journal import`: makes a journal from a recording, with the commits as recorded.
-struct JournalImport: AsyncParsableCommand {
+struct JournalImport: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
         abstract: "Make a journal of what export wrote, from standard input: the commits as they were recorded.")
 
     @OptionGroup var options: SettingsOptions
 
-    func run() async throws {
-        do {
-            let settings = try await options.read().settings
-            var input = StandardInput()
-            let span = try JournalTool(settings: settings).load { try input.nextLine() }
-            print("imported: \(span.sentence)")
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        var input = StandardInput()
+        let span = try JournalTool(settings: reading.settings).load { try input.nextLine() }
+        print("imported: \(span.sentence)")
     }
 }
 
 /// `journal replay`: makes a journal from the actions of a recording, with today's reducers.
-struct JournalReplay: AsyncParsableCommand {
+struct JournalReplay: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
         abstract: "Make a journal of what export wrote, from standard input: today's reducers run on its actions.")
 
     @OptionGroup var options: SettingsOptions
 
-    func run() async throws {
-        do {
-            let settings = try await options.read().settings
-            var input = StandardInput()
-            let span = try JournalTool(settings: settings).replay(Program.current.served(settings).domain) {
-                try input.nextLine()
-            }
-            print("replayed: \(span.sentence)")
-        } catch {
-            throw Failure.ending(with: error)
+    func run(_ reading: SettingsReading) async throws {
+        var input = StandardInput()
+        let span = try JournalTool(settings: reading.settings).replay(Program.current.served(reading.settings).domain) {
+            try input.nextLine()
         }
+        print("replayed: \(span.sentence)")
     }
 }
 
 /// `journal verify`: checks whether today's reducers produce the recorded states from the recorded actions.
-struct JournalVerify: AsyncParsableCommand {
+struct JournalVerify: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
         abstract: "Run today's reducers on the recorded actions and name the first difference; changes nothing.")
@@ -86,19 +72,14 @@ struct JournalVerify: AsyncParsableCommand {
     @Flag(help: "Verify each snapshot, the index of IDs and the table of idempotency keys, too.")
     var deep = false
 
-    func run() async throws {
-        do {
-            let settings = try await options.read().settings
-            let span = try JournalTool(settings: settings).verify(
-                Program.current.served(settings).domain, deep ? .deep : .plain)
-            print("verified: \(span.sentence)")
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        let span = try JournalTool(settings: reading.settings).verify(
+            Program.current.served(reading.settings).domain, deep ? .deep : .plain)
+        print("verified: \(span.sentence)")
     }
 }
 
-extension JournalTool.Span {
+extension JournalSpan {
     /// A sentence such as `versions 0 to 300, 300 commits`.
     var sentence: String { "versions \(start) to \(end), \(commitsCount) commits" }
 }

@@ -1,8 +1,9 @@
 internal import ArgumentParser
 internal import FoundationEssentials
+internal import StateJournal
 
 /// `journal info`: says what a journal has.
-struct JournalInfo: AsyncParsableCommand {
+struct JournalInfo: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "info", abstract: "Say what the journal has, also while a server is running; verifies nothing.")
 
@@ -11,21 +12,17 @@ struct JournalInfo: AsyncParsableCommand {
     @Flag(help: "Write a JSON object.")
     var json = false
 
-    func run() async throws {
-        do {
-            let facts = try JournalTool(settings: await options.read().settings).facts()
-            guard json else { return print(facts.table) }
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-            print(String(decoding: try encoder.encode(facts), as: UTF8.self))
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        let facts = try JournalFacts(directory: JournalTool(settings: reading.settings).directory, at: .now())
+        guard json else { return print(facts.table) }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        print(String(decoding: try encoder.encode(facts), as: UTF8.self))
     }
 }
 
 /// `journal backup`: copies the journal of a server that runs, or of one that is stopped.
-struct JournalBackup: AsyncParsableCommand {
+struct JournalBackup: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Copy the journal to another directory, also while a server is running.",
         discussion: "The copy is verified, and is there whole or not at all. It has the epoch of the journal.")
@@ -35,18 +32,14 @@ struct JournalBackup: AsyncParsableCommand {
     @Option(help: "A directory without a journal; it is made where there is none.")
     var to: String
 
-    func run() async throws {
-        do {
-            let span = try JournalTool(settings: await options.read().settings).backup(to: to)
-            print("backed up: \(span.sentence), epoch \(span.epoch)")
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        let span = try JournalCopy.make(of: JournalTool(settings: reading.settings).directory, in: to)
+        print("backed up: \(span.sentence), epoch \(span.epoch.text)")
     }
 }
 
 /// `journal restore`: makes a journal of a backup.
-struct JournalRestore: AsyncParsableCommand {
+struct JournalRestore: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Make the journal of a backup, under a new epoch.",
         discussion: "The states, commits, IDs and idempotency keys are those of the backup.")
@@ -62,37 +55,31 @@ struct JournalRestore: AsyncParsableCommand {
             discussion: "With later commits, clients would take other ones for those that they have seen."))
     var sameEpoch = false
 
-    func run() async throws {
-        do {
-            let tool = try JournalTool(settings: await options.read().settings)
-            let span = try tool.restore(from: from, sameEpoch ? .same : .new)
-            print("restored: \(span.sentence), epoch \(span.epoch)")
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        let directory = try JournalTool(settings: reading.settings).directory
+        if sameEpoch { try JournalCopy.refuseInUse(from) }
+        let span = try sameEpoch ? JournalCopy.make(of: from, in: directory) : JournalCopy.renew(from, in: directory)
+        print("restored: \(span.sentence), epoch \(span.epoch.text)")
     }
 }
 
 /// `journal compact`: makes the file as small as the retention allows.
-struct JournalCompact: AsyncParsableCommand {
+struct JournalCompact: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "compact", abstract: "Drop what the retention allows and give the space back; no server may run.")
 
     @OptionGroup var options: SettingsOptions
 
-    func run() async throws {
-        do {
-            let done = try JournalTool(settings: await options.read().settings).compact()
-            print(
-                "compacted: \(done.bytes.before) bytes before, \(done.bytes.after) after, \(done.commitsDropped) commits dropped"
-            )
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        let done = try SQLiteJournal.compact(
+            directory: JournalTool(settings: reading.settings).directory, retention: reading.settings.retention,
+            at: .now())
+        let dropped = done.oldestAfter - done.oldestBefore
+        print("compacted: \(done.bytesBefore) bytes before, \(done.bytesAfter) after, \(dropped) commits dropped")
     }
 }
 
-extension JournalTool.Facts {
+extension JournalFacts {
     /// A line for each fact.
     fileprivate var table: String {
         var lines: [(String, String)] = [("format", "\(format)")]

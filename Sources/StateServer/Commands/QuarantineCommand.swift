@@ -9,27 +9,24 @@ struct QuarantineCommand: AsyncParsableCommand {
 }
 
 /// `journal quarantine list`: a line for each action.
-struct QuarantineList: AsyncParsableCommand {
+struct QuarantineList: SettingsCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "List the actions, oldest first.")
 
     @OptionGroup var options: SettingsOptions
 
-    func run() async throws {
-        do {
-            for action in try await QuarantineTool(options).list() {
-                let state = action.isRefused ? "refused" : "may pass"
-                print(
-                    "\(action.id)\t\(state)\t\(action.crashes) crashes\t\(action.since)\t\(action.type)\t\(action.name)"
-                )
-            }
-        } catch {
-            throw Failure.ending(with: error)
+    func run(_ reading: SettingsReading) async throws {
+        for action in try QuarantineFile(of: reading.settings).read() {
+            let state = action.state == .quarantined ? "refused" : "may pass"
+            let words = [
+                action.id, state, "\(action.crashes) crashes", action.since, action.type, action.identification,
+            ]
+            print(words.joined(separator: "\t"))
         }
     }
 }
 
 /// `journal quarantine drop`: forgets an action.
-struct QuarantineDrop: AsyncParsableCommand {
+struct QuarantineDrop: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "drop", abstract: "Forget an action: it passes, and two crashes set it aside again.")
 
@@ -38,18 +35,14 @@ struct QuarantineDrop: AsyncParsableCommand {
     @Argument(help: "The name of the action, as list shows it.")
     var id: String
 
-    func run() async throws {
-        do {
-            try await QuarantineTool(options).drop(id)
-            print("dropped: \(id)")
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        try QuarantineFile(of: reading.settings).drop(id)
+        print("dropped: \(id)")
     }
 }
 
 /// `journal quarantine retry`: lets an action pass on trial.
-struct QuarantineRetry: AsyncParsableCommand {
+struct QuarantineRetry: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry", abstract: "Let an action pass; one crash sets it aside again.")
 
@@ -58,23 +51,19 @@ struct QuarantineRetry: AsyncParsableCommand {
     @Argument(help: "The name of the action, as list shows it.")
     var id: String
 
-    func run() async throws {
-        do {
-            try await QuarantineTool(options).retry(id)
-            print("may pass: \(id)")
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        try QuarantineFile(of: reading.settings).retry(id)
+        print("may pass: \(id)")
     }
 }
 
-extension QuarantineTool {
-    /// Makes a tool for the journal that a command names.
+extension QuarantineFile {
+    /// The file beside the journal that a command names.
     ///
     /// - Throws: `JournalError` where there is none, as the other commands for journals do.
-    fileprivate init(_ options: SettingsOptions) async throws {
-        let settings = try await options.read().settings
-        try self.init(settings: settings)
-        try JournalReader.check(settings.data)
+    fileprivate init(of settings: Settings) throws {
+        let directory = try JournalTool(settings: settings).directory
+        try JournalReader.check(directory)
+        self.init(directory: directory)
     }
 }

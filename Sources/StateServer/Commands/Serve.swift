@@ -4,7 +4,7 @@ internal import Glibc
 internal import Logging
 
 /// `serve`: runs until SIGTERM or SIGINT.
-struct Serve: AsyncParsableCommand {
+struct Serve: SettingsCommand {
     static let configuration = CommandConfiguration(abstract: "Serve a state (the default).")
 
     @OptionGroup var options: SettingsOptions
@@ -19,32 +19,26 @@ struct Serve: AsyncParsableCommand {
         ))
     var acceptLoss = false
 
-    func run() async throws {
-        do {
-            let reading = try await options.read()
-            let settings = reading.settings
-            if let portFile { try Self.checkPlace(of: portFile) }
-            try StateServer.checkAddress(in: settings)
-            let logger = Self.logger(settings)
-            if !reading.ignoredVariables.isEmpty {
-                logger.notice(
-                    "variables of Kubernetes ignored",
-                    metadata: ["names": .string(reading.ignoredVariables.joined(separator: " "))])
-            }
-            let served = try Program.current.served(settings)
-            let server = try served.server(settings, logger, acceptLoss ? .acceptLoss : .refuse) { address in
-                guard let portFile else { return }
-                // The write is atomic, because a process that waits for the file may read it at any time.
-                try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
-            }
-            try await server.runUntilSignal()
-            StateLogHandler.flush()
-            // The process exits without freeing its objects: freeing a million of them takes seconds.
-            Self.exit()
-        } catch {
-            StateLogHandler.flush()
-            throw Failure.ending(with: error)
+    func run(_ reading: SettingsReading) async throws {
+        let settings = reading.settings
+        if let portFile { try Self.checkPlace(of: portFile) }
+        try StateServer.checkAddress(in: settings)
+        let logger = Self.logger(settings)
+        if !reading.ignoredVariables.isEmpty {
+            logger.notice(
+                "variables of Kubernetes ignored",
+                metadata: ["names": .string(reading.ignoredVariables.joined(separator: " "))])
         }
+        let served = try Program.current.served(settings)
+        let server = try served.server(settings, logger, acceptLoss ? .acceptLoss : .refuse) { address in
+            guard let portFile else { return }
+            // The write is atomic, because a process that waits for the file may read it at any time.
+            try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
+        }
+        try await server.runUntilSignal()
+        StateLogHandler.flush()
+        // The process exits without freeing its objects: freeing a million of them takes seconds.
+        Self.exit()
     }
 
     /// Throws where the port file could not be written when the server is ready.

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import StateHTTP
 
 /// `token`: the tokens that a server asks its clients for.
 struct TokenCommand: AsyncParsableCommand {
@@ -8,7 +9,7 @@ struct TokenCommand: AsyncParsableCommand {
 }
 
 /// `token create`: adds a token to the file and prints it, once.
-struct TokenCreate: AsyncParsableCommand {
+struct TokenCreate: SettingsCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "create", abstract: "Make a token and print it; only its hash is kept.",
@@ -39,49 +40,36 @@ struct TokenCreate: AsyncParsableCommand {
     @Flag(help: "It may do everything.")
     var all = false
 
-    func run() async throws {
-        do {
-            var allowance = all ? TokenTool.Allowance.everything : .init()
-            if !all {
-                (allowance.read, allowance.dispatch) = (read, dispatch)
-                (allowance.seesOthers, allowance.operates) = (others, operate)
-            }
-            let settings = try await options.read().settings
-            // Where the domain cannot be made, the token is none the worse, and the start of the server says why.
-            let catalogue = try? Program.current.served(settings).catalogue()
-            let made = try TokenTool(settings: settings).create(subject: subject, allowance, in: catalogue)
-            print(made.token)
-            Failure.warn(made.warnings)
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        let grant = all ? Grant.everything : Grant(read: read, dispatch: dispatch, others: others, operate: operate)
+        // Where the domain cannot be made, the token is none the worse, and the start of the server says why.
+        let catalogue = try? Program.current.served(reading.settings).catalogue()
+        let made = try TokenTool(settings: reading.settings).create(subject: subject, grant, in: catalogue)
+        print(made.token)
+        Failure.warn(made.warnings)
     }
 }
 
 /// `token list`: prints a line for each token.
-struct TokenList: AsyncParsableCommand {
+struct TokenList: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Print a line for each token: name, subject, time, and what it allows.")
 
     @OptionGroup var options: SettingsOptions
 
-    func run() async throws {
-        do {
-            for token in try await TokenTool(settings: options.read().settings).list() {
-                let allowance = token.allowance
-                let words =
-                    allowance.read.map { "read=\($0)" } + allowance.dispatch.map { "dispatch=\($0)" }
-                    + (allowance.seesOthers ? ["others"] : []) + (allowance.operates ? ["operate"] : [])
-                print(token.id, token.subject, token.created, words.joined(separator: " "), separator: "  ")
-            }
-        } catch {
-            throw Failure.ending(with: error)
+    func run(_ reading: SettingsReading) async throws {
+        for token in try TokenTool(settings: reading.settings).list() {
+            let grant = token.grant
+            let words =
+                grant.read.map { "read=\($0)" } + grant.dispatch.map { "dispatch=\($0)" }
+                + (grant.others ? ["others"] : []) + (grant.operate ? ["operate"] : [])
+            print(token.id, token.subject, token.created, words.joined(separator: " "), separator: "  ")
         }
     }
 }
 
 /// `token revoke`: removes a token from the file.
-struct TokenRevoke: AsyncParsableCommand {
+struct TokenRevoke: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke", abstract: "Remove a token; its streams and waits end within a second.")
 
@@ -90,13 +78,9 @@ struct TokenRevoke: AsyncParsableCommand {
     @Argument(help: "The name of the token, as token list prints it.")
     var id: String
 
-    func run() async throws {
-        do {
-            let warnings = try await TokenTool(settings: options.read().settings).revoke(id)
-            print("revoked: \(id)")
-            Failure.warn(warnings)
-        } catch {
-            throw Failure.ending(with: error)
-        }
+    func run(_ reading: SettingsReading) async throws {
+        let warnings = try TokenTool(settings: reading.settings).revoke(id)
+        print("revoked: \(id)")
+        Failure.warn(warnings)
     }
 }
