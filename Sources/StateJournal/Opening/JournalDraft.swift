@@ -23,7 +23,7 @@ package final class JournalDraft {
     ///
     /// - Throws: ``JournalError`` when the directory has a journal, or another process has locked it.
     package convenience init(directory: String) throws {
-        let place = try EmptyPlace(directory)
+        let place = try NewDirectory(directory)
         try self.init(in: place.directory, place.lock)
     }
 
@@ -96,7 +96,7 @@ package final class JournalDraft {
     /// - Throws: ``JournalError``; the directory then has no journal.
     package func finish(_ state: [UInt8], version: Version) throws {
         try end(state, version: version)
-        try EmptyPlace.publish(directory, epoch, term: 0, tip)
+        try NewDirectory.publish(directory, epoch, term: 0, tip)
         isFinished = true
         lock.release()
     }

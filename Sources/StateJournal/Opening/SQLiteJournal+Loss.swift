@@ -39,7 +39,9 @@ extension SQLiteJournal {
             do {
                 let lock = try DirectoryLock(place)
                 defer { lock.release() }
-                report(.lossAccepted(try Salvage.replace(place, lock, because: error.description, initial: initial)))
+                report(
+                    .lossAccepted(
+                        try DamageRecovery.replace(place, lock, because: error.description, initial: initial)))
             }
             return try open(nil)
         }

@@ -31,7 +31,7 @@ package enum JournalCopy {
     ///   destination has a journal already. There is no copy then, and no directory that was made for it.
     package static func make(of path: String, in destination: String) throws -> JournalSpan {
         let reader = try JournalReader(directory: path)
-        let place = try EmptyPlace(destination)
+        let place = try NewDirectory(destination)
         var isMade = false
         // This runs behind the removal of the draft: a directory that was made for the copy goes with it.
         defer { if isMade { place.lock.release() } else { place.lock.undo() } }
@@ -45,7 +45,7 @@ package enum JournalCopy {
             let (base, tip, term) = try reader.copy(to: draft)
             try draft.close()
             try directory.sync(directory.draft)
-            try EmptyPlace.publish(directory, reader.epoch, term: term, tip)
+            try NewDirectory.publish(directory, reader.epoch, term: term, tip)
             isMade = true
             return JournalSpan(epoch: reader.epoch, start: base.version, end: tip.version)
         } catch {
@@ -87,7 +87,7 @@ extension JournalReader {
             try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
         }
         // The fence is read first: a server that is running raises it after the journal.
-        let fence = try fence()
+        let fence = try Fence.read(directory)
         try database.backup(to: draft)
         // The copy is one file, which can be read where nothing can be written.
         try draft.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA journal_mode = DELETE") }
@@ -103,17 +103,17 @@ extension JournalReader {
     ///
     /// - Returns: the oldest version after which the draft has every commit.
     fileprivate func write(to draft: JournalDraft) throws -> Version {
-        let respelling = Respelling(from: epoch, to: draft.epoch)
+        let change = EpochChange(from: epoch, to: draft.epoch)
         return try reading { db in
             let base = try rows.base(db).version
             try draft.begin(version: base)
             try rows.readKeys(db) { first, keys in
                 // The other ones come with their commits.
-                let old = (keys ?? []).filter { $0.version <= base }.map(respelling.key)
+                let old = (keys ?? []).filter { $0.version <= base }.map(change.key)
                 if !old.isEmpty { try draft.append(keys: old, from: first) }
             }
             try rows.read(db, after: base, through: latest) { commit in
-                try draft.append(respelling.commit(commit))
+                try draft.append(change.commit(commit))
                 return true
             }
             for version in try rows.snapshotVersions(db, through: latest) {

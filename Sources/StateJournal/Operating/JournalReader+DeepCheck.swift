@@ -13,12 +13,7 @@ extension JournalReader {
     /// - Parameter time: the current time, at which keys may have expired.
     /// - Throws: ``JournalError`` for the first fault.
     package func verifyDeeply(at time: Timestamp) throws {
-        // The fence is read first: a server that is running raises it after the journal.
-        let fence = try fence()
-        try reading { db in
-            try compare(with: fence, db)
-            try rows.verifyBase(db)
-            _ = try StartCheck.run(rows, db, .whole)
+        try verify { db in
             let found = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)")
             guard found == ["ok"] else {
                 throw JournalError(damaged: path, "SQLite says: \(found.first ?? "nothing")")

@@ -52,8 +52,9 @@ package struct RecordingReader {
         guard case .array = try members.peek("patch") else {
             throw RecordingFault(line: line, "patch is not an array of operations")
         }
-        let cause = members.has("cause") ? respelled(try members.string("cause")) : nil
-        let root = members.has("root") ? respelled(try members.string("root")) : nil
+        let change = EpochChange(from: header.epoch, to: epoch)
+        let cause = members.has("cause") ? change.id(try members.string("cause")) : nil
+        let root = members.has("root") ? change.id(try members.string("root")) : nil
         let by = members.has("by") ? try members.string("by") : nil
         let trace = members.has("traceparent") ? try members.string("traceparent") : nil
         let clientIDs = try clientIDs(id, at: found, &members)
@@ -113,12 +114,6 @@ package struct RecordingReader {
             types.append(type)
         }
         return (types, value.text)
-    }
-
-    /// Returns an ID with the new epoch if it is a cursor of the recorded history, or as it is.
-    private func respelled(_ id: String) -> String {
-        guard let cursor = Cursor(text: id), cursor.epoch == header.epoch else { return id }
-        return Cursor(epoch, cursor.version).description
     }
 }
 

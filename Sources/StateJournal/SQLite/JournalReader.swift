@@ -58,17 +58,19 @@ package final class JournalReader: Sendable {
     /// O(n) in the size of the journal.
     ///
     /// - Throws: ``JournalError`` for the first fault.
-    package func verify() throws {
+    package func verify() throws { try verify { _ in } }
+
+    /// Verifies the same and more, in one read transaction.
+    func verify(with more: (Database) throws -> Void) throws {
         // A server that is running raises the fence after the journal, so the fence is read first.
         let fence = try Fence.read(directory)
         try reading { db in
             try compare(with: fence, db)
             try rows.verifyBase(db)
             _ = try StartCheck.run(rows, db, .whole)
+            try more(db)
         }
     }
-
-    func fence() throws -> Fence.Content { try Fence.read(directory) }
 
     /// Verifies that the journal, or a copy of it, has what the fence says.
     func compare(with fence: Fence.Content, _ db: Database) throws {

@@ -13,6 +13,9 @@ struct NotedHistoryTime: Sendable {
     /// The time that the file has.
     var written: Timestamp?
 
+    /// The newest time, where the file has another.
+    var unwritten: Timestamp? { latest == written ? nil : latest }
+
     /// Takes a time, and returns whether the file should have it.
     mutating func take(_ time: Timestamp) -> Bool {
         latest = time
@@ -23,7 +26,7 @@ struct NotedHistoryTime: Sendable {
 
 extension SQLiteJournal {
     package func note(historyTime: Timestamp) {
-        guard takeHistoryTime(historyTime) else { return }
+        guard withHistoryTime({ $0.take(historyTime) }), failure == nil else { return }
         background.async { [self] in
             // A later note tries again; until then, an end of the process makes keys live longer.
             _ = try? writeHistoryTime()
@@ -32,9 +35,9 @@ extension SQLiteJournal {
 
     /// Writes the newest time to the file, where the file has another.
     func writeHistoryTime() throws {
-        guard let time = unwrittenHistoryTime else { return }
+        guard let time = withHistoryTime({ $0.unwritten }) else { return }
         try writing { try rows.setHistoryTime($0, time) }
-        noteWritten(time)
+        withHistoryTime { $0.written = time }
     }
 }
 

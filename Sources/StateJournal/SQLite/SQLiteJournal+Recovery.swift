@@ -35,7 +35,8 @@ extension SQLiteJournal {
     /// - Throws: ``JournalError`` when no snapshot is usable, or a commit after it is missing or damaged.
     package func recover(at time: Timestamp) throws -> Recovery {
         let recovery = try readRecovery(at: time)
-        beginHistoryTime(recovery.historyTime, written: try reading { try rows.historyTime($0) })
+        let written = try reading { try rows.historyTime($0) }
+        withHistoryTime { $0 = NotedHistoryTime(latest: recovery.historyTime, written: written) }
         scheduleSnapshots {
             $0.begin(
                 commits: recovery.patchesCount, patchBytes: recovery.patchesBytes, bytes: recovery.segmentsBytes,

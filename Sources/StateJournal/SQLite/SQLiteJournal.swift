@@ -261,25 +261,10 @@ package final class SQLiteJournal: Journal {
         condition.withLock { change(&$0.snapshots) }
     }
 
-    /// Takes a time of the history, and returns whether the file should have it now.
-    func takeHistoryTime(_ time: Timestamp) -> Bool {
-        condition.withLock { $0.historyTime.take(time) && $0.failure == nil }
+    /// Reads or changes how far the time of the history has come.
+    func withHistoryTime<Value: Sendable>(_ change: (inout NotedHistoryTime) -> Value) -> Value {
+        condition.withLock { change(&$0.historyTime) }
     }
-
-    /// Goes on from the time of the history with which a store begins.
-    func beginHistoryTime(_ time: Timestamp, written: Timestamp?) {
-        condition.withLock { $0.historyTime = NotedHistoryTime(latest: time, written: written) }
-    }
-
-    /// The newest time of the history; nil before a recovery.
-    var historyTime: Timestamp? { condition.withLock { $0.historyTime.latest } }
-
-    /// The newest time of the history, where the file has another.
-    var unwrittenHistoryTime: Timestamp? {
-        condition.withLock { $0.historyTime.latest == $0.historyTime.written ? nil : $0.historyTime.latest }
-    }
-
-    func noteWritten(_ time: Timestamp) { condition.withLock { $0.historyTime.written = time } }
 
     package func close(_ snapshot: any AnySnapshot) throws {
         try close(snapshot.whole(), version: snapshot.cursor.version)

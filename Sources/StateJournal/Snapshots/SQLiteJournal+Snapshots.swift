@@ -53,7 +53,7 @@ extension SQLiteJournal {
         for version in snapshots.dropped(of: try rows.snapshotVersions(db, through: .max)) {
             try db.execute(sql: "DELETE FROM snapshots WHERE version = ?", arguments: [Int64(clamping: version)])
         }
-        if let time = historyTime {
+        if let time = withHistoryTime({ $0.latest }) {
             try db.execute(sql: "DELETE FROM keys WHERE expiry < ?", arguments: [time.milliseconds])
         }
         // The commits after the oldest snapshot stay, so that a start can use it when the newer ones are damaged.

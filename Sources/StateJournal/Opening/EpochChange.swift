@@ -1,14 +1,9 @@
 internal import StateStore
 
 /// Spells the cursors of one history as those of another.
-struct Respelling {
+struct EpochChange {
     let from: Epoch
     let to: Epoch
-
-    init(from: Epoch, to: Epoch) {
-        self.from = from
-        self.to = to
-    }
 
     func commit(_ commit: Commit) -> Commit {
         Commit(
@@ -25,7 +20,7 @@ struct Respelling {
             expiry: key.expiry, client: key.client)
     }
 
-    private func id(_ id: String) -> String {
+    func id(_ id: String) -> String {
         guard let cursor = Cursor(text: id), cursor.epoch == from else { return id }
         return Cursor(to, cursor.version).description
     }

@@ -22,7 +22,7 @@ package struct Loss: Sendable {
 }
 
 /// Copies what can be read of a damaged journal into a new one, under a new epoch.
-struct Salvage {
+struct DamageRecovery {
     private let directory: DataDirectory
     private var unreadableKeys = 0
 
@@ -40,12 +40,12 @@ struct Salvage {
     static func replace(
         _ directory: DataDirectory, _ lock: DirectoryLock, because reason: String, initial: () throws -> [UInt8]
     ) throws -> Loss {
-        var salvage = Salvage(directory: directory)
+        var recovery = DamageRecovery(directory: directory)
         let fence: FenceRecord? = if case .record(let record, _) = try Fence.read(directory) { record } else { nil }
         let draft = try JournalDraft(in: directory, lock)
         let run: Run?
         do {
-            run = try salvage.copy(to: draft, fence)
+            run = try recovery.copy(to: draft, fence)
         } catch { throw JournalError("copy", directory.journal, error) }
         if run == nil {
             let state = try initial()
@@ -56,7 +56,7 @@ struct Salvage {
         return Loss(
             reason: reason, epoch: draft.epoch, version: run?.end, start: run?.start ?? 0,
             acknowledged: fence.flatMap { $0.stage == .beginning ? nil : $0.link.version },
-            unreadableKeys: salvage.unreadableKeys, aside: aside)
+            unreadableKeys: recovery.unreadableKeys, aside: aside)
     }
 
     private init(directory: DataDirectory) { self.directory = directory }
@@ -83,10 +83,10 @@ struct Salvage {
             try draft.begin(state.text, version: run.start)
             copyKeys(rows, db, before: run, to: draft)
             var last = PatchedState(state, version: run.start)
-            let respelling = Respelling(from: epoch, to: draft.epoch)
+            let change = EpochChange(from: epoch, to: draft.epoch)
             try rows.read(db, after: run.start, through: run.end) { commit in
                 _ = try last.take(commit)
-                try draft.append(respelling.commit(commit))
+                try draft.append(change.commit(commit))
                 return true
             }
             try draft.finishReplacement(last.bytes(), version: run.end)
@@ -117,14 +117,14 @@ struct Salvage {
 
     /// Copies the keys of the commits up to the beginning of a run, and counts the rows that cannot be read.
     private mutating func copyKeys(_ rows: SegmentRows, _ db: Database, before run: Run, to draft: JournalDraft) {
-        let respelling = Respelling(from: rows.epoch, to: draft.epoch)
+        let change = EpochChange(from: rows.epoch, to: draft.epoch)
         do {
             try rows.readKeys(db) { first, keys in
                 guard let keys else {
                     unreadableKeys += 1
                     return
                 }
-                let old = keys.filter { $0.version <= run.start }.map(respelling.key)
+                let old = keys.filter { $0.version <= run.start }.map(change.key)
                 if !old.isEmpty { try draft.append(keys: old, from: first) }
             }
         } catch {

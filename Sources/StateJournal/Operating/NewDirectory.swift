@@ -1,7 +1,7 @@
 internal import StateStore
 
 /// A locked data directory without a journal, where one appears whole or not at all.
-struct EmptyPlace {
+struct NewDirectory {
     let directory: DataDirectory
     let lock: DirectoryLock
 
