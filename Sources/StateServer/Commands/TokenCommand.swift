@@ -42,11 +42,25 @@ struct TokenCreate: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let grant = all ? Grant.everything : Grant(read: read, dispatch: dispatch, others: others, operate: operate)
+        if let fault = grant.fault ?? TokenFile.fault(inSubject: subject) { throw SettingsFault(description: fault) }
+        let settings = reading.settings
+        let token = Token()
+        let entry = TokenFile.Entry(token, subject: subject, grant)
         // Where the domain cannot be made, the token is none the worse, and the start of the server says why.
-        let catalogue = try? Program.current.served(reading.settings).catalogue()
-        let made = try TokenTool(settings: reading.settings).create(subject: subject, grant, in: catalogue)
-        print(made.token)
-        Failure.warn(made.warnings)
+        let catalogue = try? Program.current.served(settings).catalogue()
+        var warnings = catalogue.map { grant.warnings(in: $0) } ?? []
+        try settings.namedTokenFile().change { entries in
+            if entries == nil, settings.access == .auto, settings.jwtKeys == "none" {
+                warnings.append(
+                    "this is the first token: a server on loopback that was open to every client now asks each for a token"
+                )
+            }
+            let all = (entries ?? []) + [entry]
+            entries = all
+            warnings += settings.warningsWithoutAdministrator(all)
+        }
+        print(token.text)
+        Failure.warn(warnings)
     }
 }
 
@@ -58,7 +72,7 @@ struct TokenList: SettingsCommand {
     @OptionGroup var options: SettingsOptions
 
     func run(_ reading: SettingsReading) async throws {
-        for token in try TokenTool(settings: reading.settings).list() {
+        for token in try reading.settings.namedTokenFile().read() ?? [] {
             let grant = token.grant
             let words =
                 grant.read.map { "read=\($0)" } + grant.dispatch.map { "dispatch=\($0)" }
@@ -79,8 +93,40 @@ struct TokenRevoke: SettingsCommand {
     var id: String
 
     func run(_ reading: SettingsReading) async throws {
-        let warnings = try TokenTool(settings: reading.settings).revoke(id)
+        let (id, settings) = (id, reading.settings)
+        let file = try settings.namedTokenFile()
+        var warnings: [String] = []
+        try file.change { (entries) throws(SettingsFault) in
+            let left = (entries ?? []).filter { $0.id != id }
+            guard left.count < entries?.count ?? 0 else {
+                throw SettingsFault(description: "there is no token \(id) in \(file.path); `token list` shows them")
+            }
+            if left.isEmpty { warnings.append("no token is left, and the server does not open by that") }
+            warnings += settings.warningsWithoutAdministrator(left)
+            entries = left
+        }
         print("revoked: \(id)")
         Failure.warn(warnings)
+    }
+}
+
+extension Settings {
+    /// The file that the commands for tokens change; a server notices that within a second.
+    ///
+    /// - Throws: ``SettingsFault`` where the settings name no file: `tokens` is `data`, and `data` is `none`.
+    fileprivate func namedTokenFile() throws(SettingsFault) -> TokenFile {
+        guard let tokenFile else {
+            throw SettingsFault(
+                description: "there is no token file: name it with the setting tokens, or the data directory")
+        }
+        return tokenFile
+    }
+
+    /// A warning where a server takes no other credentials than tokens of which none allows everything.
+    fileprivate func warningsWithoutAdministrator(_ entries: [TokenFile.Entry]) -> [String] {
+        guard self.access != .open, self.jwtKeys == "none", !entries.contains(where: \.grant.isEverything) else {
+            return []
+        }
+        return ["no token can do everything; `token create --all` makes one that can"]
     }
 }
