@@ -30,7 +30,7 @@ struct QuarantineTests {
     var file: QuarantineFile { QuarantineFile(directory: scratch.path) }
 
     @Test(
-        "the first crash makes a suspect, the second one sets the action aside, and a start without a crash changes nothing"
+        "the first crash makes an action suspected, the second one sets it aside, and a start without a crash changes nothing"
     )
     func twoCrashes() throws {
         _ = try start()
@@ -48,7 +48,7 @@ struct QuarantineTests {
         #expect(listed.first?.type == "boom")
         #expect(try start().names == names)
         let mapped = try MappedPage(directory: scratch.path)
-        #expect(withExtendedLifetime(mapped) { mapped.page.suspects.isEmpty })
+        #expect(withExtendedLifetime(mapped) { mapped.page.suspected.isEmpty })
     }
 
     @Test("crashes by two actions set neither aside")

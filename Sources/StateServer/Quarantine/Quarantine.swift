@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// The actions that are set aside because the process has ended twice while a turn or a dry run reduced them.
 ///
-/// A start looks for the transaction that the process before was reducing when it ended. The first time it becomes a
-/// suspect, because a kill or a lack of memory can meet any transaction; a suspect that is later reduced without harm is
+/// A start looks for the transaction that the process before was reducing when it ended. The first time it is
+/// suspected, because a kill or a lack of memory can meet any transaction; one that is later reduced without harm is
 /// none any more. The second time the file gets it, and the turn refuses it.
 final class Quarantine: Sendable {
     /// What a turn marks.
@@ -33,24 +33,24 @@ final class Quarantine: Sendable {
             defer { page.end(work) }
             // A crash counts once.
             guard identities.insert(record.identity).inserted else { continue }
-            if Self.convict(record, page, &entries) {
+            if Self.quarantine(record, page, &entries) {
                 entries = entries.suffix(Self.entriesMax)
                 do {
                     // A command may have changed the file since.
                     try file.change { latest in
-                        if Self.convict(record, page, &latest) { entries = latest.suffix(Self.entriesMax) }
+                        if Self.quarantine(record, page, &latest) { entries = latest.suffix(Self.entriesMax) }
                         latest = entries
                     }
                 } catch {
                     logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
                 }
                 // Only now: a start that is killed before finds the same again.
-                for (place, suspect) in page.suspects where suspect.identity == record.identity {
-                    page.removeSuspect(at: place)
+                for (place, suspected) in page.suspected where suspected.identity == record.identity {
+                    page.removeSuspected(at: place)
                 }
                 logger.error("action quarantined", metadata: Self.metadata(record, entries.last?.id))
             } else {
-                page.addSuspect(record)
+                page.addSuspected(record)
                 logger.warning("the process ended while it reduced an action", metadata: Self.metadata(record, nil))
             }
         }
@@ -84,8 +84,8 @@ final class Quarantine: Sendable {
         }
     }
 
-    /// Adds a transaction to the entries where it is a suspect already, or was let pass after it had been set aside.
-    private static func convict(
+    /// Adds a transaction to the entries where it is suspected already, or was let pass after it had been set aside.
+    private static func quarantine(
         _ record: MarkPage.Record, _ page: MarkPage, _ entries: inout [QuarantineFile.Entry]
     ) -> Bool {
         if let index = entries.firstIndex(where: { $0.identity == record.identity }) {
@@ -95,7 +95,7 @@ final class Quarantine: Sendable {
             entries.append(entry)
             return true
         }
-        guard page.suspects.contains(where: { $0.record.identity == record.identity }) else { return false }
+        guard page.suspected.contains(where: { $0.record.identity == record.identity }) else { return false }
         entries.append(QuarantineFile.Entry(record))
         return true
     }
@@ -111,7 +111,7 @@ final class Quarantine: Sendable {
     private static func metadata(_ record: MarkPage.Record, _ id: String?) -> Logger.Metadata {
         let entry = QuarantineFile.Entry(record)
         var metadata: Logger.Metadata = [
-            "action.type": .string(record.type), "by": .string(entry.by), "quarantine": .string(id ?? "no, suspect"),
+            "action.type": .string(record.type), "by": .string(entry.by), "quarantine": .string(id ?? "no, suspected"),
         ]
         if let name = entry.name { metadata["name"] = .string(name) }
         return metadata

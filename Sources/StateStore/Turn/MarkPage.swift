@@ -3,15 +3,15 @@ package import StateJSON
 /// A page of memory that outlives the process: it names the transactions that a turn and a dry run are reducing.
 ///
 /// A mapped file stays in the page cache when the process ends for any reason. The page has a head, a record of each
-/// transaction that is being reduced, and records of suspects: transactions during which a process has ended once.
+/// transaction that is being reduced, and records of suspected transactions, during which a process has ended once.
 package struct MarkPage {
     /// What reduces a transaction: a turn, or the thread of dry runs beside it.
     package enum Work: CaseIterable, Sendable {
         case turn, dryRun
 
         fileprivate var stateOffset: Int { self == .turn ? 24 : 32 }
-        /// The place of the record, before or behind those of the suspects.
-        fileprivate var place: Int { self == .turn ? 0 : MarkPage.suspectsMax + 1 }
+        /// The place of the record, before or behind those of the suspected ones.
+        fileprivate var place: Int { self == .turn ? 0 : MarkPage.suspectedMax + 1 }
     }
 
     /// A transaction, as far as the page has room for it.
@@ -25,8 +25,8 @@ package struct MarkPage {
 
     /// How many bytes the page has.
     package static let size = 4096
-    /// How many suspects it has room for; the oldest makes way for another one.
-    package static let suspectsMax = 8
+    /// How many suspected transactions it has room for; the oldest makes way for another one.
+    package static let suspectedMax = 8
 
     private static let mark: UInt64 = 0x3130_4B52_414D_4B53  // SKMARK01
     private static let bootOffset = 8
@@ -53,9 +53,9 @@ package struct MarkPage {
     /// The transaction that was being reduced when the process ended; nil where there was none.
     package func interrupted(in work: Work) -> Record? { word(work.stateOffset) == 1 ? record(work.place) : nil }
 
-    /// The suspects by their places, from 1 on.
-    package var suspects: [(place: Int, record: Record)] {
-        (1...Self.suspectsMax).compactMap { place in record(place).map { (place, $0) } }
+    /// The suspected transactions by their places, from 1 on.
+    package var suspected: [(place: Int, record: Record)] {
+        (1...Self.suspectedMax).compactMap { place in record(place).map { (place, $0) } }
     }
 
     /// Notes a transaction before it is reduced.
@@ -69,19 +69,19 @@ package struct MarkPage {
     /// Notes that no transaction is being reduced.
     package func end(_ work: Work) { store(0, work.stateOffset) }
 
-    /// Adds a suspect, in place of the oldest where there is no room.
-    package func addSuspect(_ record: Record) {
-        var records = suspects.map(\.record)
-        if records.count == Self.suspectsMax { records.removeFirst() }
+    /// Adds a suspected transaction, in place of the oldest where there is no room.
+    package func addSuspected(_ record: Record) {
+        var records = suspected.map(\.record)
+        if records.count == Self.suspectedMax { records.removeFirst() }
         records.append(record)
-        for place in 1...Self.suspectsMax { removeSuspect(at: place) }
+        for place in 1...Self.suspectedMax { removeSuspected(at: place) }
         for (index, record) in records.enumerated() {
             write(record.identity, type: record.type, name: record.name, to: index + 1)
         }
     }
 
-    /// Removes a suspect.
-    package func removeSuspect(at place: Int) {
+    /// Removes a suspected transaction.
+    package func removeSuspected(at place: Int) {
         base.storeBytes(of: 0, toByteOffset: Self.offset(place) + Self.kindOffset, as: UInt8.self)
     }
 

@@ -5,14 +5,14 @@ internal import Synchronization
 ///
 /// A reducer or a middleware that traps ends the process. The next process finds the transaction in the page. The turns and
 /// the dry runs beside them have a mark each, with one list of what is set aside.
-// unchecked: only one turn, or one dry run, at a time writes to its part of the page and to `suspect`; a mutex guards the
+// unchecked: only one turn, or one dry run, at a time writes to its part of the page and to `suspectedPlace`; a mutex guards the
 // rest.
 package final class ReductionMark: @unchecked Sendable {
     private struct Watched {
         /// The name of each transaction that is set aside.
         var quarantined: [TransactionIdentity: String] = [:]
-        /// The place of each suspect in the page.
-        var suspects: [TransactionIdentity: Int] = [:]
+        /// The place of each suspected transaction in the page.
+        var suspected: [TransactionIdentity: Int] = [:]
     }
 
     /// What both marks watch for.
@@ -21,14 +21,14 @@ package final class ReductionMark: @unchecked Sendable {
         let isNeeded: Atomic<Bool>
 
         init(_ watched: Watched) {
-            isNeeded = Atomic(!watched.suspects.isEmpty)
+            isNeeded = Atomic(!watched.suspected.isEmpty)
             self.watched = Mutex(watched)
         }
 
         func change(_ body: (inout Watched) -> Void) {
             watched.withLock { watched in
                 body(&watched)
-                isNeeded.store(!watched.quarantined.isEmpty || !watched.suspects.isEmpty, ordering: .relaxed)
+                isNeeded.store(!watched.quarantined.isEmpty || !watched.suspected.isEmpty, ordering: .relaxed)
             }
         }
     }
@@ -38,8 +38,8 @@ package final class ReductionMark: @unchecked Sendable {
     private let owner: AnyObject
     private let work: MarkPage.Work
     private let watch: Watch
-    /// The place of the suspect that is being reduced.
-    private var suspect: Int?
+    /// The place of the suspected transaction that is being reduced.
+    private var suspectedPlace: Int?
 
     /// Makes a mark of turns on a page.
     ///
@@ -47,9 +47,9 @@ package final class ReductionMark: @unchecked Sendable {
     package init(_ page: MarkPage, owner: AnyObject) {
         self.page = page
         self.owner = owner
-        let suspects = Dictionary(page.suspects.map { ($0.record.identity, $0.place) }) { $1 }
+        let suspected = Dictionary(page.suspected.map { ($0.record.identity, $0.place) }) { $1 }
         work = .turn
-        watch = Watch(Watched(suspects: suspects))
+        watch = Watch(Watched(suspected: suspected))
     }
 
     private init(dryRunsBeside mark: ReductionMark) {
@@ -71,7 +71,7 @@ package final class ReductionMark: @unchecked Sendable {
     ///
     /// - Returns: the rejection of a transaction that is set aside, which must not be reduced.
     func begin(_ transaction: Transaction) -> Rejection? {
-        acquitSuspect()
+        releaseSuspected()
         guard let identity = TransactionIdentity(transaction) else {
             page.end(work)
             return nil
@@ -88,12 +88,12 @@ package final class ReductionMark: @unchecked Sendable {
     /// Notes that no transaction is being reduced.
     func end() {
         page.end(work)
-        acquitSuspect()
+        releaseSuspected()
     }
 
     private func look(_ identity: TransactionIdentity) -> Rejection? {
         watch.watched.withLock { watched in
-            suspect = watched.suspects[identity]
+            suspectedPlace = watched.suspected[identity]
             return watched.quarantined[identity].map { name in
                 Rejection(
                     "action-quarantined",
@@ -103,11 +103,11 @@ package final class ReductionMark: @unchecked Sendable {
         }
     }
 
-    /// Drops the suspect that was reduced without harm.
-    private func acquitSuspect() {
-        guard let place = suspect else { return }
-        suspect = nil
-        page.removeSuspect(at: place)
-        watch.change { watched in watched.suspects = watched.suspects.filter { $0.value != place } }
+    /// Drops the suspected transaction that was reduced without harm.
+    private func releaseSuspected() {
+        guard let place = suspectedPlace else { return }
+        suspectedPlace = nil
+        page.removeSuspected(at: place)
+        watch.change { watched in watched.suspected = watched.suspected.filter { $0.value != place } }
     }
 }

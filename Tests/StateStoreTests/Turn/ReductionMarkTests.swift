@@ -101,37 +101,37 @@ struct ReductionMarkTests {
         #expect(turn.commits.count == 1)
     }
 
-    @Test("a suspect that is reduced without harm is none any more; one that a precondition refuses still is")
-    func suspects() throws {
+    @Test("a suspected action that is reduced without harm is none any more; one that a precondition refuses still is")
+    func suspected() throws {
         for (id, place) in [("a", 0), ("b", 1)] {
             let identity = try #require(TransactionIdentity(transaction(id: id)))
-            memory.page.addSuspect(.init(identity: identity, type: "count/add", name: id))
-            #expect(memory.page.suspects.count == place + 1)
+            memory.page.addSuspected(.init(identity: identity, type: "count/add", name: id))
+            #expect(memory.page.suspected.count == place + 1)
         }
         var core = try core()
         let conditional = Transaction(
             [.init(Sample.Add(amount: 1), id: "a")], expectations: [.init("/count/value", .string("never"))])
 
         _ = core.turn([conditional, transaction(id: "c")], at: Timestamp(milliseconds: 0))
-        #expect(memory.page.suspects.map(\.record.name) == ["a", "b"])
+        #expect(memory.page.suspected.map(\.record.name) == ["a", "b"])
 
         _ = core.turn([transaction(id: "b")], at: Timestamp(milliseconds: 0))
-        #expect(memory.page.suspects.map(\.record.name) == ["a"])
+        #expect(memory.page.suspected.map(\.record.name) == ["a"])
     }
 
-    @Test("the oldest suspect makes way for another one, and a new boot of the machine empties the page")
+    @Test("the oldest suspected action makes way for another one, and a new boot of the machine empties the page")
     func room() throws {
         for number in 0..<10 {
             let identity = try #require(TransactionIdentity(transaction(id: "\(number)")))
-            memory.page.addSuspect(
+            memory.page.addSuspected(
                 .init(identity: identity, type: String(repeating: "t", count: 300), name: "\(number)"))
         }
-        #expect(memory.page.suspects.map(\.record.name) == (2..<10).map(String.init))
-        #expect(memory.page.suspects.allSatisfy { $0.record.type.utf8.count == 128 })
+        #expect(memory.page.suspected.map(\.record.name) == (2..<10).map(String.init))
+        #expect(memory.page.suspected.allSatisfy { $0.record.type.utf8.count == 128 })
 
         memory.page.prepare(boot: ContentHash(high: 1, low: 2))
-        #expect(memory.page.suspects.count == 8)
+        #expect(memory.page.suspected.count == 8)
         memory.page.prepare(boot: ContentHash(high: 9, low: 2))
-        #expect(memory.page.suspects.isEmpty)
+        #expect(memory.page.suspected.isEmpty)
     }
 }
