@@ -141,22 +141,15 @@ final class Backups: Sendable {
     /// Ends the backup whose client takes too little; looks again later.
     private func judge(_ exchange: Exchange, chunksCount: Int) {
         guard let sending = sending(to: exchange) else { return }
-        guard sending.chunksCount > chunksCount else { return cutOff(exchange, "the client takes too little") }
+        guard sending.chunksCount > chunksCount else {
+            cutOff(exchange, "the client takes too little")
+            return
+        }
         schedule.after(Self.patience) { self.judge(exchange, chunksCount: sending.chunksCount) }
     }
 
     /// Ends the backup for an exchange whose client has gone; false where there is none.
-    func end(_ exchange: Exchange) -> Bool {
-        let isMine = stage.withLock { stage in
-            switch stage {
-            case .copied(let sending), .sending(let sending): sending.exchange === exchange
-            case .idle, .copying: false
-            }
-        }
-        guard isMine else { return false }
-        cutOff(exchange, "the client has gone")
-        return true
-    }
+    func end(_ exchange: Exchange) -> Bool { cutOff(exchange, "the client has gone") }
 
     /// Cuts off the backup that is being sent, because the server stops.
     func stop() {
@@ -175,10 +168,12 @@ final class Backups: Sendable {
         }
     }
 
-    private func cutOff(_ exchange: Exchange, _ reason: String) {
-        guard let sending = leave(exchange) else { return }
+    @discardableResult
+    private func cutOff(_ exchange: Exchange, _ reason: String) -> Bool {
+        guard let sending = leave(exchange) else { return false }
         exchange.cutOff()
         logger.warning("backup cut off", metadata: metadata(of: sending, ["reason": .string(reason)]))
+        return true
     }
 
     /// Drops the copy that nobody has claimed.

@@ -293,8 +293,8 @@ extension StateServer {
     /// A restart that changes nothing makes no commit.
     private static func resume<State>(_ store: Store<State>, _ compiled: CompiledDomain<State>, _ logger: Logger) {
         guard compiled.handles(StoreResume.type) else { return }
-        let rehearsal = Transaction([.init(StoreResume())], purpose: .dryRun)
-        if case .wouldCommit(isChange: false, _) = store.submitNow(rehearsal),
+        let dryRun = Transaction([.init(StoreResume())], purpose: .dryRun)
+        if case .wouldCommit(isChange: false, _) = store.submitNow(dryRun),
             !compiled.startsEffects(StoreResume.type)
         {
             return

@@ -158,22 +158,22 @@ private final class Log<State: Sendable>: Sendable {
         let after: State
     }
 
-    private let told = Mutex<(steps: [Step], events: [StoreEvent], version: Version)>(([], [], 0))
+    private let noted = Mutex<(steps: [Step], events: [StoreEvent], version: Version)>(([], [], 0))
 
-    var steps: [Step] { told.withLock { $0.steps } }
+    var steps: [Step] { noted.withLock { $0.steps } }
     /// The version of the last commit that was noted.
-    var version: Version { told.withLock { $0.version } }
-    var events: [StoreEvent] { told.withLock { $0.events } }
+    var version: Version { noted.withLock { $0.version } }
+    var events: [StoreEvent] { noted.withLock { $0.events } }
 
     func note(_ change: Change<Unequal<State>>) {
         guard let commit = change.commit, let old = change.old else { return }
-        told.withLock { told in
-            told.steps.append(Step(commit: commit, before: old.state, after: change.new.state))
-            told.version = commit.version
+        noted.withLock { noted in
+            noted.steps.append(Step(commit: commit, before: old.state, after: change.new.state))
+            noted.version = commit.version
         }
     }
 
-    func note(_ event: StoreEvent) { told.withLock { $0.events.append(event) } }
+    func note(_ event: StoreEvent) { noted.withLock { $0.events.append(event) } }
 
-    func takeFirst() -> Step? { told.withLock { $0.steps.isEmpty ? nil : $0.steps.removeFirst() } }
+    func takeFirst() -> Step? { noted.withLock { $0.steps.isEmpty ? nil : $0.steps.removeFirst() } }
 }

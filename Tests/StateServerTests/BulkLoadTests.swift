@@ -6,11 +6,11 @@ import Testing
 @testable import StateServer
 @testable import StateStore
 
-@Suite("Portions of a bulk load")
-struct PortionSizeTests {
-    /// The sizes of twelve portions where a turn costs some microseconds, and each transaction some more.
+@Suite("Batches of a bulk load")
+struct BatchSizeTests {
+    /// The sizes of twelve batchs where a turn costs some microseconds, and each transaction some more.
     private func sizes(turn: Int, transaction: Int, loads: Int = 1) -> [Int] {
-        var size = PortionSize()
+        var size = BatchSize()
         return (0..<12).map { _ in
             let count = size.count
             size.adapt(to: .microseconds(turn + transaction * count), of: count, among: loads)
@@ -19,7 +19,7 @@ struct PortionSizeTests {
     }
 
     @Test(
-        "a portion becomes as large as costs two milliseconds, down to a single transaction",
+        "a batch becomes as large as costs two milliseconds, down to a single transaction",
         arguments: [(0, 1024), (1, 1024), (10, 200), (90, 22), (1000, 2), (3000, 1), (100_000, 1)])
     func fitting(cost: Int, count: Int) {
         let sizes = sizes(turn: 0, transaction: cost)
@@ -37,10 +37,10 @@ struct PortionSizeTests {
         #expect(sizes(turn: 500, transaction: 100).last == 15)
     }
 
-    @Test("a portion grows fourfold at most, and dear transactions behind cheap ones make it small at once")
+    @Test("a batch grows fourfold at most, and dear transactions behind cheap ones make it small at once")
     func changes() {
         #expect(sizes(turn: 0, transaction: 0).prefix(4) == [8, 32, 128, 512])
-        var size = PortionSize()
+        var size = BatchSize()
         size.adapt(to: .microseconds(8), of: 8, among: 1)
         size.adapt(to: .microseconds(32), of: 32, among: 1)
         size.adapt(to: .milliseconds(128), of: 128, among: 1)
@@ -103,7 +103,7 @@ struct BulkLoadTests {
         #expect(store.version == 500)
     }
 
-    @Test("a load whose client has gone ends behind a portion, and the other lines have no outcome")
+    @Test("a load whose client has gone ends behind a batch, and the other lines have no outcome")
     func abandoned() throws {
         let store = try store()
 

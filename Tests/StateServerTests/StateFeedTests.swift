@@ -4,7 +4,7 @@ import Testing
 
 @testable import StateServer
 
-@Suite("What state streams have told")
+@Suite("What state streams keep")
 struct StateFeedTests {
     @Test("messages that were made for an access are for no other one, even after the end of the first")
     func access() {
@@ -13,13 +13,13 @@ struct StateFeedTests {
         do {
             let access = Access()
             first = access
-            feed.keep(StateFeed.Told(messages: Array("[]".utf8), next: 2), of: page(access))
-            #expect(feed.told(of: page(access))?.next == 2)
+            feed.keep(StateFeed.Messages(array: Array("[]".utf8), next: 2), of: page(access))
+            #expect(feed.messages(of: page(access))?.next == 2)
         }
 
         // As long as the messages are kept, no other access can have the identity of theirs.
         #expect(first != nil)
-        #expect(feed.told(of: page(Access())) == nil)
+        #expect(feed.messages(of: page(Access())) == nil)
     }
 
     private func page(_ access: Access) -> StateFeed.Page {

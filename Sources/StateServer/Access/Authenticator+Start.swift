@@ -56,7 +56,7 @@ extension Authenticator {
     private static func reachable(_ settings: Settings) -> String {
         switch try? settings.reachablePlace() {
         case .address(let host, let port)?: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
-        case .socket(let path)?: "--unix-socket \(path) http://localhost"
+        case .socket(let path, _)?: "--unix-socket \(path) http://localhost"
         // The settings have been read, so there is a place.
         case nil: settings.listen
         }

@@ -104,32 +104,30 @@ private struct JSONWebKey: Decodable {
         case operations = "key_ops"
     }
 
-    struct Fault: Error, CustomStringConvertible {
-        let description: String
-    }
-
     /// The key, with the parts that a verification needs; nil for one of another use or algorithm.
     var verificationKey: VerificationKey? {
-        get throws(Fault) {
+        get throws(SettingsFault) {
             if let use, use != "sig" { return nil }
             if let operations, !operations.contains("verify") { return nil }
             guard let alg else { return try material().map { VerificationKey(id: kid, material: $0) } }
             guard let algorithm = VerificationKey.Algorithm(rawValue: alg) else { return nil }
             guard let material = try material(), material.algorithm == algorithm else {
-                throw Fault(description: "a key of this type cannot be used with the algorithm in alg")
+                throw SettingsFault(description: "a key of this type cannot be used with the algorithm in alg")
             }
             return VerificationKey(id: kid, material: material)
         }
     }
 
     /// The parts of the key; nil for a type or a curve that no algorithm of the server has.
-    private func material() throws(Fault) -> VerificationKey.Material? {
+    private func material() throws(SettingsFault) -> VerificationKey.Material? {
         switch (kty, crv) {
         case ("oct", _):
             // Each hash has an algorithm, and each padding of RSA.
             guard alg != nil else { throw Self.ambiguous }
             guard let k, let secret = Data(base64URL: k.utf8) else { throw Self.incomplete }
-            guard secret.count >= 32 else { throw Fault(description: "a secret for HS256 has at least 32 bytes") }
+            guard secret.count >= 32 else {
+                throw SettingsFault(description: "a secret for HS256 has at least 32 bytes")
+            }
             return .secret(Array(secret))
         case ("RSA", _):
             guard alg != nil else { throw Self.ambiguous }
@@ -145,25 +143,20 @@ private struct JSONWebKey: Decodable {
         }
     }
 
-    private static let ambiguous = Fault(
+    private static let ambiguous = SettingsFault(
         description: "it has no alg, and a key of this type could be used with several: add alg")
-    private static let incomplete = Fault(description: "it lacks a part of the key, or has one that is not base64url")
+    private static let incomplete = SettingsFault(
+        description: "it lacks a part of the key, or has one that is not base64url")
 }
 
 extension Data {
     /// The bytes of base64url without padding (RFC 7515); nil for anything else.
     init?(base64URL text: some Collection<UInt8>) {
-        var base64: [UInt8] = []
-        base64.reserveCapacity(text.count + 3)
-        for byte in text {
-            switch byte {
-            case UInt8(ascii: "-"): base64.append(UInt8(ascii: "+"))
-            case UInt8(ascii: "_"): base64.append(UInt8(ascii: "/"))
-            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
-            default: base64.append(byte)
-            }
+        guard !text.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
+        var base64 = text.map { byte in
+            byte == UInt8(ascii: "-") ? UInt8(ascii: "+") : byte == UInt8(ascii: "_") ? UInt8(ascii: "/") : byte
         }
-        while !base64.count.isMultiple(of: 4) { base64.append(UInt8(ascii: "=")) }
+        base64 += repeatElement(UInt8(ascii: "="), count: (4 - base64.count % 4) % 4)
         self.init(base64Encoded: Data(base64))
     }
 }

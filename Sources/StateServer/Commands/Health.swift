@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
+internal import MicroHTTP
 
 /// `health`: exits with code 0 when the server at the configured address is ready, for container health
 /// checks.
@@ -17,11 +18,11 @@ struct Health: SettingsCommand {
     }
 
     /// Sends a GET request and returns the status line of the response; waits at most five seconds for it.
-    private static func statusLine(of path: String, at place: Settings.ReachablePlace) throws -> String {
+    private static func statusLine(of path: String, at place: ListeningPlace) throws -> String {
         let (descriptor, host) =
             switch place {
             case .address(let host, let port): (try connect(host: host, port: port), host)
-            case .socket(let path): (try connect(path: path), "localhost")
+            case .socket(let path, _): (try connect(path: path), "localhost")
             }
         defer { close(descriptor) }
         let request = Array("GET \(path) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n".utf8)

@@ -23,7 +23,7 @@ struct JournalExport: SettingsCommand {
     var since: UInt64?
 
     func run(_ reading: SettingsReading) async throws {
-        var output = StandardOutput()
+        let output = StandardOutput()
         try JournalTool(settings: reading.settings).export(since: since) { try output.write($0) }
         try output.flush()
     }
@@ -38,7 +38,7 @@ struct JournalImport: SettingsCommand {
     @OptionGroup var options: SettingsOptions
 
     func run(_ reading: SettingsReading) async throws {
-        var input = StandardInput()
+        let input = StandardInput()
         let span = try JournalTool(settings: reading.settings).load { try input.nextLine() }
         print("imported: \(span.sentence)")
     }
@@ -53,7 +53,7 @@ struct JournalReplay: SettingsCommand {
     @OptionGroup var options: SettingsOptions
 
     func run(_ reading: SettingsReading) async throws {
-        var input = StandardInput()
+        let input = StandardInput()
         let span = try JournalTool(settings: reading.settings).replay(Program.current.served(reading.settings).domain) {
             try input.nextLine()
         }

@@ -2,62 +2,38 @@ internal import Glibc
 
 /// Standard input by lines.
 struct StandardInput {
-    private var buffer: [UInt8] = []
-    /// The index in `buffer` after the lines that were returned.
-    private var start = 0
-    private var isAtEnd = false
+    /// Nil where the descriptor is closed.
+    private let file: UnsafeMutablePointer<FILE>? = fdopen(STDIN_FILENO, "r")
 
     /// Returns the next line without its line feed, or nil at the end; the last line need not have a line feed.
-    mutating func nextLine() throws -> [UInt8]? {
-        var searched = start
-        while true {
-            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
-                defer { start = end + 1 }
-                return Array(buffer[start..<end])
-            }
-            guard !isAtEnd else {
-                defer { start = buffer.count }
-                return start < buffer.count ? Array(buffer[start...]) : nil
-            }
-            buffer.removeSubrange(..<start)
-            start = 0
-            searched = buffer.count
-            try fill()
+    func nextLine() throws -> [UInt8]? {
+        var line: UnsafeMutablePointer<CChar>?
+        var size = 0
+        defer { free(line) }
+        let count = file.map { getline(&line, &size, $0) } ?? -1
+        guard count >= 0 else {
+            if let file, feof(file) != 0 { return nil }
+            throw Failure("cannot read standard input: \(String(cString: strerror(errno)))")
         }
-    }
-
-    private mutating func fill() throws {
-        let count = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 1 << 18) { room in
-            var count = 0
-            repeat { count = read(STDIN_FILENO, room.baseAddress, room.count) } while count < 0 && errno == EINTR
-            if count > 0 { buffer.append(contentsOf: UnsafeBufferPointer(rebasing: room[..<count])) }
-            return count
-        }
-        guard count >= 0 else { throw Failure("cannot read standard input: \(String(cString: strerror(errno)))") }
-        isAtEnd = count == 0
+        let bytes = UnsafeRawBufferPointer(start: line, count: count)
+        return Array(bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...])
     }
 }
 
 /// Standard output with a buffer of 256 KiB.
 struct StandardOutput {
-    private var buffer: [UInt8] = []
+    /// Nil where the descriptor is closed.
+    private let file: UnsafeMutablePointer<FILE>? = fdopen(STDOUT_FILENO, "w")
+
+    init() { if let file { setvbuf(file, nil, _IOFBF, 1 << 18) } }
 
     /// Appends bytes to the buffer, and writes the buffer when it is full.
-    mutating func write(_ bytes: [UInt8]) throws {
-        buffer.append(contentsOf: bytes)
-        if buffer.count >= 1 << 18 { try flush() }
-    }
+    func write(_ bytes: [UInt8]) throws { try check(file.map { fwrite(bytes, 1, bytes.count, $0) } == bytes.count) }
 
     /// Writes the buffer.
-    mutating func flush() throws {
-        var written = 0
-        while written < buffer.count {
-            let count = buffer[written...].withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-            guard count >= 0 || errno == EINTR else {
-                throw Failure("cannot write to standard output: \(String(cString: strerror(errno)))")
-            }
-            written += max(count, 0)
-        }
-        buffer.removeAll(keepingCapacity: true)
+    func flush() throws { try check(file.map(fflush) == 0) }
+
+    private func check(_ isWritten: Bool) throws {
+        guard isWritten else { throw Failure("cannot write to standard output: \(String(cString: strerror(errno)))") }
     }
 }

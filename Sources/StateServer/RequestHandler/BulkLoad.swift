@@ -1,16 +1,16 @@
 internal import StateStore
 internal import Synchronization
 
-/// The transactions of a bulk load, which reach the store in portions.
+/// The transactions of a bulk load, which reach the store in batches.
 ///
-/// All loads together have portions as large as the store can take in about two milliseconds of processor time, each at
+/// All loads together have batches as large as the store can take in about two milliseconds of processor time, each at
 /// most 1024 and at most half of the mailbox: the actions of other clients wait no longer for their turn, and the mailbox
-/// keeps room for them. Behind a portion a load ends whose client has gone.
+/// keeps room for them. Behind a batch a load ends whose client has gone.
 final class BulkLoad: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
         var outcomes: LoadOutcomes
-        var portion: PortionSize
+        var batch: BatchSize
     }
 
     private let progress: Mutex<Progress>
@@ -27,14 +27,14 @@ final class BulkLoad: Sendable {
         // A value that is compared or sent with each line may be large.
         let hasValues = transactions.contains { $0.isConditional || $0.wantsRepresentation }
         progress = Mutex(
-            Progress(rest: transactions[...], outcomes: outcomes, portion: PortionSize(first: hasValues ? 1 : 8)))
+            Progress(rest: transactions[...], outcomes: outcomes, batch: BatchSize(first: hasValues ? 1 : 8)))
         self.client = client
         self.store = store
         self.loads = loads
         self.isAbandoned = isAbandoned
     }
 
-    /// Enqueues the first portion, and each further one after the turn of the one before.
+    /// Enqueues the first batch, and each further one after the turn of the one before.
     ///
     /// - Parameter done: takes the outcomes in order, on the thread of the last turn; fewer where the client has gone.
     func run(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
@@ -45,20 +45,20 @@ final class BulkLoad: Sendable {
         }
     }
 
-    /// Enqueues portions until one has to wait for its turn, or none is left.
+    /// Enqueues batches until one has to wait for its turn, or none is left.
     ///
-    /// A mailbox that is closed or full refuses a portion before this thread goes on, so this is a loop.
+    /// A mailbox that is closed or full refuses a batch before this thread goes on, so this is a loop.
     private func proceed(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
-        while let portion = nextPortion() {
-            let (collector, meter) = (OutcomeCollector(count: portion.count), TurnMeter())
-            for (index, transaction) in portion.enumerated() {
+        while let batch = nextBatch() {
+            let (collector, meter) = (OutcomeCollector(count: batch.count), TurnMeter())
+            for (index, transaction) in batch.enumerated() {
                 store.enqueue(
                     PendingTransaction(transaction, client: client, meter: meter) { collector.set(index, $0) })
             }
             let outcomes = collector.outcomes { [self] outcomes in
                 take(outcomes, costing: meter.cost)
                 if progress.withLock({ $0.rest.isEmpty }) { return proceed(done) }
-                // A turn that already waits comes first, without the next portion.
+                // A turn that already waits comes first, without the next batch.
                 store.afterWaitingTurns { [self] in
                     proceed(done)
                     store.flush()
@@ -70,23 +70,23 @@ final class BulkLoad: Sendable {
         done(progress.withLock { $0.outcomes })
     }
 
-    /// The next portion; nil where there is none, or the client has gone.
-    private func nextPortion() -> [Transaction]? {
+    /// The next batch; nil where there is none, or the client has gone.
+    private func nextBatch() -> [Transaction]? {
         guard !isAbandoned() else { return nil }
         // Half of the mailbox is for all loads together.
         let room = max(1, store.mailboxMax / 2 / max(1, loads.count))
         return progress.withLock { progress in
             guard !progress.rest.isEmpty else { return nil }
-            let portion = progress.rest.prefix(min(progress.portion.count, room))
-            progress.rest = progress.rest.dropFirst(portion.count)
-            return progress.outcomes.isFull ? portion.map(\.withoutRepresentation) : Array(portion)
+            let batch = progress.rest.prefix(min(progress.batch.count, room))
+            progress.rest = progress.rest.dropFirst(batch.count)
+            return progress.outcomes.isFull ? batch.map(\.withoutRepresentation) : Array(batch)
         }
     }
 
     private func take(_ outcomes: [Outcome], costing cost: Duration) {
         progress.withLock { progress in
             for outcome in outcomes { progress.outcomes.append(outcome) }
-            progress.portion.adapt(to: cost, of: outcomes.count, among: loads.count)
+            progress.batch.adapt(to: cost, of: outcomes.count, among: loads.count)
             // A store that stops takes nothing more.
             if case .draining? = outcomes.last {
                 progress.outcomes.append(.draining, count: progress.rest.count)

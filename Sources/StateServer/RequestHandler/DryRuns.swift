@@ -1,14 +1,14 @@
 internal import StateStore
 internal import Synchronization
 
-/// The dry runs of a request, which are computed beside the turns, as slow work in portions.
+/// The dry runs of a request, which are computed beside the turns, as slow work in batches.
 ///
-/// Between two portions other clients have their turn, and the rest ends where the client has gone or the server stops.
+/// Between two batches other clients have their turn, and the rest ends where the client has gone or the server stops.
 final class DryRuns: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>
         var outcomes: LoadOutcomes
-        var portion = PortionSize(first: 1)
+        var batch = BatchSize(first: 1)
     }
 
     /// Whether a request goes on.
@@ -31,20 +31,20 @@ final class DryRuns: Sendable {
         self.standing = standing
     }
 
-    /// Computes the first portion, and each further one when the client has its turn again.
+    /// Computes the first batch, and each further one when the client has its turn again.
     ///
     /// - Parameter done: takes the outcomes in order, on a thread for slow work; fewer where the client has gone.
     func run(_ done: @escaping @Sendable (LoadOutcomes) -> Void) {
         schedule.slow(.dryRun, client) { [self] in
-            computePortion()
+            computeBatch()
             let outcomes = progress.withLock { $0.rest.isEmpty ? $0.outcomes : nil }
             if let outcomes { done(outcomes) } else { run(done) }
         }
     }
 
-    private func computePortion() {
+    private func computeBatch() {
         let standing = standing()
-        let portion = progress.withLock { progress in
+        let batch = progress.withLock { progress in
             switch standing {
             case .wanted: break
             case .abandoned: progress.rest = []
@@ -52,16 +52,16 @@ final class DryRuns: Sendable {
                 progress.outcomes.append(.draining, count: progress.rest.count)
                 progress.rest = []
             }
-            let portion = progress.rest.prefix(progress.portion.count)
-            progress.rest = progress.rest.dropFirst(portion.count)
-            return portion
+            let batch = progress.rest.prefix(progress.batch.count)
+            progress.rest = progress.rest.dropFirst(batch.count)
+            return batch
         }
-        guard !portion.isEmpty else { return }
+        guard !batch.isEmpty else { return }
         let begun = schedule.now()
-        let outcomes = store.rehearse(portion, of: client)
+        let outcomes = store.rehearse(batch, of: client)
         progress.withLock { progress in
             for outcome in outcomes { progress.outcomes.append(outcome) }
-            progress.portion.adapt(to: schedule.now() - begun, of: outcomes.count, among: 1)
+            progress.batch.adapt(to: schedule.now() - begun, of: outcomes.count, among: 1)
         }
     }
 }

@@ -52,13 +52,13 @@ extension RequestHandler {
     /// Whether the messages of a page take so long that a thread that serves others should not make them: the page is long,
     /// or the entities before it have to be made first.
     func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
-        guard let place = place(of: page, since: since, request) else { return page.weight > request.quickBytesMax }
-        if stateFeed.told(of: place) != nil { return false }
+        guard let key = key(of: page, since: since, request) else { return page.weight > request.quickBytesMax }
+        if stateFeed.messages(of: key) != nil { return false }
         return page.weight > request.quickBytesMax || stateFeed.entities(at: since, of: request.filter) == nil
     }
 
     /// What decides the messages of a page; nil for the messages of a stream of commits, which need no state.
-    private func place(of page: ChangesPage, since: Version, _ request: ChangesRequest) -> StateFeed.Page? {
+    private func key(of page: ChangesPage, since: Version, _ request: ChangesRequest) -> StateFeed.Page? {
         guard case .state(let hasOldValues)? = request.durable?.content else { return nil }
         return StateFeed.Page(
             since: since, next: page.next, filter: request.filter, store: request.store.name,
@@ -81,20 +81,20 @@ extension RequestHandler {
     func messages(
         of page: inout ChangesPage, since: Version, _ request: ChangesRequest
     ) throws -> [UInt8] {
-        guard !page.commits.isEmpty, let place = place(of: page, since: since, request) else {
+        guard !page.commits.isEmpty, let key = key(of: page, since: since, request) else {
             return contract.messages(of: request, page)
         }
-        let told = try stateFeed.told(of: place) ?? tell(page, place, request)
-        page.end(at: told.next)
-        return told.messages
+        let messages = try stateFeed.messages(of: key) ?? makeMessages(of: page, key, request)
+        page.end(at: messages.next)
+        return messages.array
     }
 
-    private func tell(
-        _ page: ChangesPage, _ place: StateFeed.Page, _ request: ChangesRequest
-    ) throws -> StateFeed.Told {
-        var entities = try entities(at: place.since, request)
+    private func makeMessages(
+        of page: ChangesPage, _ key: StateFeed.Page, _ request: ChangesRequest
+    ) throws -> StateFeed.Messages {
+        var entities = try entities(at: key.since, request)
         var messages = StateMessages(
-            contract, of: request.store, epoch: page.latest.epoch, hasOldValues: place.hasOldValues)
+            contract, of: request.store, epoch: page.latest.epoch, hasOldValues: key.hasOldValues)
         var next = page.next
         for commit in page.commits {
             messages.append(try entities.apply(commit), of: commit)
@@ -108,9 +108,9 @@ extension RequestHandler {
         let snapshot = hub.latest
         if snapshot.cursor.version == next { entities.renew(snapshot) }
         stateFeed.keep(entities, of: request.filter)
-        let told = StateFeed.Told(messages: messages.array(), next: next)
-        stateFeed.keep(told, of: place)
-        return told
+        let made = StateFeed.Messages(array: messages.array(), next: next)
+        stateFeed.keep(made, of: key)
+        return made
     }
 
     /// About the most bytes of messages in one answer or chunk; a single commit may have more.

@@ -91,11 +91,11 @@ extension RequestHandler {
     /// - Parameter window: the time over which the answers spread, so that the clients do not all return at once.
     func drain(over window: Duration) async {
         let ids = hub.watchIDs
-        let portions = 10
-        for portion in 0..<portions {
-            hub.drain(stride(from: portion, to: ids.count, by: portions).map { ids[$0] })
+        let parts = 10
+        for part in 0..<parts {
+            hub.drain(stride(from: part, to: ids.count, by: parts).map { ids[$0] })
             // A cancellation only shortens the window.
-            if ids.count > portions { try? await Task.sleep(for: window / portions) }
+            if ids.count > parts { try? await Task.sleep(for: window / parts) }
         }
         store.drain()
     }

@@ -126,16 +126,14 @@ extension RequestHandler {
     func pastState(
         at cursor: Cursor, _ path: (from: any AnySnapshot, commits: [Commit])?, isOver: () -> Bool
     ) throws -> (any AnySnapshot)? {
-        let oldest = path?.from.cursor.version ?? cursor.version
-        if let last = pastStates.last(at: cursor.version) { return last }
-        let near = pastStates.newest(from: oldest, to: cursor.version)
+        let last = lastPast.withLock(\.self)
+        if let last, last.cursor == cursor { return last }
         let state: [UInt8]
-        if let near, near.version == cursor.version {
-            state = near.text
-        } else if let path {
-            var value = try JSONValue(parsing: near?.text ?? path.from.whole(), depthMax: 1000)
-            let rest = path.commits.dropFirst(Int((near?.version ?? oldest) - oldest))
-            for commit in rest {
+        if let path {
+            let versions = path.from.cursor.version...cursor.version
+            let near = last.flatMap { versions.contains($0.cursor.version) ? $0 : nil } ?? path.from
+            var value = try JSONValue(parsing: near.whole(), depthMax: 1000)
+            for commit in path.commits.dropFirst(Int(near.cursor.version - path.from.cursor.version)) {
                 // The client may have gone meanwhile.
                 guard !isOver() else { return path.from }
                 try value.apply(patch: JSONValue(parsing: commit.patch, depthMax: 1000))
@@ -146,7 +144,8 @@ extension RequestHandler {
             state = found
         }
         let snapshot = try store.snapshot(restoring: state, at: cursor)
-        pastStates.keep(snapshot, as: state)
+        // A state takes up to eight times as much memory as its JSON.
+        if state.count <= gauges.memory.bytesMax / 16 { lastPast.withLock { $0 = snapshot } }
         return snapshot
     }
 

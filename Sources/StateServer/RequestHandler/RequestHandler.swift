@@ -32,7 +32,8 @@ final class RequestHandler: Sendable {
     private let fieldsWithoutOrigin: AddedFields?
     let slowReads: SlowReads
     let bulkLoads = BulkLoads()
-    let pastStates: PastStates
+    /// The state of the past version that was made last: a client that goes through versions gets each from the one before.
+    let lastPast = Mutex<(any AnySnapshot)?>(nil)
     let stateFeed = StateFeed()
     private let requestNumbers: RequestNumbers
     /// The exchanges of streams whose start the journal has told a moment ago.
@@ -52,7 +53,6 @@ final class RequestHandler: Sendable {
         fieldsWithoutOrigin = origins.origins.isEmpty ? nil : AddedFields(AllowedOrigins.varying)
         self.slowReads = slowReads
         self.requestNumbers = requestNumbers
-        pastStates = PastStates(gauges.memory)
         self.contract = contract
         self.store = store
         self.journal = journal

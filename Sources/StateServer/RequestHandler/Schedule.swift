@@ -50,10 +50,10 @@ struct Schedule: Sendable {
     static func live() -> Schedule {
         // Half of the processors stay free of slow reads, for the event loop and the turns.
         let width = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
-        let reads = SlowWork(label: "storekeeper.reads", width: width)
-        let pasts = SlowWork(label: "storekeeper.past-versions", width: 1)
-        let dryRuns = SlowWork(label: "storekeeper.dry-runs", width: 1)
-        let bodies = SlowWork(label: "storekeeper.bodies", width: 1)
+        let works = Dictionary(
+            uniqueKeysWithValues: SlowWork.Kind.allCases.map { kind in
+                (kind, SlowWork(label: "storekeeper.\(kind)", width: kind == .read ? width : 1))
+            })
         let timers = DispatchQueue(label: "storekeeper.timers")
         let start = ContinuousClock.now
         return Schedule(
@@ -62,14 +62,7 @@ struct Schedule: Sendable {
             after: { delay, work in
                 timers.asyncAfter(deadline: .now() + .nanoseconds(Int(delay / .nanoseconds(1))), execute: work)
             },
-            slow: { kind, client, work in
-                switch kind {
-                case .read: reads.run(for: client, work)
-                case .past: pasts.run(for: client, work)
-                case .dryRun: dryRuns.run(for: client, work)
-                case .parse: bodies.run(for: client, work)
-                }
-            },
+            slow: { kind, client, work in works[kind]?.run(for: client, work) },
             random: { .random(in: $0) })
     }
 }

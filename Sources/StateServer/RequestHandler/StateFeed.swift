@@ -2,7 +2,7 @@ internal import StateHTTP
 internal import StateStore
 internal import Synchronization
 
-/// What state streams have told lately: the entities to go on from, and the last messages, which clients share.
+/// What state streams go on from: the last entities, and the last messages, which clients share.
 ///
 /// Any thread may call any method.
 final class StateFeed: Sendable {
@@ -17,9 +17,9 @@ final class StateFeed: Sendable {
     }
 
     /// The messages of a page of commits.
-    struct Told {
+    struct Messages {
         /// An array of messages, UTF-8 JSON.
-        let messages: [UInt8]
+        let array: [UInt8]
         /// The last version whose messages these are: long messages end before the page does.
         let next: Version
     }
@@ -30,7 +30,7 @@ final class StateFeed: Sendable {
         /// The snapshots that clients are reading in pages, oldest first, each with the time at which its first client came.
         var snapshots: [(snapshot: any AnySnapshot, since: Instant)] = []
         /// The last messages, oldest first.
-        var told: [(page: Page, told: Told)] = []
+        var sent: [(page: Page, messages: Messages)] = []
     }
 
     private let state = Mutex(State())
@@ -63,15 +63,15 @@ final class StateFeed: Sendable {
     }
 
     /// The messages of a page that were made lately.
-    func told(of page: Page) -> Told? { state.withLock { $0.told.last { $0.page == page }?.told } }
+    func messages(of page: Page) -> Messages? { state.withLock { $0.sent.last { $0.page == page }?.messages } }
 
     /// Keeps the messages of a page for the other clients of the same commits.
-    func keep(_ told: Told, of page: Page) {
+    func keep(_ messages: Messages, of page: Page) {
         // Long messages are made again rather than kept.
-        guard told.messages.count <= Self.bytesMax / Self.pagesMax else { return }
+        guard messages.array.count <= Self.bytesMax / Self.pagesMax else { return }
         state.withLock { state in
-            state.told.append((page, told))
-            if state.told.count > Self.pagesMax { state.told.removeFirst() }
+            state.sent.append((page, messages))
+            if state.sent.count > Self.pagesMax { state.sent.removeFirst() }
         }
     }
 

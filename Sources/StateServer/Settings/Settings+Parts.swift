@@ -184,23 +184,15 @@ extension Settings {
         return mode
     }
 
-    /// A place at which a client on this machine reaches a server.
-    enum ReachablePlace: Sendable, Equatable {
-        /// An address or name, and a TCP port.
-        case address(host: String, port: UInt16)
-        /// The path of a Unix socket.
-        case socket(path: String)
-    }
-
     /// The place at which a client on this machine reaches a server with these settings.
     ///
     /// - Throws: ``SettingsFault`` when `self.listen` or `listen_also` is not a place.
-    func reachablePlace() throws(SettingsFault) -> ReachablePlace {
-        switch try listeningPlaces()[0] {
+    func reachablePlace() throws(SettingsFault) -> ListeningPlace {
+        let place = try listeningPlaces()[0]
+        return switch place {
         case .address("0.0.0.0", let port): .address(host: "127.0.0.1", port: port)
         case .address("::", let port): .address(host: "localhost", port: port)
-        case .address(let host, let port): .address(host: host, port: port)
-        case .socket(let path, _): .socket(path: path)
+        case .address, .socket: place
         }
     }
 }

@@ -126,7 +126,7 @@ final class Stage {
     private func run() {
         repeat {
             store.queue.sync {}
-            // A bulk load comes in portions, each behind the turns that wait.
+            // A bulk load comes in batches, each behind the turns that wait.
         } while bulkLoads.count > 0 || schedule.runNext()
     }
 }

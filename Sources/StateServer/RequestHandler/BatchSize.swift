@@ -1,25 +1,25 @@
-/// How many transactions of a bulk load reach the store at once, by what the turns of its portions have cost.
+/// How many transactions of a bulk load reach the store at once, by what the turns of its batches have cost.
 ///
 /// A turn has a cost of its own, such as that of finding a value which all lines expect, and a cost for each transaction.
-/// Two portions of different sizes tell them apart.
-struct PortionSize {
-    /// The size of the next portion.
+/// Two batches of different sizes tell them apart.
+struct BatchSize {
+    /// The size of the next batch.
     private(set) var count: Int
     private var last: (count: Int, nanoseconds: Double)?
-    /// What a further transaction costs; nil before the second portion.
+    /// What a further transaction costs; nil before the second batch.
     private var transactionNanoseconds: Double?
-    /// What the portions of all loads may cost together.
+    /// What the batches of all loads may cost together.
     static let time = Duration.milliseconds(2)
     /// The mailbox keeps room for other clients.
     static let countMax = 1024
 
-    /// - Parameter count: the size of the first portion, of whose cost nothing is known.
+    /// - Parameter count: the size of the first batch, of whose cost nothing is known.
     init(first count: Int = 8) { self.count = count }
 
-    /// Takes the cost of the turn of a portion.
+    /// Takes the cost of the turn of a batch.
     ///
     /// The next one is as large as costs the stated time, divided by the number of loads that are under way. Where the turn
-    /// itself costs more than that, a portion may cost as much again: a smaller one would hardly be quicker, and the load
+    /// itself costs more than that, a batch may cost as much again: a smaller one would hardly be quicker, and the load
     /// would have more turns. It grows twofold to fourfold at most, because a few transactions say little.
     mutating func adapt(to cost: Duration, of measuredCount: Int, among loadsCount: Int) {
         let taken = cost / .nanoseconds(1)
