@@ -32,7 +32,7 @@ struct CommandTests {
             try Self.parse("--warehouse", "north", "--pickers-max=7", "--grace-seconds", "3", "--is-strict", "true")
                 as? Serve)
 
-        let reading = try Program.$current.withValue(Self.program()) { try serve.options.read() }
+        let reading = try await Program.$current.withValue(Self.program()) { try await serve.options.read() }
 
         #expect((reading.settings.warehouse, reading.settings.pickersMax) == ("north", 7))
         #expect((reading.settings.graceSeconds, reading.settings.isStrict) == (3, true))
@@ -43,7 +43,7 @@ struct CommandTests {
     func open() async throws {
         let check = try #require(try Self.parse("check", "--open") as? Check)
 
-        let reading = try Program.$current.withValue(Self.program()) { try check.options.read() }
+        let reading = try await Program.$current.withValue(Self.program()) { try await check.options.read() }
 
         #expect(reading.settings.access == .open)
     }

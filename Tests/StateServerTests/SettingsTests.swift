@@ -24,11 +24,11 @@ struct SettingsTests {
     func read(
         _ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]
     ) async throws -> SettingsReading {
-        guard let json else { return try SettingsReading(file: nil, environment: environment, flags: flags) }
+        guard let json else { return try await SettingsReading(file: nil, environment: environment, flags: flags) }
         let file = FileManager.default.temporaryDirectory.appending(path: "settings-\(UUID().uuidString).json")
         try Data(json.utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        return try SettingsReading(file: file.path, environment: environment, flags: flags)
+        return try await SettingsReading(file: file.path, environment: environment, flags: flags)
     }
 
     func fault(_ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]) async
@@ -180,11 +180,11 @@ struct SettingsTests {
         _ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]
     ) async throws -> SettingsReading {
         let own: [PartialKeyPath<SettingKeys>] = [\.warehouse, \.pickersMax, \.isStrict, \.pace]
-        guard let json else { return try SettingsReading(own: own, environment: environment, flags: flags) }
+        guard let json else { return try await SettingsReading(own: own, environment: environment, flags: flags) }
         let file = FileManager.default.temporaryDirectory.appending(path: "settings-\(UUID().uuidString).json")
         try Data(json.utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        return try SettingsReading(own: own, file: file.path, environment: environment, flags: flags)
+        return try await SettingsReading(own: own, file: file.path, environment: environment, flags: flags)
     }
 
     @Test("a program's own settings come from each source, with their types, beside those of the package")
@@ -270,8 +270,8 @@ struct SettingsTests {
     func file() async {
         #expect(await fault("{")?.contains("is not JSON") == true)
         #expect(await fault("[]")?.hasSuffix("must hold one JSON object") == true)
-        #expect(throws: SettingsFault.self) {
-            try SettingsReading(file: "/nowhere/at/all.json", environment: [:], flags: [:])
+        await #expect(throws: SettingsFault.self) {
+            try await SettingsReading(file: "/nowhere/at/all.json", environment: [:], flags: [:])
         }
     }
 

@@ -10,7 +10,7 @@ protocol SettingsCommand: AsyncParsableCommand {
 extension SettingsCommand {
     func run() async throws {
         do {
-            try await run(try options.read())
+            try await run(options.read())
         } catch {
             StateLogHandler.flush()
             throw Failure.ending(with: error)

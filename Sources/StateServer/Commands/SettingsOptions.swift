@@ -49,7 +49,7 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
     }
 
     /// Reads the settings from the file, the environment and these options; a later source overrides an earlier one.
-    func read() throws -> SettingsReading {
+    func read() async throws -> SettingsReading {
         var flags = values
         if open, let access = flags["access"], access != AccessPolicy.open.rawValue {
             throw SettingsFault(
@@ -57,7 +57,7 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
                     "--open says that no client needs a token, and --access \(access) that each may; give one of them")
         }
         if open { flags["access"] = AccessPolicy.open.rawValue }
-        return try SettingsReading(
+        return try await SettingsReading(
             Program.current.settings, file: config, environment: ProcessInfo.processInfo.environment, flags: flags)
     }
 }

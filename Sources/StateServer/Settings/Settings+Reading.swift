@@ -1,8 +1,10 @@
+internal import Configuration
 internal import FoundationEssentials
 internal import Logging
 internal import StateHTTP
 internal import StateJSON
 internal import StateStore
+internal import SystemPackage
 
 /// A fault in the configuration, with a sentence for the operator.
 public struct SettingsFault: Error, Sendable, CustomStringConvertible {
@@ -18,9 +20,9 @@ public struct SettingsReading: Sendable {
     /// The effective values.
     public var settings = Settings()
     /// The source of each value, by key: `default`, the path of the file, the name of the variable, or `flag`.
-    var origins: [String: String] = [:]
+    public var origins: [String: String] = [:]
     /// The variables that Kubernetes has set for a Service whose name begins with `storekeeper`, in order; they set nothing.
-    var ignoredVariables: [String] = []
+    public var ignoredVariables: [String] = []
     /// Every setting, those of the package first.
     let declared: [DeclaredSetting]
 
@@ -36,15 +38,15 @@ public struct SettingsReading: Sendable {
     public init(
         own: [PartialKeyPath<SettingKeys>] = [], file: String? = nil, environment: [String: String]? = nil,
         flags: [String: String] = [:]
-    ) throws {
-        try self.init(
+    ) async throws {
+        try await self.init(
             DeclaredSetting.all(with: own), file: file,
             environment: environment ?? ProcessInfo.processInfo.environment, flags: flags)
     }
 
     init(
         _ declared: [DeclaredSetting], file: String?, environment: [String: String], flags: [String: String]
-    ) throws {
+    ) async throws {
         self.declared = declared
         let known = declared.map(\.environmentName)
         let ignored = environment.keys.filter { !known.contains($0) && Self.isOfKubernetes($0) }.sorted()
@@ -52,16 +54,38 @@ public struct SettingsReading: Sendable {
         try Self.checkNames(
             environment.keys.filter { $0.hasPrefix("STOREKEEPER_") && !ignored.contains($0) }, known: known,
             place: "the environment")
-        let members = try file.map { try Self.values(in: $0, declared) } ?? [:]
+        var providers: [(String, any ConfigProvider)] = [
+            (
+                "flag",
+                InMemoryProvider(
+                    name: "flags",
+                    values: Dictionary(
+                        uniqueKeysWithValues: flags.map {
+                            (AbsoluteConfigKey([$0]), ConfigValue(.string($1), isSecret: false))
+                        }))
+            ),
+            (
+                "environment",
+                EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "storekeeper")
+            ),
+        ]
+        if let file {
+            try Self.checkKeys(of: file, declared)
+            do {
+                providers.append((file, try await FileProvider<JSONSnapshot>(filePath: FilePath(file))))
+            } catch {
+                throw SettingsFault(description: "the configuration file \(file) cannot be read: \(error)")
+            }
+        }
         for setting in declared {
             origins[setting.key] = "default"
-            let flag = flags[setting.key].map { ("flag", setting.value(of: $0)) }
-            let variable = environment[setting.environmentName].map { ("environment", setting.value(of: $0)) }
-            let member = members[setting.key].map { (file ?? "", $0) }
-            guard let (origin, value) = flag ?? variable ?? member else { continue }
-            guard setting.takes(value) else { throw setting.misfit(origin) }
-            settings[setting] = value
-            origins[setting.key] = origin == "environment" ? setting.environmentName : origin
+            for (origin, provider) in providers {
+                guard let value = setting.value(from: provider) else { continue }
+                guard setting.takes(value) else { throw setting.misfit(origin) }
+                settings[setting] = value
+                origins[setting.key] = origin == "environment" ? setting.environmentName : origin
+                break
+            }
         }
         try check()
     }
@@ -92,10 +116,8 @@ public struct SettingsReading: Sendable {
         }
     }
 
-    /// The values in a file, by key.
-    ///
-    /// - Throws: ``SettingsFault`` for a key that is no setting, and for a value of another type than its setting has.
-    private static func values(in file: String, _ declared: [DeclaredSetting]) throws -> [String: SettingValue] {
+    /// Throws for a key that is no setting, and for a value of another type than its setting has.
+    private static func checkKeys(of file: String, _ declared: [DeclaredSetting]) throws {
         guard let data = FileManager.default.contents(atPath: file) else {
             throw SettingsFault(
                 description: "the configuration file \(file) cannot be read: is it there, and may this user read it?")
@@ -110,17 +132,14 @@ public struct SettingsReading: Sendable {
             throw SettingsFault(description: "the configuration file \(file) must hold one JSON object")
         }
         try checkNames(object.members.map(\.key), known: declared.map(\.key), place: file)
-        var values: [String: SettingValue] = [:]
+        // The provider has nothing for a value of another type, as for a key that is missing, and converts some.
         for (key, value) in object.members {
             guard let setting = declared.first(where: { $0.key == key }) else { continue }
             switch (setting.kind, value) {
-            case (.text, .string(let text)): values[key] = .text(text)
-            case (.integer, .integer(let number)): values[key] = .integer(Int(number))
-            case (.boolean, .bool(let value)): values[key] = .boolean(value)
+            case (.text, .string), (.integer, .integer), (.boolean, .bool): break
             default: throw setting.misfit(file)
             }
         }
-        return values
     }
 
     /// Whether Kubernetes makes such a variable of a Service's name, in each pod of its namespace, such as
@@ -170,12 +189,31 @@ extension DeclaredSetting {
         return all
     }
 
-    /// The value that a variable or an option has; a text that the setting does not take stays one.
-    fileprivate func value(of text: String) -> SettingValue {
+    /// The value in a source; nil where it has none.
+    ///
+    /// Flags and variables hold strings, a file holds numbers and truth values. A provider throws where it has another type
+    /// than is asked for, so its error only leads to the next attempt.
+    fileprivate func value(from provider: any ConfigProvider) -> SettingValue? {
+        let path = AbsoluteConfigKey([key])
+        if case .string(let text)? = (try? provider.value(forKey: path, type: .string).value)?.content {
+            switch kind {
+            case .text: return .text(text)
+            case .integer: return Int(text).map { .integer($0) } ?? .text(text)
+            case .boolean: return Bool(text).map { .boolean($0) } ?? .text(text)
+            }
+        }
         switch kind {
-        case .text: .text(text)
-        case .integer: Int(text).map { .integer($0) } ?? .text(text)
-        case .boolean: Bool(text).map { .boolean($0) } ?? .text(text)
+        case .text: return nil
+        case .integer:
+            guard case .int(let number)? = (try? provider.value(forKey: path, type: .int).value)?.content else {
+                return nil
+            }
+            return .integer(number)
+        case .boolean:
+            guard case .bool(let value)? = (try? provider.value(forKey: path, type: .bool).value)?.content else {
+                return nil
+            }
+            return .boolean(value)
         }
     }
 }
