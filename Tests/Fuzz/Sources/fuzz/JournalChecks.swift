@@ -46,13 +46,12 @@ private func commits(_ body: [UInt8], first: Version, alone: Bool) -> [Commit]? 
 private func contents(_ commits: [Commit]?) -> [[[UInt8]]]? {
     commits?.map { commit in
         let key = commit.idempotency
-        let strings: [String?] =
-            [
-                "\(commit.version) \(commit.time.milliseconds)", commit.id, commit.cause, commit.root, commit.by,
-                key?.key, key?.fingerprint, key?.id, key?.client,
-                key.map { "\($0.version) \($0.isChange) \($0.expiry.milliseconds)" },
-                "types",
-            ] + commit.types + ["pointers"] + commit.changedPointers.map(\.description) + ["ids"] + commit.clientIDs
+        let instant = "\(commit.version) \(commit.time.milliseconds)"
+        let kept: String? = key.map { "\($0.version) \($0.isChange) \($0.expiry.milliseconds)" }
+        var strings: [String?] = [instant, commit.id, commit.cause, commit.root, commit.by]
+        strings += [key?.key.recorded, key?.fingerprint, key?.id, key?.client, kept]
+        strings += ["types"] + commit.types + ["pointers"] + commit.changedPointers.map(\.description)
+        strings += ["ids"] + commit.clientIDs
         return [commit.action, commit.patch] + strings.map { Array(($0 ?? "none").utf8) }
     }
 }
