@@ -56,10 +56,17 @@ class Outcome:
     def refusals(self):
         return [sample for sample in self.samples if sample.status not in self.wanted[sample.kind]]
 
+    def times(self):
+        """What each kind and the recovery took, in parts of what they may."""
+        return [self.during(kind) / self.bound(kind) for kind in self.kinds] + [self.recovery() / RECOVERY_SECONDS]
+
+    def is_too_slow_only(self):
+        """Whether only times are at fault, that of the recovery too."""
+        return max(self.times()) > 1 and not self.refusals() and not self.has_grown()
+
     def is_near_miss(self):
-        """Whether only times are at fault, that of the recovery too, and each is below four times what it may be."""
-        times = [self.during(kind) / self.bound(kind) for kind in self.kinds] + [self.recovery() / RECOVERY_SECONDS]
-        return 1 < max(times) < 4 and not self.refusals() and not self.has_grown()
+        """Whether only times are at fault, and each is below four times what it may be."""
+        return self.is_too_slow_only() and max(self.times()) < 4
 
     def has_grown(self):
         return self.memory_peak - self.memory_before > self.memory_bytes_max * 4 // 3

@@ -25,8 +25,8 @@ def besiege(workspace, figures, server, attack, fields=None):
     for left in (2, 1, 0):
         lines = [Line("POST", post(add(1), fields))]
         outcome = siege(workspace, server, attack, SECONDS, lines, SECONDS_BEFORE, seconds_bound=SECONDS_BOUND)
-        # A busy machine can stop any process for a while; what the server does wrong, it does again.
-        if not outcome.is_near_miss() or not left:
+        # A busy machine can stop any process for a while; what the server does wrong, it does three times in a row.
+        if not outcome.is_too_slow_only() or not left:
             return figures(judge_siege(outcome))
 
 
@@ -42,11 +42,14 @@ def test_requests_50000_commits_behind_none_of_which_concerns_them(workspace, fi
 
 
 def with_tokens(workspace, **options):
-    """A server with tokens; returns it with the fields of their requests by subject."""
+    """A server with tokens; returns it with the fields of their requests by subject.
+
+    It has no journal, so that no disk is in what its commits take.
+    """
     data = workspace.path("data")
     options = {"writer": ("--all",), "quiet": ("--all",)} | options
     fields = {subject: bearer(make_token(workspace, data, subject, *given)) for subject, given in options.items()}
-    return workspace.server(data=data), fields
+    return workspace.server(data="none", tokens=f"{data}/tokens.json"), fields
 
 
 def followed(requests):
