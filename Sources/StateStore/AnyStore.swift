@@ -57,6 +57,6 @@ package protocol AnyStore: AnyObject, Sendable {
 
 extension Store: AnyStore {
     package func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot {
-        Snapshot(try domain.state(from: state), of: domain, at: cursor, viewVersions: ViewVersions())
+        Snapshot(try domain.state(from: state), of: domain, at: cursor, viewVersions: [])
     }
 }

@@ -30,26 +30,9 @@ final class ActionEntry: Sendable {
         /// The view's index in the compiled domain.
         let view: Int
         let pointers: [JSONPointer]
-        /// Whether each slice that the handlers of the action can change lies in one of these parts, so that whatever a
-        /// commit of the action changes concerns the view.
-        private(set) var hasAllScopes = false
-
-        init(view: Int, pointers: [JSONPointer]) {
-            self.view = view
-            self.pointers = pointers
-        }
-
-        fileprivate func knowing(_ scopes: [[String]]) -> Reads {
-            var reads = self
-            reads.hasAllScopes = scopes.allSatisfy { scope in
-                pointers.contains { $0.tokens.count <= scope.count && $0.overlaps(JSONPointer(scope)) }
-            }
-            return reads
-        }
 
         func overlap(_ changed: [JSONPointer]) -> Bool {
-            for pointer in pointers { for changed in changed where pointer.overlaps(changed) { return true } }
-            return false
+            pointers.contains { pointer in changed.contains { pointer.overlaps($0) } }
         }
     }
 
@@ -64,22 +47,13 @@ final class ActionEntry: Sendable {
         homes = draft.homes
         let scopes = ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
-        self.reads = reads.filter { reads in scopes.contains { reads.overlap([JSONPointer($0)]) } }
-            .map { $0.knowing(scopes) }
+        self.reads = reads.filter { $0.overlap(scopes.map { JSONPointer($0) }) }
         handlers = ActionHandlers(draft)
     }
 
     /// The functions of the action type in a domain of the state that the entry was made for.
     func handlers<State>(in domain: CompiledDomain<State>) -> ActionHandlers<State> {
         unsafeDowncast(handlers, to: ActionHandlers<State>.self)
-    }
-
-    /// Sets the last-changed versions of the views that a commit of just this action concerns.
-    func noteViewVersions(_ viewVersions: inout ViewVersions, changedPointers: [JSONPointer], at version: Version) {
-        guard !changedPointers.isEmpty else { return }
-        for index in reads.indices where reads[index].hasAllScopes || reads[index].overlap(changedPointers) {
-            viewVersions[reads[index].view] = version
-        }
     }
 
     /// The scopes without repetitions, and without those inside another one.

@@ -14,7 +14,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     private let entriesByType: [ObjectIdentifier: ActionEntry]
     private let views: [String: ViewMemo<State>]
     /// The last-changed versions of the views in an initial state: 0 for each.
-    let initialViewVersions: ViewVersions
+    let initialViewVersions: [Version]
     package let catalogue: Catalogue
     /// The state that a new history begins with.
     package let initial: State
@@ -89,7 +89,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         self.layout = layout
         let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { ViewMemo($1, number: $0) }
         self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
-        initialViewVersions = ViewVersions(count: memos.count)
+        initialViewVersions = Array(repeating: 0, count: memos.count)
         let ordered = drafts.sorted { $0.key < $1.key }
         let reads = memos.map { ActionEntry.Reads(view: $0.number, pointers: $0.view.reads) }
         let entries = ordered.enumerated().map { ActionEntry($1.key, $1.value, number: $0, reads: reads) }
@@ -192,7 +192,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// The value of a selection, unless the value has more than `countMax` parts to encode.
     ///
     /// - Parameter viewVersions: the last-changed version of each view; nil where it is not known.
-    func select(_ selection: Selection, in state: State, viewVersions: ViewVersions?, countMax: Int) throws
+    func select(_ selection: Selection, in state: State, viewVersions: [Version]?, countMax: Int) throws
         -> SelectedValue
     {
         switch selection {
@@ -207,15 +207,15 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     /// The value of a view; nil when the domain has no view of this name.
-    func view(_ name: String, in state: State, viewVersions: ViewVersions) -> (any Sendable)? {
+    func view(_ name: String, in state: State, viewVersions: [Version]) -> (any Sendable)? {
         views[name].map { $0.value(in: state, viewVersion: viewVersions[$0.number]).value }
     }
 
-    /// The index of a view in ``ViewVersions``; nil when the domain has no view of this name.
+    /// The index of a view in ``Snapshot/viewVersions``; nil when the domain has no view of this name.
     func number(ofView name: String) -> Int? { views[name]?.number }
 
     /// Sets the last-changed versions of all views that read something that a commit has changed.
-    func noteViewVersions(_ viewVersions: inout ViewVersions, changedPointers: [JSONPointer], at version: Version) {
+    func noteViewVersions(_ viewVersions: inout [Version], changedPointers: [JSONPointer], at version: Version) {
         for memo in views.values
         where memo.view.reads.contains(where: { read in changedPointers.contains(where: read.overlaps) }) {
             viewVersions[memo.number] = version
@@ -224,12 +224,9 @@ package final class CompiledDomain<State: StateType>: Sendable {
 
     /// Sets the last-changed versions of the views that read something that a commit of these actions has changed.
     func noteViewVersions(
-        _ viewVersions: inout ViewVersions, changedPointers: [JSONPointer], by entries: [ActionEntry],
+        _ viewVersions: inout [Version], changedPointers: [JSONPointer], by entries: [ActionEntry],
         at version: Version
     ) {
-        if entries.count == 1 {
-            return entries[0].noteViewVersions(&viewVersions, changedPointers: changedPointers, at: version)
-        }
         // A batch has many actions of few types.
         var seen: Set<Int> = []
         for entry in entries where seen.insert(entry.number).inserted {

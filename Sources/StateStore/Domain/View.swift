@@ -158,7 +158,7 @@ final class ViewMemo<State: Sendable>: Sendable {
     }
 
     let view: View<State>
-    /// The view's index in ``ViewVersions``.
+    /// The view's index in ``Snapshot/viewVersions``.
     let number: Int
     private let memo = Mutex(Memo())
 

@@ -40,13 +40,15 @@ extension AnySnapshot {
 final class Snapshot<State: StateType>: AnySnapshot {
     let state: State
     let cursor: Cursor
-    /// The last-changed version of each view; empty for a past state, whose views are evaluated without the memo.
+    /// The last-changed version of each view, by the view's number; 0 where nothing that it reads has changed since the start.
+    ///
+    /// Empty for a past state, whose views are evaluated without the memo.
     ///
     /// unsafe: only the turn that makes the snapshot sets it, before another thread can have the snapshot.
-    @exclusivity(unchecked) nonisolated(unsafe) private(set) var viewVersions: ViewVersions
+    @exclusivity(unchecked) nonisolated(unsafe) private(set) var viewVersions: [Version]
     private let domain: CompiledDomain<State>
 
-    init(_ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: ViewVersions) {
+    init(_ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: [Version]) {
         self.state = state
         self.cursor = cursor
         self.viewVersions = viewVersions

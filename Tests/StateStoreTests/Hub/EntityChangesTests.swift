@@ -51,7 +51,7 @@ struct EntityChangesTests {
     }
 
     private var snapshot: any AnySnapshot {
-        Snapshot(core.state, of: core.domain, at: Cursor(core.epoch, core.version), viewVersions: ViewVersions())
+        Snapshot(core.state, of: core.domain, at: Cursor(core.epoch, core.version), viewVersions: [])
     }
 
     private static func commit(_ version: Version, _ patch: String) -> Commit {
