@@ -61,6 +61,8 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ]),
+        // The bytes of a turn in a journal, and the hash that chains them.
+        .target(name: "Segments", dependencies: ["StateJSON", "StateStore"]),
         // Requests and responses as values; entity tags, preferences, problems.
         .target(
             name: "HTTPMessages",
@@ -91,7 +93,7 @@ let package = Package(
         .target(
             name: "StateJournal",
             dependencies: [
-                "StateJSON", "StateStore",
+                "Segments", "StateJSON", "StateStore",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]),
@@ -136,7 +138,8 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-package.targets.append(.target(name: "TestSupport", dependencies: ["StateStore"], path: "Tests/TestSupport"))
+package.targets.append(
+    .target(name: "TestSupport", dependencies: ["StateJSON", "StateStore"], path: "Tests/TestSupport"))
 let resources: [String: [Resource]] = [
     // The transcripts of the contract.
     "StateServer": [.copy("Contract/Transcripts")],
@@ -144,7 +147,7 @@ let resources: [String: [Resource]] = [
     "StateJournal": [.copy("Format1"), .copy("Format2")],
 ]
 for suite in [
-    "StateJSON", "StateStore", "ContentCodings", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal",
+    "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal",
     "StateServer",
     "StateServerTesting", "Showcase",
 ] {

@@ -38,7 +38,8 @@ struct ImportTests {
     static let own: Set<String> = [
         "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib", "CZstd",
         "ContentCodings", "StateJSON", "HTTPMessages",
-        "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting", "Showcase",
+        "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting",
+        "Showcase",
     ]
 
     /// The targets of this package that a target may import, and the other modules that it may not.
@@ -52,7 +53,8 @@ struct ImportTests {
             ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
         ),
         ("MicroHTTP", ["CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages"], ["Foundation", "Logging"]),
-        ("StateJournal", ["StateJSON", "StateStore"], ["HTTPTypes", "Logging"]),
+        ("Segments", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
+        ("StateJournal", ["Segments", "StateJSON", "StateStore"], ["HTTPTypes", "Logging"]),
         (
             "StateServer",
             [

@@ -1,7 +1,9 @@
 import Foundation
 import GRDB
+import Segments
 import StateStore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StateJournal

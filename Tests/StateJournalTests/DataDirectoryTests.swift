@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import StateStore
+import TestSupport
 import Testing
 
 @testable import StateJournal

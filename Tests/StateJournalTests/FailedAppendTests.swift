@@ -1,8 +1,10 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import Segments
 import StateStore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StateJournal

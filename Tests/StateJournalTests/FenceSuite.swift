@@ -1,6 +1,7 @@
 import Foundation
 import StateStore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StateJournal

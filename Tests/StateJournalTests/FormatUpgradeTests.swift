@@ -3,6 +3,7 @@ import GRDB
 import StateJSON
 import StateStore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StateJournal

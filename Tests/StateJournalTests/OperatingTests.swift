@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import StateJSON
 import StateStore
+import TestSupport
 import Testing
 
 @testable import StateJournal

@@ -1,7 +1,9 @@
 import Foundation
 import GRDB
+import Segments
 import StateJSON
 import StateStore
+import TestSupport
 import Testing
 
 @testable import StateJournal

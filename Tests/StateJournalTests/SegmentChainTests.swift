@@ -1,6 +1,8 @@
 import Foundation
 import GRDB
+import Segments
 import StateStore
+import TestSupport
 import Testing
 
 @testable import StateJournal

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import StateJSON
 import StateStore
+import TestSupport
 import Testing
 
 @testable import StateJournal
@@ -16,20 +17,6 @@ final class Scratch {
 
     func open(retention: SQLiteJournal.Retention = .init()) throws -> SQLiteJournal {
         try SQLiteJournal(directory: path, retention: retention) { Array(#"{"value":0,"list":[]}"#.utf8) }
-    }
-}
-
-extension Commit {
-    /// A commit that sets the value to its version.
-    static func setting(
-        _ version: Version, to value: Int? = nil, type: String = "set", ids: [String] = [], key: KeyRecord? = nil
-    ) -> Commit {
-        Commit(
-            version: version, time: Timestamp(milliseconds: 1000 + Int64(version)), id: ids.first ?? "cursor",
-            types: [type],
-            action: Array(#"{"type":"\#(type)"}"#.utf8),
-            patch: Array(#"[{"op":"replace","path":"/value","value":\#(value ?? Int(version))}]"#.utf8),
-            changedPointers: ["/value"], clientIDs: ids, idempotency: key)
     }
 }
 

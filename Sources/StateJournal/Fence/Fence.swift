@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Glibc
+internal import Segments
 internal import StateStore
 internal import Synchronization
 

@@ -1,3 +1,4 @@
+internal import Segments
 internal import StateJSON
 internal import StateStore
 

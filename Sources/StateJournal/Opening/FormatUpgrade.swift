@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import GRDB
+internal import Segments
 internal import StateJSON
 internal import StateStore
 

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Segments
 internal import StateStore
 
 /// What a start finds in a data directory, before it changes anything there.

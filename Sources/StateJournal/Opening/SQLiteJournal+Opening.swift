@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Segments
 internal import StateStore
 
 /// The steps in which a journal is opened for writing.

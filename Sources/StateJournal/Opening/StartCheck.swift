@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Segments
 package import StateStore
 
 /// The verification of a journal's newest segments, and of the whole file where it is small, before a start.

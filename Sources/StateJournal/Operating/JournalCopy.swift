@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Segments
 internal import StateJSON
 package import StateStore
 

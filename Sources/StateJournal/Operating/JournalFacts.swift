@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Segments
 package import StateStore
 
 /// What an operator asks about a journal first; `journal info` writes it as JSON.

@@ -1,3 +1,4 @@
+internal import Segments
 internal import StateStore
 
 /// A locked data directory without a journal, where one appears whole or not at all.

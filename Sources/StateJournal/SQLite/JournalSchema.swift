@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Segments
 internal import StateStore
 
 /// The tables of a journal.

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import GRDB
+internal import Segments
 package import StateStore
 internal import Synchronization
 

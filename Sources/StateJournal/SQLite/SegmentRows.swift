@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Segments
 internal import StateStore
 
 /// The reading of a journal's segments, which the journal and a ``JournalReader`` share.

@@ -1,5 +1,6 @@
 internal import GRDB
 internal import GRDBSQLite
+internal import Segments
 internal import StateStore
 
 /// Writes commits as segments behind the tip of the chain.

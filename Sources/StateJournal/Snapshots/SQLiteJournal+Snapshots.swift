@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import FoundationEssentials
 internal import GRDB
+internal import Segments
 package import StateStore
 
 extension SQLiteJournal {

@@ -1,3 +1,4 @@
+@testable import Segments
 @testable import StateJSON
 @testable import StateJournal
 @testable import StateStore

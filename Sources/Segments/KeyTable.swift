@@ -1,9 +1,9 @@
 internal import StateJSON
-internal import StateStore
+package import StateStore
 
 /// The idempotency keys of a segment as bytes of their own, which outlive the segment: a key can expire long after its
 /// commit is pruned.
-enum KeyTable {
+package enum KeyTable {
     /// The number of this form.
     static let form: UInt8 = 1
 
@@ -19,7 +19,7 @@ enum KeyTable {
     /// Replaces what a writer has by keys.
     ///
     /// - Returns: the time at which the last of them expires; nil where there are none, and nothing is written.
-    static func write(
+    package static func write(
         _ keys: some Sequence<KeyRecord>, _ epoch: Epoch, to writer: inout ByteWriter
     ) -> Timestamp? {
         var expiry: Timestamp?
@@ -49,7 +49,7 @@ enum KeyTable {
     }
 
     /// Reads the keys.
-    static func read(_ bytes: UnsafeRawBufferPointer, _ epoch: Epoch) throws(SegmentFault) -> [KeyRecord] {
+    package static func read(_ bytes: UnsafeRawBufferPointer, _ epoch: Epoch) throws(SegmentFault) -> [KeyRecord] {
         var reader = ByteReader(bytes)
         guard try reader.byte() == form else { throw SegmentFault("a newer program reads them") }
         var keys: [KeyRecord] = []

@@ -1,18 +1,18 @@
 internal import StateJSON
-internal import StateStore
+package import StateStore
 
 /// A link of the chain of segments: the XXH3 128-bit hash of a segment, its versions and the hash before it.
 ///
 /// It detects damage, a missing segment and a segment of another history. It does not detect forgery, because XXH3 is not
 /// cryptographic.
-struct SegmentHash: Hashable, Sendable {
+package struct SegmentHash: Hashable, Sendable {
     private let content: ContentHash
 
     /// The number that segments have for this algorithm in their bodies and that the hash covers.
-    static let algorithm: UInt8 = 1
+    package static let algorithm: UInt8 = 1
 
     /// Computes the hash on which the first segment of a history builds.
-    init(beginning epoch: Epoch, version: Version) {
+    package init(beginning epoch: Epoch, version: Version) {
         let name = Array(epoch.text.utf8)
         self = name.withUnsafeBytes { SegmentHash((0, 0), version, version, $0) }
     }
@@ -20,7 +20,7 @@ struct SegmentHash: Hashable, Sendable {
     /// Computes the hash of a segment.
     ///
     /// O(n) in the size of the body, about 10 GB a second.
-    init(after predecessor: SegmentHash, first: Version, last: Version, body: UnsafeRawBufferPointer) {
+    package init(after predecessor: SegmentHash, first: Version, last: Version, body: UnsafeRawBufferPointer) {
         self.init((predecessor.content.high, predecessor.content.low), first, last, body)
     }
 
@@ -38,7 +38,7 @@ struct SegmentHash: Hashable, Sendable {
     }
 
     /// Reads the 16 bytes of ``bytes``; nil for any other number of bytes.
-    init?(_ bytes: some Swift.Collection<UInt8>) {
+    package init?(_ bytes: some Swift.Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         content = ContentHash(
             high: bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) },
@@ -46,10 +46,10 @@ struct SegmentHash: Hashable, Sendable {
     }
 
     /// Calls `body` with the 16 bytes, most significant first.
-    func withBytes<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
+    package func withBytes<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
         try withUnsafeBytes(of: (content.high.bigEndian, content.low.bigEndian), body)
     }
 
     /// The 16 bytes, most significant first.
-    var bytes: [UInt8] { withBytes { Array($0) } }
+    package var bytes: [UInt8] { withBytes { Array($0) } }
 }

@@ -1,22 +1,7 @@
 internal import FoundationEssentials
 internal import GRDB
+internal import Segments
 internal import StateStore
-
-/// The end of a segment, or the beginning of a history: what the next segment builds on.
-struct ChainLink: Hashable, Sendable {
-    var version: Version
-    var hash: SegmentHash
-
-    init(version: Version, hash: SegmentHash) {
-        self.version = version
-        self.hash = hash
-    }
-
-    /// The link on which the first segment of a history builds.
-    init(beginning epoch: Epoch, version: Version) {
-        self.init(version: version, hash: SegmentHash(beginning: epoch, version: version))
-    }
-}
 
 extension SegmentHash {
     /// The 16 bytes, for a column.

@@ -1,10 +1,10 @@
 /// A writer of the numbers and texts of a segment into a buffer that stays.
 ///
 /// Numbers are LEB128: seven bits a byte, the least significant first, with the top bit set on all bytes but the last.
-struct ByteWriter {
-    private(set) var bytes: [UInt8] = []
+package struct ByteWriter {
+    package private(set) var bytes: [UInt8] = []
 
-    init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+    package init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
     /// Drops the bytes and keeps the memory.
     mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }

@@ -1,21 +1,21 @@
 internal import StateJSON
-internal import StateStore
+package import StateStore
 
 /// Reads commits from the body of a segment, in order, or one alone.
 ///
 /// A decoder is valid as long as the bytes. It never traps, whatever the bytes are.
-struct SegmentDecoder {
+package struct SegmentDecoder {
     /// The number of commits.
-    let count: Int
+    package let count: Int
     /// The term of the writer; 0 for one that had none.
-    let fence: UInt64
+    package let fence: UInt64
     /// The members that occur in any record.
     let members: SegmentBody.Members
     /// Whether any commit may have an ID that a client gave.
-    var hasClientIDs: Bool { !members.isDisjoint(with: [.clientID, .clientIDs]) }
+    package var hasClientIDs: Bool { !members.isDisjoint(with: [.clientID, .clientIDs]) }
 
     /// The size of the body.
-    var bytesCount: Int { bytes.count }
+    package var bytesCount: Int { bytes.count }
 
     private let first: Version
     private let epoch: Epoch
@@ -33,7 +33,7 @@ struct SegmentDecoder {
     /// - Parameters:
     ///   - first: the version of the first commit.
     ///   - epoch: the history's, from which IDs that are cursors are derived.
-    init(_ bytes: UnsafeRawBufferPointer, first: Version, epoch: Epoch) throws(SegmentFault) {
+    package init(_ bytes: UnsafeRawBufferPointer, first: Version, epoch: Epoch) throws(SegmentFault) {
         self.bytes = bytes
         self.first = first
         self.epoch = epoch
@@ -61,7 +61,7 @@ struct SegmentDecoder {
     }
 
     /// The version of the commit at an index.
-    func version(at index: Int) -> Version { first + Version(index) }
+    package func version(at index: Int) -> Version { first + Version(index) }
 
     /// Begins to read the record at an index, which is below ``count``.
     private func record(at index: Int) throws(SegmentFault) -> (reader: ByteReader, members: SegmentBody.Members) {
@@ -75,7 +75,7 @@ struct SegmentDecoder {
     }
 
     /// Reads the commit at an index, which is below ``count``.
-    mutating func commit(at index: Int) throws(SegmentFault) -> Commit {
+    package mutating func commit(at index: Int) throws(SegmentFault) -> Commit {
         var (reader, members) = try record(at: index)
         guard members.contains(.model) else {
             let commit = try commit(at: index, members, like: nil, &reader)
@@ -202,7 +202,7 @@ struct SegmentDecoder {
 extension SegmentDecoder {
     /// Reads the patch of the commit at an index, which is below ``count``, and nothing else: a third of the cost of the
     /// commit.
-    mutating func patch(at index: Int) throws(SegmentFault) -> [UInt8] {
+    package mutating func patch(at index: Int) throws(SegmentFault) -> [UInt8] {
         var (reader, members) = try record(at: index)
         let model = members.contains(.model) ? try reader.count(upTo: index - 1) : nil
         _ = try reader.signed()

@@ -1,4 +1,4 @@
-internal import StateStore
+package import StateStore
 
 /// The form of a segment's body: a head, the sizes of the records, and a record for each commit.
 ///
@@ -14,12 +14,12 @@ internal import StateStore
 /// in front, and takes from ``ByteWriter/fillAction(type:)`` and ``ByteWriter/fillPatch(path:)`` what others take from it.
 /// Pointers and IDs that occur in the patch or in the action are places there. The version is not recorded, nor is an ID that
 /// is the commit's own cursor.
-enum SegmentBody {
+package enum SegmentBody {
     /// The number of this form.
     static let form: UInt8 = 1
 
     /// The most commits of one segment, which bounds what is read for one commit.
-    static let commitsMax = 256
+    package static let commitsMax = 256
     /// The bytes of actions and patches after which a segment ends; a larger commit has a segment of its own.
     static let bytesMax = 64 << 10
 
@@ -52,7 +52,7 @@ enum SegmentBody {
     }
 
     /// Where the segment ends that begins with a commit: the index after its last one.
-    static func end(of commits: [Commit], from start: Int) -> Int {
+    package static func end(of commits: [Commit], from start: Int) -> Int {
         var (end, bytes) = (start, 0)
         while end < commits.count, end - start < commitsMax {
             bytes += commits[end].action.count + commits[end].patch.count

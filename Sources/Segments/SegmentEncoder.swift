@@ -1,12 +1,12 @@
 internal import StateJSON
-internal import StateStore
+package import StateStore
 
 /// Encodes commits as the body of a segment, into memory that it keeps for the next one.
 ///
 /// Equal commits have equal bodies.
-struct SegmentEncoder {
+package struct SegmentEncoder {
     /// The body that ``encode(_:from:to:)`` has made last.
-    private(set) var body = ByteWriter()
+    package private(set) var body = ByteWriter()
     private let epoch: Epoch
     private let fence: UInt64
     private var records = ByteWriter()
@@ -21,7 +21,7 @@ struct SegmentEncoder {
     /// - Parameters:
     ///   - epoch: the history's, from which IDs that are cursors are derived.
     ///   - fence: the term of the writer.
-    init(epoch: Epoch, fence: UInt64 = 0) {
+    package init(epoch: Epoch, fence: UInt64 = 0) {
         self.epoch = epoch
         self.fence = fence
     }
@@ -29,7 +29,7 @@ struct SegmentEncoder {
     /// Encodes the commits from one index up to another, at least one.
     ///
     /// O(n) in their bytes.
-    mutating func encode(_ commits: [Commit], from start: Int, to end: Int) {
+    package mutating func encode(_ commits: [Commit], from start: Int, to end: Int) {
         records.removeAll()
         sizes.removeAll(keepingCapacity: true)
         models.removeAll(keepingCapacity: true)
