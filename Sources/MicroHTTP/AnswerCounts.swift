@@ -66,7 +66,7 @@ package struct Answers: Sendable, Equatable {
     /// Makes a count of no answer.
     package init() {}
 
-    /// The place of a method among ``methods``.
+    /// The index of a method among ``methods``.
     static func index(of method: HTTPRequest.Method) -> UInt8 {
         switch method {
         case .get: 0

@@ -40,7 +40,7 @@ package final class Exchange: Sendable {
     @exclusivity(unchecked) nonisolated(unsafe) private var given: Response?
     /// Whether the loop looks for the answer in each of its iterations; only the loop thread uses it.
     nonisolated(unsafe) var isHeld = false
-    /// The place among the ``PendingExchanges``, nil outside them; only the loop thread uses it.
+    /// The index among the ``PendingExchanges``, nil outside them; only the loop thread uses it.
     nonisolated(unsafe) var place: Int?
     private let sink: any AnswerSink
 

@@ -32,7 +32,7 @@ package final class HTTPServer: Sendable {
         self.gauges = gauges ?? ServerGauges(loops: configuration.loops, memoryBytesMax: configuration.memoryBytesMax)
     }
 
-    /// Starts to listen and to serve, and returns the bound addresses in the order of the places.
+    /// Starts to listen and to serve, and returns the bound addresses in the order of the configuration.
     ///
     /// The call changes two settings of the whole process: it ignores SIGPIPE, so that a client that leaves does not
     /// end the process, and it raises the soft limit of open files where the connections need more.
@@ -71,7 +71,7 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Makes the sockets of a loop: those of the first one, or further ones on the same places.
+    /// Makes the sockets of a loop: those of the first one, or further ones on the same addresses.
     ///
     /// With port 0, the system chooses the port of the first socket, and the other sockets share it.
     private func listen(as first: [ListeningSocket]) throws(ServerError) -> [ListeningSocket] {

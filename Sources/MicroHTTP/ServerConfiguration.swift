@@ -1,6 +1,6 @@
 /// Where a server listens, and the limits on what its clients use.
 package struct ServerConfiguration: Sendable {
-    /// The places to listen on, at least one.
+    /// The addresses to listen on, at least one.
     package var places: [ListeningPlace]
     /// The longest request body in bytes; the server refuses a longer one with
     /// ``TransportFault/bodyTooLarge(bytesMax:)``.
@@ -12,9 +12,9 @@ package struct ServerConfiguration: Sendable {
     /// capacity that sends no request is closed after two seconds. Further clients stay in the backlog of the listening
     /// socket.
     package var connectionsMax: Int
-    /// The targets that a connection over capacity may ask for, so that probes find a place.
+    /// The targets that a connection over capacity may ask for, so that probes are answered.
     package var reservedTargets: Set<String> = []
-    /// The peers whose requests name their clients; the number of places of a peer is its own nevertheless.
+    /// The peers whose requests name their clients; connections count for the peer nevertheless.
     package var trustedProxies = TrustedProxies()
     /// The most bytes of memory that clients occupy with long bodies and with long answers that they do not read.
     ///

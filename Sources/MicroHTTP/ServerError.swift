@@ -23,7 +23,7 @@ package enum ServerError: Error, Equatable, CustomStringConvertible {
     /// ``HTTPServer/start()`` was called before; a server starts once.
     case alreadyStarted
 
-    /// Whether it is the place to listen on that cannot be had.
+    /// Whether the address to listen on cannot be had.
     package var isOfAddress: Bool {
         switch self {
         case .hostUnknown, .addressInUse, .permissionDenied, .cannotListen, .socketInUse, .socketUnusable: true

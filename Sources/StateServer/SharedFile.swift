@@ -130,7 +130,7 @@ struct SharedFile: Sendable {
 
     /// Decodes what the file has; a field that the type does not know is ignored.
     ///
-    /// - Throws: ``SettingsFault`` for a file that is not JSON, or not the JSON of the type, with the place in the file.
+    /// - Throws: ``SettingsFault`` for a file that is not JSON, or not the JSON of the type; it says where in the file.
     func decode<Content: Decodable>(_ bytes: Data, as type: Content.Type) throws(SettingsFault) -> Content {
         do throws(JSONFault) {
             return try JSON.decode(type, from: [UInt8](bytes), unknownFields: .ignored)

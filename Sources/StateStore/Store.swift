@@ -70,7 +70,7 @@ public final class Store<State: StateType>: Sendable {
     /// Notes what a dry run reduces; only code on the queue of dry runs owns it.
     let dryRunMark: Owned<ReductionMark?>
     let dryRunQueue = DispatchQueue(label: "storekeeper.dry-run")
-    /// The newest time of the history that the journal has been told, in milliseconds.
+    /// The newest time of the history that the journal has, in milliseconds.
     private let notedMilliseconds = Atomic(Int64.min)
     /// The time for which the current thread has had a processor.
     let processorTime: @Sendable () -> Instant
@@ -245,7 +245,7 @@ public final class Store<State: StateType>: Sendable {
 
     /// Removes the transactions of the next turn from the mailbox, in the order in which they were enqueued.
     ///
-    /// - Returns: the transactions, and whether ``endTurn(of:taking:at:)`` has to be told how long their turn takes.
+    /// - Returns: the transactions, and whether ``endTurn(of:taking:at:)`` needs to know how long their turn takes.
     func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) { mailbox.withLock { $0.takeTurn() } }
 
     /// Has the rule learn from a turn that was long, or that it wants to know of, and schedules the next one.

@@ -12,7 +12,7 @@ struct SocketCalls {
     // Bytes are asked for. Returns how many it has put into `bytes`, 0 at the end of the input, or the negative number of
     // an error, such as -EAGAIN where there are none yet.
     ssize_t (*receive)(void *context, int socket, void *bytes, size_t count);
-    // A message of so many bytes is about to be sent, which is not: returns how many bytes the caller is told were, or the
+    // A message of so many bytes is about to be sent, which is not: returns how many bytes count as sent, or the
     // negative number of an error, such as -EAGAIN for a socket without room. SOCKET_CALLS_FOREIGN has the message sent.
     ssize_t (*send)(void *context, int socket, size_t count);
 };

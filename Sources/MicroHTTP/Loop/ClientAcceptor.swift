@@ -57,7 +57,7 @@ final class ClientAcceptor {
     /// Accepts the clients in the backlogs, up to the limit of connections.
     func acceptClients() {
         guard isListening else { return }
-        // A place becomes free in the next run of libmicrohttpd, and the poller reports the backlog again.
+        // The connection ends in the next run of libmicrohttpd, and the poller reports the backlog again.
         if !hasRoom, endOldestOverCapacity() { return }
         for listener in listeners {
             guard acceptClients(of: listener) else {

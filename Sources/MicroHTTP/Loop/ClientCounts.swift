@@ -19,10 +19,10 @@ struct ClientCounts {
         counts[client] = left > 0 ? left : nil
     }
 
-    /// The client that makes room for a connection of another where there is no place left; nil where none must.
+    /// The client that gives up a connection for one of another client where the limit is reached; nil where none must.
     ///
-    /// A client with a quarter of all places makes room for one that has less than half as many. So the share of a client
-    /// binds only where places run short, and a single client may have them all.
+    /// A client with a quarter of all connections gives way to one that has less than half as many. So the share of a
+    /// client binds only where connections run short, and a single client may have them all.
     ///
     /// The cost is O(n) in the number of clients.
     func hog(for client: String, placesCount: Int) -> String? {

@@ -4,7 +4,7 @@ import Glibc
 
 /// The listening sockets that a service manager has opened for the process, such as systemd: sd_listen_fds(3).
 ///
-/// A place that has one is not bound again, so clients connect while the server restarts, and wait for it.
+/// An address that has one is not bound again, so clients connect while the server restarts, and wait for it.
 struct InheritedSockets {
     /// The descriptors, from 3 on.
     private let descriptors: Range<Int32>
@@ -17,7 +17,7 @@ struct InheritedSockets {
         descriptors = 3..<(3 + (isOurs ? min(max(0, number("LISTEN_FDS") ?? 0), 64) : 0))
     }
 
-    /// A descriptor of the socket that listens on a place; nil where there is none.
+    /// A descriptor of the socket that listens on an address; nil where there is none.
     ///
     /// The original stays open, so that the kernel keeps the clients that connect while the process ends.
     func socket(on place: ListeningPlace) -> Int32? {

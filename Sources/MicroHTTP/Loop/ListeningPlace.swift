@@ -1,4 +1,4 @@
-/// A place on which a server listens.
+/// An address on which a server listens.
 package enum ListeningPlace: Sendable, Equatable {
     /// An address or name of this machine, and a TCP port; with port 0 the system chooses a free one.
     ///
@@ -9,7 +9,7 @@ package enum ListeningPlace: Sendable, Equatable {
     case socket(path: String, mode: UInt32)
 }
 
-/// A place on which a server has begun to listen.
+/// An address on which a server has begun to listen.
 package struct BoundAddress: Sendable, Equatable {
     /// The address in numbers, such as `127.0.0.1` or `::`; empty for a Unix socket.
     package let host: String

@@ -11,9 +11,9 @@ struct ListeningSocket {
     /// Whether the service manager has bound it, whose the file of a Unix socket is then, too.
     private(set) var isInherited = false
 
-    /// Binds and listens on a place, or takes the socket that the service manager has bound there.
+    /// Binds an address and listens on it, or takes the socket that the service manager has bound there.
     ///
-    /// - Parameter isShared: whether further sockets of this process listen on the same place.
+    /// - Parameter isShared: whether further sockets of this process listen on the same address.
     init(_ place: ListeningPlace, isShared: Bool) throws(ServerError) {
         if let descriptor = InheritedSockets().socket(on: place) {
             let path: String? = if case .socket(let path, _) = place { path } else { nil }
@@ -31,7 +31,7 @@ struct ListeningSocket {
         }
     }
 
-    /// Returns a further socket on the same place, for another loop.
+    /// Returns a further socket on the same address, for another loop.
     func another() throws(ServerError) -> ListeningSocket {
         guard isInherited || address.path != nil else {
             return try Self(host: address.host, port: address.port, isShared: true)

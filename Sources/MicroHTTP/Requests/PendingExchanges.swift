@@ -19,7 +19,7 @@ import HTTPMessages
 /// Only the loop thread uses it.
 final class PendingExchanges {
     private let context: LoopContext
-    /// In no order; each exchange has its place, so that neither holding it nor finding it takes a search.
+    /// In no order; each exchange has its index, so that neither holding it nor finding it takes a search.
     @exclusivity(unchecked) private var connections: [ClientConnection] = []
     /// Those whose exchanges have a deadline, by number.
     @exclusivity(unchecked) private var timed: [UInt64: ClientConnection] = [:]
@@ -109,7 +109,7 @@ final class PendingExchanges {
         }
     }
 
-    /// Gives the place of an exchange to the last one.
+    /// Removes an exchange, whose index the last one gets.
     private func forget(_ exchange: Exchange) {
         guard let place = exchange.place, let last = connections.popLast() else { return }
         exchange.place = nil

@@ -107,9 +107,9 @@ final class WireObserver {
 
     /// Ends a connection on which nothing is being worked on, of a client that has far more than this one.
     ///
-    /// The cost is O(n) in the number of descriptors; the loop calls it only where all places are taken.
+    /// The cost is O(n) in the number of descriptors; the loop calls it only at the limit of connections.
     ///
-    /// - Returns: whether a place is free, or about to be.
+    /// - Returns: whether there is room for a connection, or about to be.
     func makeRoom(for client: String) -> Bool {
         guard let hog = context.clients.hog(for: client, placesCount: context.configuration.connectionsMax) else {
             return false
@@ -206,7 +206,7 @@ final class WireObserver {
     /// Sends what is left of the answer, in place of libmicrohttpd's message.
     ///
     /// - Parameter count: how many bytes the message has.
-    /// - Returns: what libmicrohttpd is told: that all of it is sent, or the negative number of an error.
+    /// - Returns: the result for libmicrohttpd: that all of it is sent, or the negative number of an error.
     private func send(on connection: ClientConnection, inPlaceOf count: Int) -> Int {
         connection.activityCount &+= 1
         guard var answer = connection.unsentAnswer else {

@@ -48,7 +48,7 @@ final class SchemaRun {
         Never.self, .init(codingPath: [], debugDescription: "the probe refuses this question"))
 }
 
-/// The decoder of one place, which is also its single-value container.
+/// The decoder at one pointer, which is also its single-value container.
 struct SchemaDecoder: Decoder, SingleValueDecodingContainer {
     let run: SchemaRun
     let note: SchemaNote

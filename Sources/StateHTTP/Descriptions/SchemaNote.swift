@@ -1,6 +1,6 @@
 internal import StateJSON
 
-/// What a type has asked for at one place of its JSON.
+/// What a type has asked for at one pointer of its JSON.
 final class SchemaNote {
     enum Shape {
         /// Nothing so far.
@@ -71,7 +71,7 @@ final class SchemaNote {
         if case .array = shape { elements.append(SchemaNote()) }
     }
 
-    /// Adds what the type has asked for in the same place at other values.
+    /// Adds what the type has asked for at the same pointer of other values.
     func merge(_ other: SchemaNote) {
         guard !isOpen, other.schema != schema else { return }
         guard case .object = shape, case .object = other.shape else {

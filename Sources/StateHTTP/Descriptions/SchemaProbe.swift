@@ -5,8 +5,8 @@ internal import StateStore
 /// Derives the JSON Schema of a type: the type decodes from a decoder that notes what the type asks for.
 ///
 /// A schema allows whatever the type takes and writes. Where the calls of `init(from:)` do not tell that, the schema is open:
-/// it says less, or nothing (`{}`). To find such places, the probe refuses one question after the other: a type that goes on
-/// takes other values there, too.
+/// it says less, or nothing (`{}`). To find out where, the probe refuses one question after the other: a type that goes
+/// on takes other values there, too.
 final class SchemaProbe {
     /// The values that the probe gives to those who decode from it.
     struct Samples {

@@ -12,7 +12,7 @@ package struct StreamOffset: Hashable, Sendable {
 
     /// The version of whose commit, or of whose state, the position is.
     package var cursor: Cursor
-    /// The place in the state stream; nil in the stream of commits, where a version is one position.
+    /// Where in the state stream it is; nil in the stream of commits, where a version is one position.
     package var place: Place?
 
     package init(_ cursor: Cursor, _ place: Place? = nil) {

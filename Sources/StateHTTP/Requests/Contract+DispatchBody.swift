@@ -170,7 +170,7 @@ extension Contract {
         do throws(JSONFault) {
             return try type.decode(payload: payload)
         } catch {
-            // Without a payload, the pointers of the fault begin at the place of the missing payload.
+            // Without a payload, the pointers of the fault begin at the pointer of the missing payload.
             let pointer =
                 payload == nil
                 ? JSONPointer(node.pointer.tokens + ["payload"] + error.pointer.tokens) : error.pointer

@@ -1,4 +1,4 @@
-/// The known encodings of parts of a value, by the places of the parts.
+/// The known encodings of parts of a value, by the pointers of the parts.
 ///
 /// A lookup is O(n) in the number of parts; a state has few parts that are encoded as one value.
 package struct KnownTexts: Sendable {
@@ -8,7 +8,7 @@ package struct KnownTexts: Sendable {
     /// Makes an empty collection.
     package init() {}
 
-    /// The index of the part at a place, if its encoding is known.
+    /// The index of the part at a pointer, if its encoding is known.
     func index(of place: [UInt8]) -> Int? { parts.firstIndex { $0.place == place } }
 
     /// The encoding of the part at an index.

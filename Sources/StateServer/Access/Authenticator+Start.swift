@@ -57,7 +57,7 @@ extension Authenticator {
         switch try? settings.reachablePlace() {
         case .address(let host, let port)?: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
         case .socket(let path, _)?: "--unix-socket \(path) http://localhost"
-        // The settings have been read, so there is a place.
+        // The settings have been read, so there is an address.
         case nil: settings.listen
         }
     }

@@ -59,7 +59,7 @@ extension RequestHandler {
         }
         schedule.slow(.read, exchange.client) { [self] in
             let found = hub.examine(exchange.id)
-            // The place is free before the client can ask again.
+            // The client may ask again as soon as it has the answer, and this request then counts no more.
             slowReads.end(exchange)
             guard let found, let watched = watch.request as? WatchedRequest else { return }
             answer(exchange, slowResponse(to: watched, found))

@@ -137,7 +137,8 @@ extension RequestHandler {
 
     /// Why a stream cannot go on inside a snapshot; nil where it can, and for every other stream.
     ///
-    /// A client that is told so by the status begins again; one whose stream only ends would come back to the same place.
+    /// A client that learns it from the status begins again; one whose stream only ends would come back with the same
+    /// offset.
     func refusal(of request: StreamRequest, _ bounds: HistoryBounds) -> Problem? {
         guard let snapshot = request.snapshot, let cursor = snapshot.cursor else { return nil }
         let isKept =

@@ -172,7 +172,7 @@ extension RequestHandler {
             } catch {
                 response = failedReading(requestID, error)
             }
-            // The place is free before the client can ask again.
+            // The client may ask again as soon as it has the answer, and this request then counts no more.
             slowReads.end(exchange)
             answer(exchange, response)
         }

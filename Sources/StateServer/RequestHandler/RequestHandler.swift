@@ -36,7 +36,7 @@ final class RequestHandler: Sendable {
     let lastPast = Mutex<(any AnySnapshot)?>(nil)
     let stateFeed = StateFeed()
     private let requestNumbers: RequestNumbers
-    /// The exchanges of streams whose start the journal has told a moment ago.
+    /// The exchanges of streams whose start the journal has found a moment ago.
     let checkedStreams = Mutex<Set<UInt64>>([])
 
     init(
@@ -170,7 +170,7 @@ final class RequestHandler: Sendable {
             }
             defer { gauges.memory.release(bytes) }
             let plan = plan(for: request, in: circumstances)
-            // The place is free before the client can ask again.
+            // The client may ask again as soon as it has the answer, and this request then counts no more.
             slowReads.end(exchange)
             switch carryOut(plan, of: request, exchange, circumstances.name) {
             case .now(let response): answer(exchange, response)

@@ -24,7 +24,7 @@ public struct SettingKeys: Sendable {
         "listen", default: "127.0.0.1:8080",
         "address and port, or unix: and the path of a socket; port 0 picks a free one", ListeningPlace.expectation
     ) { ListeningPlace($0, socketMode: 0) != nil }
-    /// A second such place; none: no other.
+    /// A second such address; none: no other.
     public let listenAlso = Setting(
         "listen_also", default: "none", "a second such place; none: no other", "none, or \(ListeningPlace.expectation)"
     ) { $0 == "none" || ListeningPlace($0, socketMode: 0) != nil }
@@ -126,7 +126,7 @@ public struct SettingKeys: Sendable {
     /// Most waiting requests; more are answered 503.
     public let waitersMax = Setting(
         "waiters_max", default: 19_000, in: 1...1_000_000, "most waiting requests; more are answered 503")
-    /// Most waiting requests of one address; more are answered 429.
+    /// Most waiting requests of one client; more are answered 429.
     public let waitersPerClientMax = Setting(
         "waiters_per_client_max", default: 16_000, in: 1...1_000_000,
         "most waiting requests of one address; more are answered 429")
@@ -138,7 +138,7 @@ public struct SettingKeys: Sendable {
     public let slowRequestsMax = Setting(
         "slow_requests_max", default: 1024, in: 1...1_000_000,
         "most requests with long bodies, or for large, past or old parts, under way; more are answered 503")
-    /// Most of these of one address; more are answered 429.
+    /// Most of these of one client; more are answered 429.
     public let slowRequestsPerClientMax = Setting(
         "slow_requests_per_client_max", default: 256, in: 1...1_000_000,
         "most of these of one address; more are answered 429")

@@ -57,7 +57,7 @@ extension Settings {
             memoryBytes: self.memoryBytesMax)
     }
 
-    /// The names by which clients may reach a server that listens on these places.
+    /// The names by which clients may reach a server that listens on these addresses.
     ///
     /// - Throws: ``SettingsFault`` for a name that no request can have.
     func hosts(listening places: [ListeningPlace]) throws(SettingsFault) -> AllowedHosts {
@@ -154,9 +154,9 @@ extension Settings {
             valuesBytesMax: self.memoryBytesMax / 4)
     }
 
-    /// The places in `listen` and `listen_also`.
+    /// The addresses in `listen` and `listen_also`.
     ///
-    /// - Throws: ``SettingsFault`` for a place that is none, which only code can have set, and for `socket_mode`.
+    /// - Throws: ``SettingsFault`` for a text that is no address, which only code can have set, and for `socket_mode`.
     func listeningPlaces() throws(SettingsFault) -> [ListeningPlace] {
         let first = try listeningPlace(SettingKeys.shared.listen)
         return self.listenAlso == "none" ? [first] : [first, try listeningPlace(SettingKeys.shared.listenAlso)]
@@ -184,9 +184,9 @@ extension Settings {
         return mode
     }
 
-    /// The place at which a client on this machine reaches a server with these settings.
+    /// The address at which a client on this machine reaches a server with these settings.
     ///
-    /// - Throws: ``SettingsFault`` when `self.listen` or `listen_also` is not a place.
+    /// - Throws: ``SettingsFault`` when `self.listen` or `listen_also` is not an address.
     func reachablePlace() throws(SettingsFault) -> ListeningPlace {
         let place = try listeningPlaces()[0]
         return switch place {
@@ -202,7 +202,7 @@ extension ListeningPlace {
     static let expectation =
         "an address and a port such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:0, or unix: and a path of at most 107 bytes"
 
-    /// The place that a setting names: `host:port`, with brackets around an IPv6 address, or `unix:` and a path.
+    /// The address that a setting names: `host:port`, with brackets around an IPv6 address, or `unix:` and a path.
     init?(_ text: String, socketMode: UInt32) {
         if text.hasPrefix("unix:") {
             let path = text.dropFirst(5)

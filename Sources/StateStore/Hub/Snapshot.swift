@@ -42,7 +42,7 @@ final class Snapshot<State: StateType>: AnySnapshot {
     let cursor: Cursor
     /// The last-changed version of each view, by the view's number; 0 where nothing that it reads has changed since the start.
     ///
-    /// Empty for a past state, whose views are evaluated without the memo.
+    /// Empty for a past state, whose views have no values in a cache.
     ///
     /// unsafe: only the turn that makes the snapshot sets it, before another thread can have the snapshot.
     @exclusivity(unchecked) nonisolated(unsafe) private(set) var viewVersions: [Version]

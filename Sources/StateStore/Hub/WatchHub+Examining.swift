@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// Commits that are too many to be compared with a filter on a thread that serves others.
 ///
-/// The hub copies them out of its lock in portions, and compares them outside.
+/// The hub copies them out of its lock some at a time, and compares them outside.
 extension WatchHub {
     /// The commits after a version that pass a filter, as far as they are in memory.
     ///

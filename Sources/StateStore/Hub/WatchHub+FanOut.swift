@@ -131,7 +131,7 @@ extension WatchHub {
         }
     }
 
-    /// Applies an event to watches, portion by portion, and delivers the resulting actions.
+    /// Applies an event to watches, some under each hold of the lock, and delivers the resulting actions.
     ///
     /// - Returns: how many watches have an action other than to wait on.
     private func compare(

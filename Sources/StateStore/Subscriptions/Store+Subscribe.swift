@@ -82,7 +82,7 @@ extension Store {
         let isChanged: @Sendable (Snapshot<State>, Snapshot<State>) -> Bool = {
             $0.viewVersions[number] != $1.viewVersions[number]
         }
-        // The subscription keeps the value before, because the memo of the view only has the newest value.
+        // The subscription keeps the value before, because the cache of the view only has the newest value.
         let last = Mutex<Value?>(nil)
         return subscribe(Subscription(value: value, passes: isChanged)) { change in
             guard let new = change.new, last.withLock({ exchange(&$0, with: new) }) != new else { return }

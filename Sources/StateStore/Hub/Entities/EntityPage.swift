@@ -9,10 +9,10 @@ package struct StateEntity: Sendable {
     package let value: [UInt8]
 }
 
-/// Some of the entities of a snapshot, in the order in which a state stream tells them.
+/// Some of the entities of a snapshot, in the order in which a state stream sends them.
 package struct EntityPage: Sendable {
     package private(set) var entities: [StateEntity] = []
-    /// How many of the told entities of the snapshot lie before the end of the page.
+    /// How many of the sent entities of the snapshot lie before the end of the page.
     package private(set) var end: Int
     /// Whether there are entities behind the page.
     package private(set) var isMore = false
@@ -24,8 +24,8 @@ package struct EntityPage: Sendable {
     /// - Parameters:
     ///   - parts: the parts of the whole state.
     ///   - scope: the part of the state whose entities are read.
-    ///   - start: how many of the entities that are told lie before the page.
-    ///   - isTold: whether an entity is told, by its pointer; nil for all. Nothing then depends on the others.
+    ///   - start: how many of the entities that are sent lie before the page.
+    ///   - isTold: whether an entity is sent, by its pointer; nil for all. Nothing then depends on the others.
     /// - Throws: ``JSONFault`` or `EncodingError`, never for a committed state.
     package init(
         of snapshot: any AnySnapshot, _ parts: [StatePart], in scope: JSONPointer, from start: Int, bytesMax: Int,

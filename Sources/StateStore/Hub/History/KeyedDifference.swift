@@ -29,7 +29,7 @@ package struct KeyedDifference: Sendable {
             fates[key] = .some(Self.sum(known, fate))
         }
 
-        /// The sum of two fates in a row; nil where they cancel each other.
+        /// What two differences in a row make; nil where they cancel each other.
         private static func sum(_ first: Fate?, _ second: Fate) -> Fate? {
             switch (first, second) {
             case (.initial?, .removed), (.added?, .removed): nil
