@@ -68,7 +68,7 @@ package struct AllowedHosts: Sendable {
     }
 
     private static func allows(_ value: String, _ names: Set<ExactText>) -> Bool {
-        // No name has another letter, and the sign of kelvin in lower case is a k.
+        // A name has letters of ASCII only, and the sign of kelvin becomes a k in lower case.
         guard value.utf8.allSatisfy({ $0 < 0x80 }) else { return false }
         let isLower = !value.utf8.contains { (0x41...0x5A).contains($0) }
         let value = isLower ? value : value.lowercased()

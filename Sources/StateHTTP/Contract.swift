@@ -34,7 +34,7 @@ package struct ContractLimits: Sendable {
 package struct Contract: Sendable {
     let catalogue: Catalogue
     let limits: ContractLimits
-    /// The parts of the state that a state stream tells as entities.
+    /// The parts of the state that a state stream sends as entities.
     package var parts: [StatePart] { catalogue.parts }
     private let hosts: AllowedHosts
     private let origins: AllowedOrigins

@@ -64,7 +64,7 @@ struct SharedFile: Sendable {
         defer { close(directory) }
         try lock(directory)
         guard let bytes = try change(try self.bytes()) else { return }
-        // Where a process is killed here, the file with this name stays, and no later one trips over it.
+        // Where a process is killed here, this file stays; each later change uses another name.
         let trial = "\(path).\(getpid())-\(UInt32.random(in: 0 ... .max))"
         let file = open(trial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw fault("changed", errno) }

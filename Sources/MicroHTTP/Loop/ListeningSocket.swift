@@ -8,7 +8,7 @@ import Glibc
 struct ListeningSocket {
     let descriptor: Int32
     let address: BoundAddress
-    /// Whether the service manager has bound it, whose the file of a Unix socket is then, too.
+    /// Whether the service manager has bound it, which then owns the file of a Unix socket, too.
     private(set) var isInherited = false
 
     /// Binds an address and listens on it, or takes the socket that the service manager has bound there.

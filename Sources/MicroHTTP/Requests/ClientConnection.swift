@@ -73,7 +73,7 @@ final class ClientConnection {
     var isClosed = false
     /// What the socket has not taken of the answer to the current request.
     @exclusivity(unchecked) var unsentAnswer: Outgoing?
-    /// The count of it.
+    /// What that counts in the memory budget.
     @exclusivity(unchecked) var holding: MemoryBudget.Holding?
     /// How many socket calls of the connection have moved bytes, and how many had when its activity was last looked at.
     @exclusivity(unchecked) var activityCount = 0

@@ -27,7 +27,7 @@ struct RequestInput {
     /// Whether libmicrohttpd has asked for bytes while it had a request, so that the kernel has to report them again.
     var wasMissed = false
 
-    /// Whether bytes wait behind the last request, of which the kernel reports nothing any more.
+    /// Whether bytes wait behind the last request, which the kernel does not report again.
     var hasUnread: Bool { scannedLine == nil && !held.isEmpty }
 
     /// Whether a request has begun to arrive and is not complete.

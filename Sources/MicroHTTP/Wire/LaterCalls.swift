@@ -19,7 +19,7 @@ final class LaterCalls {
     @exclusivity(unchecked) private var shares = IterationShares()
     /// The sockets that wait for their turn.
     @exclusivity(unchecked) private var waiting = ClientTurns<Call>()
-    /// The same in no order: libmicrohttpd asks again for a socket that waits when more comes on it.
+    /// The same sockets, for a lookup: libmicrohttpd asks again for a socket that waits when more comes on it.
     @exclusivity(unchecked) private var isWaiting: Set<Call> = []
     /// The sockets whose turn is in this iteration, and that have not been used in it.
     @exclusivity(unchecked) private var resumed: Set<Call> = []
@@ -58,7 +58,8 @@ final class LaterCalls {
 
     /// Whether libmicrohttpd uses the socket in a later iteration; otherwise the loop works for its client from now on.
     ///
-    /// A client that is alone has no share. Neither has one on a Unix socket, of which the kernel reports no event again.
+    /// A client that is alone has no share. Neither has a client on a Unix socket, because the kernel does not report such a
+    /// socket again when the loop asks for it.
     func postpones(_ connection: ClientConnection, _ use: Use) -> Bool {
         guard context.clients.count > 1, !connection.isLocal, !connection.isRefused else { return false }
         let (call, client) = (Call(socket: connection.descriptor, use: use), connection.client)

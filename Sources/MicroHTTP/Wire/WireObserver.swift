@@ -169,7 +169,7 @@ final class WireObserver {
             if let result = proceed(connection, progress, hasMore: isFull, own) { return result }
             idle.note(connection)
             guard isFull else { break }
-            // The kernel reports the rest again, but not on a Unix socket, of which it is received at once.
+            // The kernel reports the rest again, but not on a Unix socket, where all of it is received at once.
             if readsCount >= Self.readsMax, !connection.isLocal {
                 microhttpd_report_readable(connection.descriptor)
                 break

@@ -40,7 +40,7 @@ extension ReadEntry {
 }
 
 extension TypeSet {
-    /// What is wrong with a pattern that no action type of a domain is meant by; nil for another one.
+    /// What is wrong with a pattern that no action type of a domain matches; nil for any other pattern.
     fileprivate static func warning(_ pattern: String, among types: [String]) -> String? {
         var set = TypeSet()
         set.insert(pattern)

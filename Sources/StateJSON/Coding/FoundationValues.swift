@@ -80,7 +80,7 @@ extension JSONEncodingSession {
 extension JSONValueDecoder {
     /// Decodes a value that has a spelling of its own.
     ///
-    /// In a journal, it can also have the one of the type's own coding, which the encoder used before.
+    /// In a journal, it can also have the spelling of Foundation.
     func decode<Value: Decodable>(_ type: Value.Type, as kind: FoundationValue) throws -> Value {
         if session.document.origin == .journal, !isPresent(as: kind) { return try Value(from: self) }
         guard let value = try value(of: kind) as? Value else { throw mismatch(kind.expectation) }

@@ -18,7 +18,7 @@ package final class JSONDocument {
     /// Who has written a text: that decides about the spellings that its types may have.
     package enum Origin: Sendable {
         case client
-        /// A journal, which can hold the spellings of earlier programs.
+        /// A journal, in which the types of Foundation can also have the spelling of Foundation.
         case journal
     }
 

@@ -205,7 +205,7 @@ extension JSONText {
             case UInt8(ascii: "\""):
                 isInString = true
                 out.append(byte)
-            // That of a body, which comes behind the value.
+            // A body has one behind the value.
             case UInt8(ascii: "\n"): break
             default: out.append(byte)
             }

@@ -98,7 +98,7 @@ extension JSONValue: Equatable {
             Int64(exactly: double) == whole
         case (.unsigned(let whole), .double(let double)), (.double(let double), .unsigned(let whole)):
             UInt64(exactly: double) == whole
-        // Who has a number as a double compares it as one.
+        // A number that one side has as a double is compared as a double.
         case (.decimal(let decimal), .double(let double)), (.double(let double), .decimal(let decimal)):
             Double(decimal) == double
         case (.decimal(let left), .decimal(let right)): DecimalDigits(left.utf8) == DecimalDigits(right.utf8)

@@ -214,7 +214,7 @@ final class Authenticator: Sendable {
             state.accesses[digest] = nil
         }
         for (digest, entry) in byDigest where state.accesses[digest] == nil { add(entry, catalogue, to: &state) }
-        // A file that is gone opens nothing: only a start without one does.
+        // A file that is removed opens nothing; only a start without a file does.
         return ended
     }
 }

@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// A start looks for the transaction that the process before was reducing when it ended. The first time it is
 /// suspected, because a kill or a lack of memory can meet any transaction; one that is later reduced without harm is
-/// none any more. The second time the file gets it, and the turn refuses it.
+/// suspected no longer. The second time it is written to the file, and the turn refuses it.
 final class Quarantine: Sendable {
     /// What a turn marks.
     let mark: ReductionMark

@@ -29,7 +29,7 @@ struct BatchSize {
         if let before, 2 * abs(measuredCount - before.count) >= max(measuredCount, before.count) {
             transactionNanoseconds = max(0, (taken - before.nanoseconds) / Double(measuredCount - before.count))
         } else if taken > 2 * allowed {
-            // Sizes that are nearly equal do not tell why; half of the size will.
+            // Two batches of nearly equal size do not separate the two costs; half of the size does.
             transactionNanoseconds = nil
         }
         let most = min(Self.countMax, (taken <= allowed ? 4 : 2) * measuredCount)

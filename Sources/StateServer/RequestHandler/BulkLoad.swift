@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// All loads together have batches as large as the store can take in about two milliseconds of processor time, each at
 /// most 1024 and at most half of the mailbox: the actions of other clients wait no longer for their turn, and the mailbox
-/// keeps room for them. Behind a batch a load ends whose client has gone.
+/// keeps room for them. A load whose client has gone ends behind the batch in hand.
 final class BulkLoad: Sendable {
     private struct Progress {
         var rest: ArraySlice<Transaction>

@@ -42,7 +42,7 @@ struct LoadOutcomes: Sendable {
         all.append(outcome)
     }
 
-    /// Appends the same outcome for lines that have no turn any more.
+    /// Appends the same outcome for lines that get no turn.
     mutating func append(_ outcome: Outcome, count: Int) { all += repeatElement(outcome, count: count) }
 
     /// Ends the count, when the answer is on its way.

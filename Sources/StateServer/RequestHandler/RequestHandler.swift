@@ -117,7 +117,7 @@ final class RequestHandler: Sendable {
         return carryOut(plan(for: request, remembered, in: circumstances), of: request, exchange, name)
     }
 
-    /// Reads a request into a plan, and remembers of its head what is to be.
+    /// Reads a request into a plan, and keeps in the head cache what the plan says to remember of its head.
     private func plan(
         for request: Request, _ remembered: RememberedHead? = nil, in circumstances: Circumstances
     ) -> Plan {
