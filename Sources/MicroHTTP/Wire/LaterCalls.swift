@@ -58,8 +58,8 @@ final class LaterCalls {
 
     /// Whether libmicrohttpd uses the socket in a later iteration; otherwise the loop works for its client from now on.
     ///
-    /// A client that is alone has no share. Neither has a client on a Unix socket, because the kernel does not report such a
-    /// socket again when the loop asks for it.
+    /// A client that is alone has no share. Neither has a client on a Unix socket, because the kernel does not report such
+    /// a socket again when the loop asks for it.
     func postpones(_ connection: ClientConnection, _ use: Use) -> Bool {
         guard context.clients.count > 1, !connection.isLocal, !connection.isRefused else { return false }
         let (call, client) = (Call(socket: connection.descriptor, use: use), connection.client)

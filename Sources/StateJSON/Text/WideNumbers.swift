@@ -1,6 +1,6 @@
 /// Whole numbers that do not fit 64 bits, which simdjson refuses.
 ///
-/// JavaScript writes 1e20 as `100000000000000000000`, so they are floating-point numbers that are spelled as whole ones.
+/// JavaScript writes 1e20 as `100000000000000000000`, so they are floating-point numbers, spelled as whole ones.
 enum WideNumbers {
     /// The text with an exponent behind each of them, so that simdjson reads them as floating-point numbers; nil where
     /// there are none.

@@ -35,7 +35,7 @@ final class StateFeed: Sendable {
 
     private let state = Mutex(State())
     private static let filtersMax = 4
-    /// How many versions entities may lie behind the newest ones: they keep a state in memory that nothing else may need.
+    /// How many versions entities may lie behind the newest ones: they keep a state that nothing else may need.
     private static let lagMax: Version = 1024
     private static let pagesMax = 8
     private static let bytesMax = 1 << 20
