@@ -63,6 +63,10 @@ let package = Package(
             ]),
         // The bytes of a turn in a journal, and the hash that chains them.
         .target(name: "Segments", dependencies: ["StateJSON", "StateStore"]),
+        // libcurl (Debian: libcurl4-openssl-dev), opened at run time. Only HTTPClient sees it.
+        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        // Requests to other servers, on libcurl.
+        .target(name: "HTTPClient", dependencies: ["CCurl"]),
         // Requests and responses as values; entity tags, preferences, problems.
         .target(
             name: "HTTPMessages",
@@ -127,12 +131,10 @@ let package = Package(
         // jemalloc (Debian: libjemalloc-dev) and its settings, in place of the C library's malloc. A POST takes a tenth less
         // CPU time with it, and the memory of thousands of closed connections goes back to the system.
         .target(name: "CJemalloc", linkerSettings: [.linkedLibrary("jemalloc")]),
-        // libcurl (Debian: libcurl4-openssl-dev), which fetches the films, opened at run time. Only storekeeper sees it.
-        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         // The server of the example domains.
         .executableTarget(
             name: "storekeeper",
-            dependencies: allocator + ["CCurl", "Showcase", "StateServer", "StateStore"]),
+            dependencies: allocator + ["HTTPClient", "Showcase", "StateServer", "StateStore"]),
     ],
     cLanguageStandard: .c11,
     cxxLanguageStandard: .cxx17

@@ -10,7 +10,7 @@
 // Calls `each` with the name of each function in use, without its `curl_`.
 #define CURL_FUNCTIONS(each) \
     each(global_init) each(slist_append) each(slist_free_all) \
-    each(easy_init) each(easy_setopt) each(easy_getinfo) each(easy_strerror) each(easy_cleanup) \
+    each(easy_init) each(easy_setopt) each(easy_getinfo) each(easy_strerror) each(easy_reset) each(easy_cleanup) \
     each(multi_init) each(multi_add_handle) each(multi_perform) each(multi_poll) each(multi_wakeup) \
     each(multi_info_read) each(multi_remove_handle) each(multi_strerror) each(multi_cleanup)
 
@@ -42,6 +42,12 @@ static inline CURLcode curl_set_long(struct Curl curl, CURL *easy, CURLoption op
 
 static inline CURLcode curl_set_text(struct Curl curl, CURL *easy, CURLoption option, const char *value) {
     return curl.easy_setopt(easy, option, value);
+}
+
+// libcurl copies the bytes.
+static inline CURLcode curl_set_body(struct Curl curl, CURL *easy, const void *bytes, long count) {
+    CURLcode code = curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)count);
+    return code == CURLE_OK ? curl.easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, bytes) : code;
 }
 
 // libcurl does not copy the list: the caller owns it and frees it after the handle.

@@ -1,5 +1,6 @@
-internal import CCurl
+internal import Dispatch
 internal import FoundationEssentials
+internal import HTTPClient
 internal import Showcase
 internal import StateServer
 
@@ -11,7 +12,6 @@ struct FilmsClient {
     private let address: String
     private let timeout: Duration
     private let retriesMax: Int
-    private let curl: Curl
 
     /// Why one attempt failed, without quoting the answer.
     private struct Fault: Error {
@@ -20,6 +20,7 @@ struct FilmsClient {
     }
 
     private static let bodyBytesMax = 1 << 20
+    private static let queue = DispatchQueue(label: "storekeeper.films", attributes: .concurrent)
 
     /// Returns the function that fetches the films from the configured address; it connects when it is called.
     ///
@@ -36,8 +37,13 @@ struct FilmsClient {
         let address = url.absoluteString
         let client = FilmsClient(
             address: "\(address.hasSuffix("/") ? String(address.dropLast()) : address)/films",
-            timeout: .seconds(settings.filmsTimeoutSeconds), retriesMax: settings.filmsRetries,
-            curl: try HTTPTransfer.open())
+            timeout: .seconds(settings.filmsTimeoutSeconds), retriesMax: settings.filmsRetries)
+        do {
+            // A machine without libcurl is found at start.
+            _ = try HTTPConnection()
+        } catch {
+            throw SettingsFault(description: "films_base_url is set, and \(error), or set films_base_url to none")
+        }
         return { try await client.films() }
     }
 
@@ -58,12 +64,11 @@ struct FilmsClient {
     }
 
     private func ask() async throws -> [Film] {
-        let response: HTTPTransfer.Response
-        do throws(HTTPTransfer.Failure) {
-            response = try await HTTPTransfer.get(
-                address, accept: "application/json", within: timeout, bodyBytesMax: Self.bodyBytesMax, curl: curl)
-        } catch {
-            switch error {
+        let response: HTTPConnection.Response
+        do {
+            response = try await get()
+        } catch let failure as HTTPConnection.Failure {
+            switch failure {
             case .cancelled: throw CancellationError()
             case .timedOut:
                 throw Fault(sentence: "the films server did not answer within \(timeout)", isWorthRetrying: true)
@@ -71,7 +76,7 @@ struct FilmsClient {
                 throw Fault(
                     sentence: "the films server answered with more than \(Self.bodyBytesMax) bytes",
                     isWorthRetrying: false)
-            case .disconnected(let reason):
+            case .unreachable(let reason), .disconnected(let reason):
                 throw Fault(sentence: "the connection to the films server failed: \(reason)", isWorthRetrying: true)
             }
         }
@@ -85,6 +90,22 @@ struct FilmsClient {
         } catch {
             // The decoding error is dropped because its text quotes the answer.
             throw Fault(sentence: "the films server did not answer with a list of films", isWorthRetrying: false)
+        }
+    }
+
+    /// Sends one request on a thread of ``queue``; a cancelled task ends it at once.
+    private func get() async throws -> HTTPConnection.Response {
+        var request = HTTPConnection.Request(address, within: timeout, bodyBytesMax: Self.bodyBytesMax)
+        request.fields = ["Accept: application/json"]
+        let connection = try HTTPConnection()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { [request] continuation in
+                Self.queue.async {
+                    continuation.resume(with: Result { try connection.perform(request) })
+                }
+            }
+        } onCancel: {
+            connection.cancel()
         }
     }
 

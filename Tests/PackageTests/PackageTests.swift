@@ -37,7 +37,7 @@ enum Tree {
 struct ImportTests {
     static let own: Set<String> = [
         "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib", "CZstd",
-        "ContentCodings", "StateJSON", "HTTPMessages",
+        "ContentCodings", "HTTPClient", "StateJSON", "HTTPMessages",
         "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting",
         "Showcase",
     ]
@@ -46,6 +46,7 @@ struct ImportTests {
     static let table: [(target: String, may: Set<String>, mayNot: Set<String>)] = [
         ("StateJSON", ["CSimdjson", "CXXHash"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("ContentCodings", ["CZlib", "CZstd", "HTTPMessages"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
+        ("HTTPClient", ["CCurl"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("HTTPMessages", [], ["Foundation", "Dispatch", "Logging", "Glibc"]),
         ("StateStore", ["StateJSON"], ["Foundation", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
         (
@@ -67,7 +68,7 @@ struct ImportTests {
             "StateServerTesting", ["HTTPMessages", "StateJSON", "StateServer", "StateStore"], ["Dispatch", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("storekeeper", ["CCurl", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
+        ("storekeeper", ["HTTPClient", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
     ]
 
     /// Further modules that a single file may import, with the reason.
