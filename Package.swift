@@ -101,12 +101,19 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]),
+        // The journal in etcd, which several servers share.
+        .target(
+            name: "StateCluster",
+            dependencies: [
+                "HTTPClient", "Segments", "StateJSON", "StateStore",
+                .product(name: "DequeModule", package: "swift-collections"),
+            ]),
         // The composition root: it builds and connects the parts, runs the server and stops it; the command line of a server.
         .target(
             name: "StateServer",
             dependencies: [
-                "CCrypto", "ContentCodings", "HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal",
-                "StateStore",
+                "CCrypto", "ContentCodings", "HTTPMessages", "MicroHTTP", "StateCluster", "StateHTTP", "StateJSON",
+                "StateJournal", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "CoreMetrics", package: "swift-metrics"),

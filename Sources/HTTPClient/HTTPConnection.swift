@@ -24,6 +24,8 @@ package final class HTTPConnection: @unchecked Sendable {
         package var timeout: Duration?
         /// The most bytes of the response's body.
         package var bodyBytesMax: Int
+        /// The only status whose body is of use, or nil for every one: any other response ends with its head.
+        package var statusWithBody: Int?
 
         package init(_ address: String, within timeout: Duration?, bodyBytesMax: Int) {
             self.address = address
@@ -140,6 +142,10 @@ package final class HTTPConnection: @unchecked Sendable {
         repeat {
             try check(curl.multi_perform(multi, &runningCount))
             guard !isCancelled.load(ordering: .acquiring) else { throw .cancelled }
+            let status = curl_status(curl, easy)
+            if let wanted = request.statusWithBody, status >= 200, status != wanted {
+                return Response(status: status, body: [])
+            }
             if runningCount > 0 { try check(curl.multi_poll(multi, nil, 0, 1000, nil)) }
         } while runningCount > 0
         let code = outcome()

@@ -23,8 +23,9 @@ struct JournalTool: Sendable {
     /// - Throws: ``SettingsFault`` when `data` is `none`.
     init(settings: Settings) throws(SettingsFault) {
         directory = settings.data
-        guard directory != "none" else {
-            throw SettingsFault(description: "data is none: there is no journal; name its directory with --data")
+        guard OpenedJournal.directory(of: settings) != nil else {
+            throw SettingsFault(
+                description: "data is \(directory): there is no journal in a directory; name one with --data")
         }
     }
 

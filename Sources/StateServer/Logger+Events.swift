@@ -1,4 +1,5 @@
 internal import Logging
+internal import StateCluster
 internal import StateJournal
 internal import StateStore
 
@@ -49,6 +50,17 @@ extension Logger {
             metadata["lost"] = "commits that cannot be read before the history's start, or after its version"
         }
         error("loss accepted", metadata: metadata)
+    }
+
+    /// Logs an event of a journal in etcd.
+    func log(_ event: ClusterEvent) {
+        switch event {
+        case .appendFailed(let reason, let isOpen): log(JournalEvent.appendFailed(reason: reason, isOpen: isOpen))
+        case .snapshotNotSaved(let reason): log(JournalEvent.snapshotNotSaved(reason: reason))
+        case .waiting(let reason): warning("waiting for etcd", metadata: ["reason": .string(reason)])
+        case .notFollowing(let reason?): warning("not following etcd", metadata: ["reason": .string(reason)])
+        case .notFollowing(nil): notice("following etcd again")
+        }
     }
 
     /// Logs an event of the journal.

@@ -1,4 +1,5 @@
 internal import MicroHTTP
+internal import StateCluster
 internal import StateJournal
 
 /// Why a server cannot start or go on, besides a wrong setting or declaration.
@@ -22,11 +23,19 @@ public struct ServerFault: Error, Sendable, CustomStringConvertible {
     /// What happened, to what, and what can be done.
     public let description: String
 
+    init(_ cause: Cause, _ description: String) {
+        self.cause = cause
+        self.description = description
+    }
+
     /// Makes the fault of an error of the journal or of the HTTP server; nil for another error.
     init?(_ error: any Error) {
         switch error {
         case let error as JournalError:
             cause = error.kind == .damage ? .damagedJournal : .journal
+            description = error.description
+        case let error as ClusterFault:
+            cause = .journal
             description = error.description
         case let error as ServerError:
             cause = error.isOfAddress ? .address : .system

@@ -6,7 +6,6 @@ internal import MicroHTTP
 public import ServiceLifecycle
 internal import StateHTTP
 internal import StateJSON
-internal import StateJournal
 public import StateStore
 internal import Synchronization
 internal import UnixSignals
@@ -79,16 +78,12 @@ public struct StateServer: Service, Sendable {
         let limits = settings.storeLimits
         let data = settings.data
         let now = Timestamp.now()
-        let opened =
-            data == "none"
-            ? nil
-            : try ServerFault.translating {
-                try SQLiteJournal.open(
-                    directory: data, retention: settings.retention, onDamage: policy == .refuse ? .refuse : .acceptLoss,
-                    at: now, report: { logger.log($0) }, initial: { try compiled.bytes(of: compiled.initial) })
-            }
+        let opened = try OpenedJournal.open(settings, onDamage: policy, at: now, logger) {
+            try compiled.bytes(of: compiled.initial)
+        }
         let journal = opened?.journal
-        quarantine = journal == nil ? nil : try Quarantine(directory: data, logger: logger)
+        let hasDirectory = OpenedJournal.directory(of: settings) != nil
+        quarantine = hasDirectory ? try Quarantine(directory: data, logger: logger) : nil
         let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, logger, now) }
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
@@ -112,9 +107,9 @@ public struct StateServer: Service, Sendable {
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
                 hosts: try settings.hosts(listening: places), origins: settings.pageOrigins), store: store,
             journal: journal, quarantine: quarantine,
-            backups: journal.map { _ in
-                Backups(directory: data, schedule: schedule, memory: gauges.memory, logger: logger)
-            }, schedule: schedule,
+            backups: hasDirectory
+                ? Backups(directory: data, schedule: schedule, memory: gauges.memory, logger: logger) : nil,
+            schedule: schedule,
             heartbeat: .seconds(settings.heartbeatSeconds),
             streamLifetime: .seconds(settings.streamSecondsMax), gauges: gauges,
             slowReads: SlowReads(
@@ -308,40 +303,39 @@ extension StateServer {
 
     /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
     private static func origin<State>(
-        _ compiled: CompiledDomain<State>, _ opened: (SQLiteJournal, SQLiteJournal.Recovery)?, _ logger: Logger,
-        _ now: Timestamp
+        _ compiled: CompiledDomain<State>, _ opened: OpenedJournal?, _ logger: Logger, _ now: Timestamp
     ) throws -> (Store<State>.Origin, Version?) {
-        guard let (journal, recovery) = opened else { return (.init(state: compiled.initial), nil) }
-        for warning in recovery.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
+        guard let opened else { return (.init(state: compiled.initial), nil) }
+        for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
         let state: State
         do {
-            state = try compiled.state(from: recovery.state)
+            state = try compiled.state(from: opened.state)
         } catch {
             throw SettingsFault(
                 description:
-                    "the journal in this data directory does not fit the domain: at \(error.pointer) \(error.detail); was it made by another domain?"
+                    "the journal \(opened.place) does not fit the domain: at \(error.pointer) \(error.detail); was it made by another domain?"
             )
         }
-        var version = recovery.version
+        var version = opened.version
         // A build that declares more of the state changes what clients read, so the change is a commit.
         if let upgrade = try compiled.upgrade(
-            from: recovery.state, to: state, version: version + 1, epoch: journal.epoch, at: now)
+            from: opened.state, to: state, version: version + 1, epoch: opened.epoch, at: now)
         {
-            try journal.record([upgrade])
+            try opened.record(upgrade)
             version += 1
             logger.notice("state extended for this domain", metadata: ["version": .stringConvertible(version)])
         }
         logger.info(
             "journal recovered",
             metadata: [
-                "version": .stringConvertible(version), "patches": .stringConvertible(recovery.patchesCount),
-                "idempotency_keys": .stringConvertible(recovery.keys.count),
+                "version": .stringConvertible(version), "patches": .stringConvertible(opened.patchesCount),
+                "idempotency_keys": .stringConvertible(opened.keys.count),
             ])
         return (
             .init(
-                state: state, cursor: Cursor(journal.epoch, version), keys: recovery.keys,
-                historyTime: recovery.historyTime),
-            recovery.oldest
+                state: state, cursor: Cursor(opened.epoch, version), keys: opened.keys,
+                historyTime: opened.historyTime),
+            opened.oldest
         )
     }
 }

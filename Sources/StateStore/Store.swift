@@ -255,10 +255,10 @@ public final class Store<State: StateType>: Sendable {
     }
 
     /// Gives the room of turns that have landed or failed back to the mailbox.
-    func release(_ turns: [ComputedTurn]) {
-        let count = turns.reduce(0) { $0 + $1.pending.count }
-        mailbox.withLock { $0.release(count) }
-    }
+    func release(_ turns: [ComputedTurn]) { release(turns.reduce(0) { $0 + $1.pending.count }) }
+
+    /// Gives the room of transactions back to the mailbox.
+    func release(_ transactionsCount: Int) { mailbox.withLock { $0.release(transactionsCount) } }
 
     /// Computes a turn on the newest computed state, which is that of the turn afterwards.
     func compute(_ pending: [PendingTransaction]) -> ComputedTurn {

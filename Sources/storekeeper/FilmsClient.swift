@@ -97,6 +97,7 @@ struct FilmsClient {
     private func get() async throws -> HTTPConnection.Response {
         var request = HTTPConnection.Request(address, within: timeout, bodyBytesMax: Self.bodyBytesMax)
         request.fields = ["Accept: application/json"]
+        request.statusWithBody = 200
         let connection = try HTTPConnection()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { [request] continuation in

@@ -37,7 +37,7 @@ enum Tree {
 struct ImportTests {
     static let own: Set<String> = [
         "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib", "CZstd",
-        "ContentCodings", "HTTPClient", "StateJSON", "HTTPMessages",
+        "ContentCodings", "HTTPClient", "StateCluster", "StateJSON", "HTTPMessages",
         "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting",
         "Showcase",
     ]
@@ -57,10 +57,14 @@ struct ImportTests {
         ("Segments", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("StateJournal", ["Segments", "StateJSON", "StateStore"], ["HTTPTypes", "Logging"]),
         (
+            "StateCluster", ["HTTPClient", "Segments", "StateJSON", "StateStore"],
+            ["HTTPTypes", "Logging", "Glibc", "GRDB"]
+        ),
+        (
             "StateServer",
             [
-                "CCrypto", "ContentCodings", "HTTPMessages", "MicroHTTP", "StateHTTP", "StateJSON", "StateJournal",
-                "StateStore",
+                "CCrypto", "ContentCodings", "HTTPMessages", "MicroHTTP", "StateCluster", "StateHTTP", "StateJSON",
+                "StateJournal", "StateStore",
             ],
             ["GRDB"]
         ),

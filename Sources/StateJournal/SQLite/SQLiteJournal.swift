@@ -128,7 +128,7 @@ package final class SQLiteJournal: Journal {
     package var isOutcomeOpen: Bool { condition.withLock { $0.isOpen } }
 
     /// How many bytes the files of the journal have on the disk.
-    package var bytesCount: Int {
+    package var bytesCount: Int? {
         ["", "-wal"].reduce(0) { sum, suffix in
             // A file that is not there has no bytes: SQLite makes the WAL with the first write.
             let size = try? FileManager.default.attributesOfItem(atPath: path + suffix)[.size] as? Int

@@ -40,7 +40,7 @@ final class ServerMetrics: Sendable {
     private let factory: any MetricsFactory
     /// Whether the program reads the metrics by its own metrics system, too.
     let isShared: Bool
-    private let journal: SQLiteJournal?
+    private let journal: (any Journal)?
     private let commits, journalCommits, journalFailures, requests, transportRefusals: any CounterHandler
     private let turnTime, appendTime: any TimerHandler
     private let turnSize, woken: any RecorderHandler
@@ -70,7 +70,7 @@ final class ServerMetrics: Sendable {
     ///   - version: the program's own version; nil for none.
     ///   - program: the metrics system of the program, which gets the metrics as well.
     init(
-        types: [String] = [], limits: Limits = Limits(), journal: SQLiteJournal? = nil, version: String? = nil,
+        types: [String] = [], limits: Limits = Limits(), journal: (any Journal)? = nil, version: String? = nil,
         sharedWith program: any MetricsFactory = NOOPMetricsHandler.instance
     ) {
         self.limits = limits
@@ -204,7 +204,7 @@ final class ServerMetrics: Sendable {
         set("memory_share_bytes", figures.memoryLargestShare)
         set("journal_up", figures.isDurable ? 1 : 0)
         set("journal_turns", figures.turnsInFlight)
-        if let journal { set("journal_bytes", journal.bytesCount) }
+        if let bytes = journal?.bytesCount { set("journal_bytes", bytes) }
         var waiters = 0
         for route in Watch.Route.allCases {
             waiters += figures.hub.waits[route] + figures.hub.streams[route]

@@ -90,7 +90,7 @@ extension Settings {
     var tokenFile: TokenFile? {
         let path = self.tokens
         guard path == "data" else { return TokenFile(path: path) }
-        return self.data == "none" ? nil : TokenFile(path: self.data + "/tokens.json")
+        return OpenedJournal.directory(of: self).map { TokenFile(path: $0 + "/tokens.json") }
     }
 
     /// The names in `allowed_hosts`.

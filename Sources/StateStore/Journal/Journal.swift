@@ -51,6 +51,9 @@ package protocol Journal: AnyObject, Sendable {
     /// The reason why the last append failed, as a sentence; nil while the journal takes commits.
     var failure: String? { get }
 
+    /// How many bytes the journal has on the disk; nil where it does not know.
+    var bytesCount: Int? { get }
+
     /// Whether commits of a failed append may still come into the journal.
     ///
     /// The next append that lands ends this, and so does a ``probe()`` that resets ``failure``: those commits are then in the
@@ -70,8 +73,8 @@ package protocol Journal: AnyObject, Sendable {
 package enum AppendResult: Sendable {
     /// The commits are durable.
     case landed
-    /// Another writer has appended behind the same version first: none of the commits is in the journal.
-    case refused
+    /// Another writer has appended first, behind this version: of the commits, only those up to it are in the journal.
+    case refused(after: Version)
     /// The journal has failed: none of the commits is in it, or will be; ``Journal/failure`` has the reason.
     case failed
     /// The journal has failed and does not know whether the commits are durable: see ``Journal/isOutcomeOpen``.

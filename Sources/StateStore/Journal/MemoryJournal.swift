@@ -32,12 +32,16 @@ package final class MemoryJournal: Journal {
 
     package var failure: String? { content.withLock { $0.failure } }
 
+    package var bytesCount: Int? { nil }
+
     package var isOutcomeOpen: Bool { false }
 
     package func append(_ commits: [Commit], after version: Version) -> AppendResult {
         let (result, followers) = content.withLock { content -> (AppendResult, [@Sendable () -> Void]) in
             guard content.failure == nil else { return (.failed, []) }
-            guard version == start + Version(content.commits.count) else { return (.refused, []) }
+            guard version == start + Version(content.commits.count) else {
+                return (.refused(after: version), [])
+            }
             content.commits += commits
             return (.landed, content.followers)
         }

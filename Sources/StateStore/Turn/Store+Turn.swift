@@ -51,7 +51,7 @@ extension Store {
         switch result {
         case .landed:
             land(turns)
-        case .refused: computeAgain(takeBack(turns))
+        case .refused(let landed): computeAgain(takeBack(turns), landedThrough: landed)
         case .failed: refuse(takeBack(turns))
         case .unknown: refuse(takeBack(turns), openThrough: turns.last { !$0.commits.isEmpty }?.result.version)
         }
@@ -94,9 +94,26 @@ extension Store {
 
     /// Adopts the commits that another writer appended first, and computes the transactions of the refused turns behind
     /// them, as one turn.
-    private func computeAgain(_ turns: [ComputedTurn]) {
-        guard inFlight.withLock({ $0.mayComputeAgain() }), adoptForeignCommits() else { return refuse(turns) }
-        _ = inFlight.withLock { [turn = compute(turns.flatMap(\.pending))] in $0.append(turn) }
+    ///
+    /// Transactions whose commits have landed all the same are answered. They are adopted as those of another writer, so their
+    /// effects do not start, as after an end of the process.
+    private func computeAgain(_ turns: [ComputedTurn], landedThrough landed: Version) {
+        guard inFlight.withLock({ $0.mayComputeAgain() }), adoptForeignCommits() else {
+            return refuse(turns, openThrough: landed)
+        }
+        var again: [PendingTransaction] = []
+        for turn in turns {
+            for (pending, outcome) in zip(turn.pending, turn.result.outcomes) {
+                if case .committed(let receipt) = outcome, !receipt.isReplay, receipt.version <= landed {
+                    release(1)
+                    end(pending, outcome)
+                } else {
+                    again.append(pending)
+                }
+            }
+        }
+        guard !again.isEmpty else { return }
+        _ = inFlight.withLock { [turn = compute(again)] in $0.append(turn) }
     }
 
     /// Notifies the subscribers of each commit, queues its follow-ups for a later turn, and starts its effects.

@@ -40,6 +40,7 @@ final class HookedJournal: Journal {
     func note(historyTime: Timestamp) {}
     func follow(_ appended: @escaping @Sendable () -> Void) {}
     var failure: String? { memory.failure }
+    var bytesCount: Int? { nil }
     var isOutcomeOpen: Bool { false }
     func probe() {}
     func close(_ snapshot: any AnySnapshot) {}

@@ -130,6 +130,7 @@ private final class DeafJournal: Journal {
     func oldestState() -> Version { journal.oldestState() }
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
     var failure: String? { journal.failure }
+    var bytesCount: Int? { nil }
     var isOutcomeOpen: Bool { false }
     func probe() {}
     func close(_ snapshot: any AnySnapshot) {}

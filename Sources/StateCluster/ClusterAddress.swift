@@ -1,0 +1,76 @@
+internal import StateStore
+
+/// Where the journal of a cluster is: `etcd://host:2379,host:2379/name`.
+package struct ClusterAddress: Hashable, Sendable, CustomStringConvertible {
+    /// The endpoints, each as `http://host:port`.
+    package var endpoints: [String]
+    /// The first part of each key.
+    package var name: String
+    package var description: String
+
+    /// Whether a text is such an address, or means to be one.
+    package static func isMeant(by text: String) -> Bool { text.hasPrefix("etcd://") || text.hasPrefix("etcds://") }
+
+    /// Reads an address; nil for a text of another form.
+    ///
+    /// `etcds` is for TLS. A name has letters, digits, `-`, `_`, `.` and `/`.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let scheme = ["etcd": "http", "etcds": "https"][String(parts[0])] else { return nil }
+        let rest = parts[1].split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard rest.count == 2, !rest[1].isEmpty, !rest[1].hasSuffix("/"),
+            rest[1].utf8.allSatisfy({ byte in
+                (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+                    || "-_./".utf8.contains(byte)
+            })
+        else { return nil }
+        let hosts = rest[0].split(separator: ",", omittingEmptySubsequences: false)
+        for host in hosts {
+            guard let colon = host.lastIndex(of: ":"), colon > host.startIndex,
+                UInt16(host[host.index(after: colon)...]) != nil,
+                host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"/?#@\"\\".utf8.contains($0) })
+            else { return nil }
+        }
+        endpoints = hosts.map { "\(scheme)://\($0)" }
+        name = String(rest[1])
+        description = text
+    }
+}
+
+/// The names of the keys of one history.
+struct ClusterKeys: Sendable {
+    let name: String
+
+    /// What the history is: see ``ClusterMeta``.
+    var meta: String { "\(name)/meta" }
+    /// The prefix of the turns.
+    var turns: String { "\(name)/turns/" }
+    /// The prefix of the snapshots.
+    var snapshots: String { "\(name)/snapshots/" }
+
+    /// The key of a turn, or of the beginning of the history, which is that of its version.
+    ///
+    /// The order of the keys is that of the versions.
+    func turn(_ first: Version) -> String { turns + Self.digits(first) }
+
+    /// The version in the key of a turn; nil for any other key.
+    func version(ofTurn key: some Sequence<UInt8>) -> Version? {
+        let text = String(decoding: Array(key), as: UTF8.self)
+        guard text.hasPrefix(turns) else { return nil }
+        return Version(text.dropFirst(turns.count))
+    }
+
+    /// The manifest of a snapshot.
+    func snapshot(_ version: Version) -> String { snapshots + Self.digits(version) }
+
+    /// A part of a snapshot.
+    func chunk(_ version: Version, _ index: Int) -> String { "\(name)/chunks/\(Self.digits(version))/\(index)" }
+
+    /// The first key behind all that begin with a prefix that ends with a slash.
+    static func end(of prefix: String) -> String { prefix.dropLast() + "0" }
+
+    private static func digits(_ version: Version) -> String {
+        let text = "\(version)"
+        return String(repeating: "0", count: 20 - text.count) + text
+    }
+}

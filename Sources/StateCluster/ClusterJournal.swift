@@ -1,0 +1,346 @@
+internal import Dispatch
+internal import FoundationEssentials
+internal import Segments
+internal import StateJSON
+package import StateStore
+internal import Synchronization
+
+/// What happens in a cluster's journal that an operator may want to know.
+package enum ClusterEvent: Sendable {
+    /// Commits could not be appended; where `isOpen`, whether they are in the journal is not known.
+    case appendFailed(reason: String, isOpen: Bool)
+    /// A snapshot could not be saved. No commit is lost; the next start takes longer.
+    case snapshotNotSaved(reason: String)
+    /// The start waits for etcd.
+    case waiting(reason: String)
+    /// The turns of other nodes do not come; the reason is nil when they come again.
+    case notFollowing(reason: String?)
+}
+
+/// Why a history in etcd cannot be used, as a sentence.
+package struct ClusterFault: Error, Sendable, CustomStringConvertible {
+    package let description: String
+    /// Whether it may pass without anybody's doing.
+    let isPassing: Bool
+
+    init(_ description: String, isPassing: Bool = false) {
+        self.description = description
+        self.isPassing = isPassing
+    }
+
+    init(_ failure: EtcdFailure) {
+        let isPassing =
+            switch failure {
+            case .unreachable, .unanswered: true
+            case .refused, .malformed: false
+            }
+        self.init("\(failure)", isPassing: isPassing)
+    }
+}
+
+/// A journal in etcd, which any number of processes share.
+///
+/// Each turn is one key or a few, put by a transaction that demands that they are not there and that the turn before is: of
+/// two writers behind one version, one is refused. etcd has synced what it acknowledges on a majority of its machines.
+///
+/// Any thread may call any method.
+package final class ClusterJournal: Journal {
+    let client: EtcdClient
+    let keys: ClusterKeys
+    /// The epoch of the history.
+    package let epoch: Epoch
+    let report: @Sendable (ClusterEvent) -> Void
+    /// The revision in which the history's name was written.
+    let metaRevision: UInt64
+    let known: Mutex<KnownTurns>
+    private let appending: Mutex<Appending>
+    private let condition = Mutex(Condition())
+    private let follower: TurnFollower
+    let background = DispatchQueue(label: "storekeeper.cluster.snapshots", qos: .utility)
+
+    /// What one append uses after the other.
+    private struct Appending: Sendable {
+        var encoder: SegmentEncoder
+    }
+
+    private struct Condition: Sendable {
+        var failure: String?
+        var isOpen = false
+        /// Why the history in etcd cannot be gone on with: it is not the one that this node has.
+        var broken: String?
+        var followers: [@Sendable () -> Void] = []
+        var isSaving = false
+    }
+
+    /// How long an append is tried before its outcome counts as unknown.
+    private static let appendTime = Duration.seconds(5)
+
+    /// Opens the history at an address, or begins it there; it waits for etcd as long as that has no quorum.
+    ///
+    /// - Parameters:
+    ///   - report: takes what happens in the background, on any thread.
+    ///   - initial: returns the first state of a new history as UTF-8 JSON.
+    /// - Returns: the journal, and what a store begins with.
+    /// - Throws: ``ClusterFault``.
+    package static func open(
+        _ address: ClusterAddress, report: @escaping @Sendable (ClusterEvent) -> Void, initial: () throws -> [UInt8]
+    ) throws -> (ClusterJournal, Recovery) {
+        let client = try EtcdClient(address.endpoints, label: "journal")
+        let keys = ClusterKeys(name: address.name)
+        var attempts = 0
+        while true {
+            do {
+                let opened = try ClusterOpening(client, keys).run(initial)
+                let journal = try ClusterJournal(address, client, keys, opened, report)
+                return (journal, opened.recovery)
+            } catch let fault as ClusterFault where fault.isPassing {
+                if attempts.isMultiple(of: 20) { report(.waiting(reason: fault.description)) }
+                attempts += 1
+                pause(.milliseconds(500))
+            }
+        }
+    }
+
+    private init(
+        _ address: ClusterAddress, _ client: EtcdClient, _ keys: ClusterKeys, _ opened: ClusterOpening.Opened,
+        _ report: @escaping @Sendable (ClusterEvent) -> Void
+    ) throws {
+        self.client = client
+        self.keys = keys
+        self.report = report
+        epoch = opened.known.epoch
+        metaRevision = opened.metaRevision
+        known = Mutex(opened.known)
+        // Equal commits of two nodes must not have equal segments, or each node would take the other's for its own.
+        appending = Mutex(Appending(encoder: SegmentEncoder(epoch: opened.known.epoch, fence: .random(in: 1 ... .max))))
+        follower = try TurnFollower(address, keys, from: opened.revision + 1)
+        follower.start { [weak self] in self?.take($0) }
+    }
+
+    // MARK: Append
+
+    package func append(_ commits: [Commit], after version: Version) -> AppendResult {
+        var (tip, key) = known.withLock { ($0.tip, $0.tipKey) }
+        guard tip.version == version else { return .refused(after: version) }
+        let groups = appending.withLock { ClusterTurns.groups(commits, after: tip, with: &$0.encoder) }
+        for segments in groups {
+            let result = append(segments, behind: key)
+            switch result {
+            case .landed: break
+            case .refused: return result
+            case .failed where tip.version > version: return .unknown
+            case .failed, .unknown: return result
+            }
+            known.withLock { known in
+                for segment in segments { known.land(Array(segment.commits), first: segment.first, segment.link) }
+            }
+            (tip, key) = (segments[segments.count - 1].link, segments[segments.count - 1].first)
+        }
+        condition.withLock { ($0.failure, $0.isOpen) = (nil, false) }
+        return .landed
+    }
+
+    /// Appends the segments of one transaction.
+    ///
+    /// An answer that does not come leaves open whether they are there. The same transaction settles it: it finds either our
+    /// segment, or another's, or none, and then it puts ours.
+    private func append(_ segments: [ClusterTurns.Segment], behind key: Version) -> AppendResult {
+        if let broken = condition.withLock({ $0.broken }) { return fail(broken, isOpen: false) }
+        let transaction = ClusterTurns.transaction(segments, behind: key, keys, meta: metaRevision)
+        let end = ContinuousClock.now + Self.appendTime
+        var isOpen = false
+        while true {
+            do throws(EtcdFailure) {
+                let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction)
+                if answer.succeeded == true { return .landed }
+                let there = (answer.responses ?? []).map { $0.response_range?.kvs?.first }
+                if let found = there.first ?? nil {
+                    if let value = found.value, Array(value) == segments[0].value { return .landed }
+                    catchUp()
+                    return .refused(after: segments[0].first - 1)
+                }
+                let what = (there.last ?? nil) == nil ? "the turn before it is gone" : "it has begun anew"
+                return fail(breaks("behind version \(segments[0].first - 1) \(what)"), isOpen: isOpen)
+            } catch {
+                switch error {
+                case .unanswered: isOpen = true
+                case .unreachable: break
+                case .refused, .malformed: return fail("\(error)", isOpen: isOpen)
+                }
+                guard ContinuousClock.now < end else { return fail("\(error)", isOpen: isOpen) }
+                pause(.milliseconds(50))
+            }
+        }
+    }
+
+    private func fail(_ reason: String, isOpen: Bool) -> AppendResult {
+        condition.withLock { condition in
+            condition.failure = reason
+            if isOpen { condition.isOpen = true }
+        }
+        report(.appendFailed(reason: reason, isOpen: isOpen))
+        return isOpen ? .unknown : .failed
+    }
+
+    /// Notes that the history in etcd is not the one that this node has.
+    private func breaks(_ detail: String) -> String {
+        let reason = "the history \(keys.name) in etcd is not the one that this server has: \(detail)"
+        condition.withLock { ($0.broken, $0.failure) = (reason, reason) }
+        return reason
+    }
+
+    // MARK: Follow
+
+    package func follow(_ appended: @escaping @Sendable () -> Void) {
+        condition.withLock { $0.followers.append(appended) }
+    }
+
+    /// Takes what the follower has: a turn, or that it has missed some.
+    private func take(_ event: TurnFollower.Event) {
+        switch event {
+        case .turn(let first, let value): take(first, value)
+        case .missed: catchUp()
+        case .deleted: break
+        case .failing(let reason): report(.notFollowing(reason: reason))
+        }
+    }
+
+    private func take(_ first: Version, _ value: [UInt8]) {
+        do throws(KnownTurns.Fault) {
+            guard try known.withLock({ known throws(KnownTurns.Fault) in try known.take(first, value) }) else { return }
+        } catch {
+            switch error {
+            case .gap: return catchUp()
+            case .broken(let detail):
+                return report(.notFollowing(reason: breaks("the turn of version \(first): \(detail)")))
+            }
+        }
+        for follower in condition.withLock({ $0.followers }) { follower() }
+    }
+
+    /// Reads the turns behind the tip from etcd.
+    private func catchUp() {
+        do {
+            while true {
+                let tip = known.withLock { $0.tip.version }
+                let page = try turns(from: tip + 1, through: .max, limit: 200)
+                for (first, value) in page { take(first, value) }
+                guard known.withLock({ $0.tip.version }) > tip else { return }
+            }
+        } catch {
+            report(.notFollowing(reason: "\(error)"))
+        }
+    }
+
+    /// The turns whose keys have a version of a range, in order.
+    func turns(from first: Version, through last: Version, limit: Int) throws -> [(Version, [UInt8])] {
+        let end = last == .max ? ClusterKeys.end(of: keys.turns) : keys.turn(last + 1)
+        let answer: Etcd.RangeResponse
+        do {
+            answer = try client.call("/v3/kv/range", Etcd.Range(keys.turn(first), upTo: end, limit: limit))
+        } catch { throw ClusterFault(error) }
+        return (answer.kvs ?? []).compactMap { pair in
+            keys.version(ofTurn: pair.key).map { ($0, Array(pair.value ?? Data())) }
+        }
+    }
+
+    // MARK: Read
+
+    package func commits(after version: Version, through last: Version, limit: Int) throws -> [Commit] {
+        if let known = known.withLock({ $0.commits(after: version, limit: limit) }) {
+            return last == .max ? known : known.filter { $0.version <= last }
+        }
+        // A segment has at most 256 commits, so the one with the first commit does not begin before.
+        let start = version + 1 > Version(SegmentBody.commitsMax) ? version + 2 - Version(SegmentBody.commitsMax) : 1
+        var commits: [Commit] = []
+        var (next, bytes) = (start, 0)
+        while commits.count < limit, bytes < 16 << 20 {
+            let page = try turns(from: next, through: last, limit: 300)
+            guard let newest = page.last else { break }
+            for (first, value) in page {
+                do throws(KnownTurns.Fault) {
+                    for commit in try KnownTurns.commits(first, value, epoch)
+                    where commit.version > version && commit.version <= last && commits.count < limit {
+                        commits.append(commit)
+                        bytes += commit.action.count + commit.patch.count
+                    }
+                } catch { throw ClusterFault("the turn of version \(first) in etcd cannot be read: \(error)") }
+            }
+            next = newest.0 + 1
+        }
+        guard commits.first.map({ $0.version == version + 1 }) ?? true else { return [] }
+        return commits
+    }
+
+    package func page(_ query: ChangesQuery, latest: Cursor) throws -> ChangesPage? {
+        let commits = try commits(after: query.since, through: latest.version, limit: 10_000)
+        guard !commits.isEmpty || query.since >= latest.version else { return nil }
+        return ChangesPage(query, from: commits, latest: latest)
+    }
+
+    package func commit(version: Version) throws -> Commit? {
+        version > 0 ? try commits(after: version - 1, through: version, limit: 1).first : nil
+    }
+
+    /// Looks at the newest 10,000 commits only.
+    package func commit(id: String, by subject: String?) throws -> Commit? {
+        known.withLock { $0.commit(id: id, by: subject) }
+    }
+
+    package func state(at version: Version) throws -> [UInt8]? {
+        try ClusterOpening(client, keys).state(at: version, epoch) {
+            try commits(after: $0, through: version, limit: $1)
+        }
+    }
+
+    package func oldestState() throws -> Version {
+        try ClusterOpening(client, keys).snapshots(limit: 1).first?.version ?? 0
+    }
+
+    // MARK: Condition
+
+    package var failure: String? { condition.withLock { $0.failure } }
+    package var isOutcomeOpen: Bool { condition.withLock { $0.isOpen } }
+    package var bytesCount: Int? { nil }
+
+    /// Reads what is behind the tip: after that, whatever a failed append has left is known.
+    package func probe() {
+        guard condition.withLock({ $0.failure != nil && $0.broken == nil }) else { return }
+        do throws(EtcdFailure) {
+            let _: Etcd.RangeResponse = try client.call("/v3/kv/range", Etcd.Range(keys.meta))
+        } catch {
+            return condition.withLock { $0.failure = "\(error)" }
+        }
+        catchUp()
+        condition.withLock { ($0.failure, $0.isOpen) = (nil, false) }
+    }
+
+    /// Does nothing: the keys expire by the wall clock.
+    package func note(historyTime: Timestamp) {}
+
+    package func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {
+        let (due, link, key, records) = known.withLock { known in
+            (
+                known.sinceSnapshot.commits >= 10_000 || known.sinceSnapshot.bytes >= 8 << 20, known.tip, known.tipKey,
+                known.keys
+            )
+        }
+        guard due, link.version == snapshot.cursor.version,
+            condition.withLock({ !exchange(&$0.isSaving, with: true) })
+        else { return }
+        background.async { [self] in
+            defer { condition.withLock { $0.isSaving = false } }
+            do {
+                try ClusterOpening(client, keys).save(snapshot.whole(), link, key, records, epoch)
+                known.withLock { $0.noteSnapshot(at: .now()) }
+            } catch {
+                report(.snapshotNotSaved(reason: "\(error)"))
+            }
+        }
+    }
+
+    package func close(_ snapshot: any AnySnapshot) throws {
+        follower.stop()
+        background.sync {}
+    }
+}

@@ -1,0 +1,63 @@
+internal import FoundationEssentials
+internal import Segments
+internal import StateStore
+
+/// Commits as the transactions that append them: each puts one or more segments, a key for each.
+struct ClusterTurns {
+    /// A segment and what names it.
+    struct Segment {
+        var first: Version
+        var link: ChainLink
+        var value: [UInt8]
+        var commits: ArraySlice<Commit>
+    }
+
+    /// The most bytes of one transaction's segments; etcd takes requests of 1.5 MiB by default.
+    static let bytesMax = 1 << 20
+    /// The most segments of one transaction; etcd takes 128 operations by default.
+    static let segmentsMax = 100
+
+    /// Encodes commits as segments behind a link, in groups of one transaction each.
+    ///
+    /// O(n) in their bytes.
+    static func groups(_ commits: [Commit], after tip: ChainLink, with encoder: inout SegmentEncoder) -> [[Segment]] {
+        var groups: [[Segment]] = []
+        var (link, start, bytes) = (tip, 0, 0)
+        while start < commits.count {
+            let end = SegmentBody.end(of: commits, from: start)
+            encoder.encode(commits, from: start, to: end)
+            let (first, last) = (commits[start].version, commits[end - 1].version)
+            let body = encoder.body.bytes
+            link = ChainLink(
+                version: last,
+                hash: body.withUnsafeBytes { SegmentHash(after: link.hash, first: first, last: last, body: $0) })
+            let segment = Segment(
+                first: first, link: link, value: KnownTurns.value(link.hash, body), commits: commits[start..<end])
+            if groups.isEmpty || bytes + segment.value.count > bytesMax
+                || groups[groups.count - 1].count == segmentsMax
+            {
+                groups.append([])
+                bytes = 0
+            }
+            groups[groups.count - 1].append(segment)
+            bytes += segment.value.count
+            start = end
+        }
+        return groups
+    }
+
+    /// The transaction that appends segments where none of them is there, the turn before is, and the history is the same.
+    ///
+    /// Where it is refused, its answer has what the first key has, and whether the turn before and the history are there.
+    static func transaction(
+        _ segments: [Segment], behind key: Version, _ keys: ClusterKeys, meta revision: UInt64
+    ) -> Etcd.Transaction {
+        let first = keys.turn(segments[0].first)
+        return Etcd.Transaction(
+            compare: [
+                .absent(first), .present(keys.turn(key)), .unchanged(keys.meta, since: revision),
+            ],
+            success: segments.map { .init(request_put: .init(keys.turn($0.first), Data($0.value))) },
+            failure: [.init(request_range: .init(first)), .init(request_range: .init(keys.turn(key)))])
+    }
+}

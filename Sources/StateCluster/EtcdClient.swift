@@ -1,0 +1,143 @@
+internal import Dispatch
+internal import FoundationEssentials
+internal import HTTPClient
+
+/// Why a request to etcd has no answer that counts.
+enum EtcdFailure: Error, CustomStringConvertible {
+    /// No endpoint has the request.
+    case unreachable(String)
+    /// An endpoint may have carried it out.
+    case unanswered(String)
+    /// etcd has refused it, and carried nothing out; the number is that of a gRPC status.
+    case refused(Int, String)
+    /// The answer is not what etcd answers.
+    case malformed(String)
+
+    var description: String {
+        switch self {
+        case .unreachable(let reason): "no etcd can be reached: \(reason)"
+        case .unanswered(let reason): "etcd does not answer: \(reason)"
+        case .refused(_, let reason): "etcd refuses: \(reason)"
+        case .malformed(let reason): "this is no etcd: \(reason)"
+        }
+    }
+}
+
+/// A client of a cluster of etcds by its JSON gateway: one request at a time, to one endpoint until that one fails.
+///
+/// Each request is such that carrying it out twice does no harm, so a failed one is sent to the next endpoint.
+final class EtcdClient: Sendable {
+    private let endpoints: [String]
+    private let connection: HTTPConnection
+    /// Lets one request at a time use the connection, and owns the number of the endpoint.
+    private let queue: DispatchQueue
+    /// The endpoint that has answered last.
+    private nonisolated(unsafe) var current: Int  // unsafe: only code on `queue` uses it.
+
+    /// How long one endpoint has for an answer.
+    private static let timeout = Duration.seconds(2)
+    private static let answerBytesMax = 256 << 20
+
+    init(_ endpoints: [String], label: String) throws {
+        self.endpoints = endpoints
+        connection = try HTTPConnection()
+        queue = DispatchQueue(label: "storekeeper.etcd.\(label)")
+        current = Int.random(in: endpoints.indices)
+    }
+
+    /// Ends the request that runs, and refuses every later one.
+    func cancel() { connection.cancel() }
+
+    /// Sends a request and returns the answer.
+    ///
+    /// - Throws: ``EtcdFailure``; `unanswered` where any endpoint may have carried the request out.
+    func call<Answer: Decodable & Sendable>(
+        _ path: String, _ message: some Encodable & Sendable, as type: Answer.Type = Answer.self
+    ) throws(EtcdFailure) -> Answer {
+        let body: [UInt8]
+        do {
+            body = Array(try JSONEncoder().encode(message))
+        } catch {
+            throw .malformed("\(error)")
+        }
+        let answered = queue.sync { Result { () throws(EtcdFailure) in try send(path, body) } }
+        do {
+            return try JSONDecoder().decode(type, from: Data(try answered.get()))
+        } catch let failure as EtcdFailure {
+            throw failure
+        } catch {
+            throw .malformed("its answer to \(path) has another form")
+        }
+    }
+
+    /// Sends a request to one endpoint after the other until one answers.
+    private func send(_ path: String, _ body: [UInt8]) throws(EtcdFailure) -> [UInt8] {
+        var failure = EtcdFailure.unreachable("it has no endpoints")
+        var mayBeDone = false
+        for _ in endpoints {
+            do throws(EtcdFailure) {
+                return try send(path, body, to: endpoints[current])
+            } catch {
+                failure = error
+                switch error {
+                case .unanswered: mayBeDone = true
+                case .unreachable: break
+                case .refused, .malformed: throw mayBeDone ? .unanswered("\(error)") : error
+                }
+                current = (current + 1) % endpoints.count
+            }
+        }
+        if mayBeDone, case .unreachable(let reason) = failure { throw .unanswered(reason) }
+        throw failure
+    }
+
+    private func send(_ path: String, _ body: [UInt8], to endpoint: String) throws(EtcdFailure) -> [UInt8] {
+        var request = HTTPConnection.Request(
+            endpoint + path, within: Self.timeout, bodyBytesMax: Self.answerBytesMax)
+        request.method = "POST"
+        request.fields = ["Content-Type: application/json"]
+        request.body = body
+        let response: HTTPConnection.Response
+        do throws(HTTPConnection.Failure) {
+            response = try connection.perform(request)
+        } catch {
+            throw EtcdFailure(error, endpoint)
+        }
+        guard response.status != 200 else { return response.body }
+        throw EtcdFailure(response.body, status: response.status, endpoint)
+    }
+}
+
+/// Has the thread wait.
+func pause(_ time: DispatchTimeInterval) { _ = DispatchSemaphore(value: 0).wait(timeout: .now() + time) }
+
+extension EtcdFailure {
+    init(_ failure: HTTPConnection.Failure, _ endpoint: String) {
+        switch failure {
+        case .unreachable(let reason): self = .unreachable("\(endpoint): \(reason)")
+        case .disconnected(let reason): self = .unanswered("\(endpoint): \(reason)")
+        case .timedOut: self = .unanswered("\(endpoint): no answer in time")
+        case .cancelled: self = .unanswered("\(endpoint): the server stops")
+        case .tooLong: self = .malformed("the answer of \(endpoint) is too long")
+        }
+    }
+
+    /// Reads the body of an answer whose status is not 200.
+    init(_ body: [UInt8], status: Int, _ endpoint: String) {
+        guard let fault = try? JSONDecoder().decode(Etcd.Fault.self, from: Data(body)), let code = fault.code else {
+            self = .unanswered("\(endpoint): its status is \(status)")
+            return
+        }
+        self.init(fault: fault.message ?? "gRPC status \(code)", code: code, endpoint)
+    }
+
+    /// Reads a gRPC status: only some of them say that nothing was carried out.
+    init(fault message: String, code: Int, _ endpoint: String) {
+        switch code {
+        // Invalid argument, not found, permission denied, resource exhausted, failed precondition, out of range,
+        // unauthenticated: etcd decides these before it proposes anything.
+        case 3, 5, 7, 8, 9, 11, 16: self = .refused(code, "\(endpoint): \(message)")
+        default: self = .unanswered("\(endpoint): \(message)")
+        }
+    }
+}

@@ -1,0 +1,136 @@
+internal import FoundationEssentials
+
+/// The messages of etcd's JSON gateway that this target uses, as Google's rules for JSON have them: bytes in Base64, 64-bit
+/// numbers as texts, members with the default value left out.
+///
+/// Source: etcd's `rpc.proto` and its pages "gRPC gateway" and "API reference".
+enum Etcd {
+    struct Header: Decodable, Sendable {
+        var cluster_id: String?
+        var revision: String?
+    }
+
+    struct Pair: Decodable, Sendable {
+        var key: Data
+        var value: Data?
+        var mod_revision: String
+    }
+
+    struct Range: Encodable, Sendable {
+        var key: Data
+        var range_end: Data?
+        var limit: Int?
+        var revision: String?
+        var keys_only: Bool?
+
+        /// One key.
+        init(_ key: String) { self.key = Data(key.utf8) }
+
+        /// The keys from one up to another, without that one.
+        init(_ key: String, upTo end: String, limit: Int? = nil, revision: UInt64? = nil) {
+            self.init(key)
+            range_end = Data(end.utf8)
+            self.limit = limit
+            self.revision = revision.map { "\($0)" }
+        }
+    }
+
+    struct RangeResponse: Decodable, Sendable {
+        var header: Header
+        var kvs: [Pair]?
+        var more: Bool?
+    }
+
+    struct Put: Encodable, Sendable {
+        var key: Data
+        var value: Data
+        var lease: String?
+
+        init(_ key: String, _ value: Data, lease: String? = nil) {
+            self.key = Data(key.utf8)
+            self.value = value
+            self.lease = lease
+        }
+    }
+
+    struct Compare: Encodable, Sendable {
+        var key: Data
+        var target: String
+        var result: String
+        var create_revision: String?
+        var mod_revision: String?
+
+        /// That no such key exists.
+        static func absent(_ key: String) -> Compare {
+            Compare(key: Data(key.utf8), target: "CREATE", result: "EQUAL", create_revision: "0")
+        }
+
+        /// That the key exists.
+        static func present(_ key: String) -> Compare {
+            Compare(key: Data(key.utf8), target: "CREATE", result: "GREATER", create_revision: "0")
+        }
+
+        /// That the key has not changed since a revision.
+        static func unchanged(_ key: String, since revision: UInt64) -> Compare {
+            Compare(key: Data(key.utf8), target: "MOD", result: "EQUAL", mod_revision: "\(revision)")
+        }
+    }
+
+    struct Operation: Encodable, Sendable {
+        var request_put: Put?
+        var request_range: Range?
+        var request_delete_range: Range?
+    }
+
+    struct Transaction: Encodable, Sendable {
+        var compare: [Compare]
+        var success: [Operation]
+        var failure: [Operation] = []
+    }
+
+    struct TransactionResponse: Decodable, Sendable {
+        struct Result: Decodable, Sendable {
+            var response_range: RangeResponse?
+        }
+        var header: Header
+        var succeeded: Bool?
+        var responses: [Result]?
+    }
+
+    struct Watch: Encodable, Sendable {
+        struct Create: Encodable, Sendable {
+            var key: Data
+            var range_end: Data
+            var start_revision: String
+            var progress_notify = true
+        }
+        var create_request: Create
+    }
+
+    struct WatchLine: Decodable, Sendable {
+        struct Event: Decodable, Sendable {
+            /// `DELETE`; absent for a put.
+            var type: String?
+            var kv: Pair
+        }
+        struct Result: Decodable, Sendable {
+            var header: Header
+            var canceled: Bool?
+            var cancel_reason: String?
+            var compact_revision: String?
+            var events: [Event]?
+        }
+        var result: Result?
+        var error: Fault?
+    }
+
+    /// Why etcd has refused a request.
+    struct Fault: Decodable, Sendable {
+        var message: String?
+        /// The number of a gRPC status.
+        var code: Int?
+        var grpc_code: Int?
+    }
+
+    struct Nothing: Codable, Sendable {}
+}

@@ -1,0 +1,132 @@
+internal import DequeModule
+internal import Segments
+internal import StateStore
+
+/// What a node knows of the newest turns of a history: the tip of their chain, and the newest commits.
+///
+/// It takes the turns in order, whether this node has appended them or another one, and refuses whatever does not follow.
+struct KnownTurns: Sendable {
+    /// Why a turn cannot be taken.
+    enum Fault: Error, Equatable {
+        /// Turns before it have not come.
+        case gap
+        /// It is not a turn of this history, or is damaged.
+        case broken(String)
+    }
+
+    let epoch: Epoch
+    /// The end of the newest turn.
+    private(set) var tip: ChainLink
+    /// The version in the newest turn's key.
+    private(set) var tipKey: Version
+    /// The newest commits, oldest first.
+    private var commits: Deque<Commit> = []
+    private var commitsBytes = 0
+    /// The idempotency keys that a snapshot has to keep, oldest first.
+    private(set) var keys: [KeyRecord]
+    /// How many commits and bytes of patches are behind the newest snapshot.
+    private(set) var sinceSnapshot = (commits: 0, bytes: 0)
+
+    private static let commitsMax = 10_000
+    private static let bytesMax = 16 << 20
+
+    init(epoch: Epoch, tip: ChainLink, key: Version, keys: [KeyRecord] = []) {
+        self.epoch = epoch
+        self.tip = tip
+        tipKey = key
+        self.keys = keys
+    }
+
+    /// The value of a turn's key: the hash of the segment, then its body.
+    static func value(_ hash: SegmentHash, _ body: [UInt8]) -> [UInt8] { hash.bytes + body }
+
+    /// Takes the value of a turn's key.
+    ///
+    /// - Returns: whether the turn is new.
+    mutating func take(_ first: Version, _ value: [UInt8]) throws(Fault) -> Bool {
+        guard let hash = SegmentHash(value.prefix(16)) else { throw .broken("it has \(value.count) bytes") }
+        guard first > tip.version else {
+            guard first != tipKey || hash == tip.hash else {
+                throw .broken("its hash is another one than it was")
+            }
+            return false
+        }
+        guard first == tip.version + 1 else { throw .gap }
+        let (link, new) = try Self.decode(first, value, hash, after: tip, epoch)
+        note(new, first, link)
+        return true
+    }
+
+    /// Notes a turn of this node, which is in etcd.
+    mutating func land(_ landed: [Commit], first: Version, _ link: ChainLink) {
+        // The watch may have told of it first.
+        if first > tip.version { note(landed, first, link) }
+    }
+
+    /// The commits after a version, at most `limit`; nil where the first of them is not among the newest.
+    func commits(after version: Version, limit: Int) -> [Commit]? {
+        guard version < tip.version else { return [] }
+        let start = tip.version - Version(commits.count)
+        guard version >= start else { return nil }
+        return Array(commits.dropFirst(Int(version - start)).prefix(limit))
+    }
+
+    /// The newest of the newest commits with an ID that a client gave.
+    func commit(id: String, by subject: String?) -> Commit? { commits.last { $0.has(clientID: id, by: subject) } }
+
+    /// Forgets the keys that have expired, and begins to count anew, because a snapshot of a version is saved.
+    mutating func noteSnapshot(at time: Timestamp) {
+        sinceSnapshot = (0, 0)
+        keys.removeAll { $0.expiry <= time }
+    }
+
+    private mutating func note(_ new: [Commit], _ first: Version, _ link: ChainLink) {
+        (tip, tipKey) = (link, first)
+        for commit in new {
+            commits.append(commit)
+            commitsBytes += Self.bytes(commit)
+            sinceSnapshot = (sinceSnapshot.commits + 1, sinceSnapshot.bytes + commit.patch.count)
+            if let key = commit.idempotency { keys.append(key) }
+        }
+        while commits.count > Self.commitsMax || commitsBytes > Self.bytesMax, commits.count > 1 {
+            commitsBytes -= Self.bytes(commits.removeFirst())
+        }
+    }
+
+    private static func bytes(_ commit: Commit) -> Int { commit.action.count + commit.patch.count }
+
+    /// Reads a turn's commits, and verifies that it follows the one before.
+    private static func decode(
+        _ first: Version, _ value: [UInt8], _ hash: SegmentHash, after tip: ChainLink, _ epoch: Epoch
+    ) throws(Fault) -> (ChainLink, [Commit]) {
+        do {
+            return try value.withUnsafeBytes { bytes in
+                let body = UnsafeRawBufferPointer(rebasing: bytes[16...])
+                var decoder = try SegmentDecoder(body, first: first, epoch: epoch)
+                let link = ChainLink(version: first + Version(decoder.count) - 1, hash: hash)
+                guard SegmentHash(after: tip.hash, first: first, last: link.version, body: body) == hash else {
+                    throw SegmentFault("its hash is wrong, or it does not follow version \(tip.version)")
+                }
+                return (link, try (0..<decoder.count).map { try decoder.commit(at: $0) })
+            }
+        } catch let fault as SegmentFault {
+            throw .broken(fault.detail)
+        } catch {
+            throw .broken("\(error)")
+        }
+    }
+
+    /// Reads a turn alone, for the past: only its own bytes are looked at, not the chain.
+    static func commits(_ first: Version, _ value: [UInt8], _ epoch: Epoch) throws(Fault) -> [Commit] {
+        do {
+            return try value.dropFirst(16).withUnsafeBytes { body in
+                var decoder = try SegmentDecoder(body, first: first, epoch: epoch)
+                return try (0..<decoder.count).map { try decoder.commit(at: $0) }
+            }
+        } catch let fault as SegmentFault {
+            throw .broken(fault.detail)
+        } catch {
+            throw .broken("\(error)")
+        }
+    }
+}

@@ -1,0 +1,123 @@
+internal import Dispatch
+internal import FoundationEssentials
+internal import HTTPClient
+internal import StateStore
+internal import Synchronization
+
+/// Follows the turns of a history as etcd tells of them, on a thread of its own, from one endpoint to the next.
+final class TurnFollower: Sendable {
+    enum Event: Sendable {
+        case turn(Version, [UInt8])
+        /// Turns may have come that were not told.
+        case missed
+        case deleted(Version)
+        /// No endpoint tells of turns; nil when one does again.
+        case failing(String?)
+    }
+
+    private let endpoints: [String]
+    private let keys: ClusterKeys
+    private let connection: HTTPConnection
+    private let queue = DispatchQueue(label: "storekeeper.cluster.follower")
+    private let isStopped = Atomic(false)
+    private let state: Mutex<State>
+
+    private struct State {
+        var revision: UInt64
+        var isFailing = false
+        var line: [UInt8] = []
+    }
+
+    /// - Parameter revision: the first revision of etcd to follow.
+    init(_ address: ClusterAddress, _ keys: ClusterKeys, from revision: UInt64) throws {
+        endpoints = address.endpoints
+        self.keys = keys
+        connection = try HTTPConnection()
+        state = Mutex(State(revision: revision))
+    }
+
+    func start(_ take: @escaping @Sendable (Event) -> Void) {
+        queue.async { [self] in
+            var index = Int.random(in: endpoints.indices)
+            while !isStopped.load(ordering: .relaxed) {
+                let failure = follow(endpoints[index], take)
+                guard !isStopped.load(ordering: .relaxed) else { return }
+                index = (index + 1) % endpoints.count
+                if state.withLock({ !exchange(&$0.isFailing, with: true) }) { take(.failing(failure)) }
+                pause(.milliseconds(100))
+            }
+        }
+    }
+
+    func stop() {
+        isStopped.store(true, ordering: .relaxed)
+        connection.cancel()
+        queue.sync {}
+    }
+
+    /// Follows by one endpoint until that ends.
+    ///
+    /// - Returns: why it has ended.
+    private func follow(_ endpoint: String, _ take: @escaping (Event) -> Void) -> String {
+        let revision = state.withLock { state in
+            state.line = []
+            return state.revision
+        }
+        var request = HTTPConnection.Request(endpoint + "/v3/watch", within: nil, bodyBytesMax: .max)
+        request.method = "POST"
+        request.fields = ["Content-Type: application/json"]
+        let watch = Etcd.Watch(
+            create_request: .init(
+                key: Data(keys.turns.utf8), range_end: Data(ClusterKeys.end(of: keys.turns).utf8),
+                start_revision: "\(revision)"))
+        request.body = (try? JSONEncoder().encode(watch)).map { Array($0) }
+        var fault: String?
+        do throws(HTTPConnection.Failure) {
+            let response = try connection.perform(request) { bytes in
+                fault = self.take(bytes, take)
+                return fault == nil
+            }
+            return "\(endpoint): the watch has ended with status \(response.status)"
+        } catch {
+            return fault ?? "\(EtcdFailure(error, endpoint))"
+        }
+    }
+
+    /// Takes a part of the stream.
+    ///
+    /// - Returns: why the stream is of no more use; nil while it is.
+    private func take(_ bytes: UnsafeRawBufferPointer, _ take: (Event) -> Void) -> String? {
+        var rest = bytes[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            let line = state.withLock { state in exchange(&state.line, with: []) } + rest[..<end]
+            rest = rest[(end + 1)...]
+            if let fault = self.take(line: line, take) { return fault }
+        }
+        if !rest.isEmpty { state.withLock { $0.line += rest } }
+        return nil
+    }
+
+    private func take(line: [UInt8], _ take: (Event) -> Void) -> String? {
+        guard let message = try? JSONDecoder().decode(Etcd.WatchLine.self, from: Data(line)) else {
+            return "the watch has a line of another form"
+        }
+        guard let result = message.result else { return message.error?.message ?? "the watch has failed" }
+        if state.withLock({ exchange(&$0.isFailing, with: false) }) { take(.failing(nil)) }
+        if result.canceled == true {
+            // What was compacted cannot be told any more; the turns behind the tip are read.
+            if let compacted = result.compact_revision.flatMap({ UInt64($0) }), compacted > 0 {
+                state.withLock { $0.revision = compacted }
+                take(.missed)
+            }
+            return result.cancel_reason ?? "etcd has ended the watch"
+        }
+        for event in result.events ?? [] {
+            guard let first = keys.version(ofTurn: event.kv.key) else { continue }
+            take(event.type == "DELETE" ? .deleted(first) : .turn(first, Array(event.kv.value ?? Data())))
+        }
+        if let revision = result.header.revision.flatMap({ UInt64($0) }), result.events != nil {
+            state.withLock { $0.revision = max($0.revision, revision + 1) }
+        }
+        return nil
+    }
+}

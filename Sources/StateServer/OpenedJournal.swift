@@ -1,0 +1,76 @@
+internal import Logging
+internal import StateCluster
+internal import StateJournal
+internal import StateStore
+
+/// A journal that is open, whatever keeps it, and what a store begins with.
+struct OpenedJournal {
+    let journal: any Journal
+    let epoch: Epoch
+    /// What an operator calls it: `in this data directory`, or the address of the cluster.
+    let place: String
+    /// The newest state, as UTF-8 JSON.
+    let state: [UInt8]
+    let version: Version
+    /// The oldest version after which the journal has all commits.
+    let oldest: Version
+    let keys: [KeyRecord]
+    /// The time from which the history goes on; nil for that of the wall clock.
+    let historyTime: Timestamp?
+    let patchesCount: Int
+    let warnings: [String]
+
+    /// The data directory of some settings; nil where they name none.
+    static func directory(of settings: Settings) -> String? {
+        settings.data == "none" || ClusterAddress.isMeant(by: settings.data) ? nil : settings.data
+    }
+
+    /// Opens the journal that some settings name; nil where they name none.
+    ///
+    /// - Parameter initial: returns the first state of a new history as UTF-8 JSON.
+    /// - Throws: ``ServerFault`` or ``SettingsFault``.
+    static func open(
+        _ settings: Settings, onDamage policy: StateServer.DamagePolicy, at now: Timestamp, _ logger: Logger,
+        initial: () throws -> [UInt8]
+    ) throws -> OpenedJournal? {
+        if let directory = directory(of: settings) {
+            return try ServerFault.translating {
+                let (journal, recovery) = try SQLiteJournal.open(
+                    directory: directory, retention: settings.retention,
+                    onDamage: policy == .refuse ? .refuse : .acceptLoss, at: now, report: { logger.log($0) },
+                    initial: initial)
+                return OpenedJournal(
+                    journal: journal, epoch: journal.epoch, place: "in this data directory", state: recovery.state,
+                    version: recovery.version, oldest: recovery.oldest, keys: recovery.keys,
+                    historyTime: recovery.historyTime, patchesCount: recovery.patchesCount,
+                    warnings: recovery.warnings)
+            }
+        }
+        guard settings.data != "none" else { return nil }
+        guard let address = ClusterAddress(settings.data) else {
+            throw SettingsFault(
+                description:
+                    "data is \(settings.data): for a journal in etcd it is etcd://host:port,host:port/name, with a name of letters, digits, -, _, . and /"
+            )
+        }
+        return try ServerFault.translating {
+            let (journal, recovery) = try ClusterJournal.open(
+                address, report: { logger.log($0) }, initial: initial)
+            return OpenedJournal(
+                journal: journal, epoch: journal.epoch, place: address.description, state: recovery.state,
+                version: recovery.version, oldest: recovery.oldest, keys: recovery.keys, historyTime: nil,
+                patchesCount: recovery.patchesCount, warnings: [])
+        }
+    }
+
+    /// Records a commit behind ``version``.
+    ///
+    /// - Throws: ``ServerFault`` with the reason where that has failed.
+    func record(_ commit: Commit) throws {
+        guard case .landed = journal.append([commit], after: version) else {
+            throw ServerFault(
+                .journal,
+                "the journal \(place) does not take a commit: \(journal.failure ?? "another server has written first")")
+        }
+    }
+}

@@ -1,0 +1,116 @@
+"""Three etcds on loopback, which a test kills, stops and starts again."""
+
+import base64
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from harness.expectations import Failure
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class Etcds:
+    """A cluster of etcds with default timeouts."""
+
+    def __init__(self, workspace, count=3):
+        self.workspace = workspace
+        ports = free_ports(2 * count)
+        self.ports, self.peers = ports[:count], ports[count:]
+        self.directory = os.path.join(workspace.directory, f"etcd{workspace.count()}")
+        os.mkdir(self.directory)
+        self.processes = [None] * count
+        for index in range(count):
+            self.start(index)
+        self.wait()
+
+    def start(self, index):
+        """Starts an etcd, which goes on with what its directory has."""
+        members = ",".join(f"e{number}=http://127.0.0.1:{port}" for number, port in enumerate(self.peers))
+        client, peer = f"http://127.0.0.1:{self.ports[index]}", f"http://127.0.0.1:{self.peers[index]}"
+        with open(os.path.join(self.directory, f"e{index}.log"), "ab") as log:
+            self.processes[index] = subprocess.Popen(
+                ["etcd", "--name", f"e{index}", "--data-dir", os.path.join(self.directory, f"e{index}")]
+                + ["--listen-client-urls", client, "--advertise-client-urls", client]
+                + ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
+                + ["--initial-cluster", members, "--initial-cluster-state", "new", "--logger", "zap"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.workspace.started.append(self.processes[index])
+
+    def kill(self, index):
+        self.processes[index].kill()
+        self.processes[index].wait()
+
+    def signal(self, index, number):
+        self.processes[index].send_signal(number)
+
+    def call(self, index, path, message, timeout=5):
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[index], timeout=timeout)
+        try:
+            connection.request("POST", path, json.dumps(message))
+            return json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+
+    def wait(self, seconds=30):
+        """Waits until the cluster has a leader that takes reads."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                for index, process in enumerate(self.processes):
+                    if process.poll() is None:
+                        self.call(index, "/v3/kv/range", {"key": base64.b64encode(b"x").decode()})["header"]
+                return
+            except (OSError, KeyError, ValueError, http.client.HTTPException):
+                if time.monotonic() > end:
+                    raise Failure(f"etcd is not there after {seconds} s") from None
+                time.sleep(0.1)
+
+    def leader(self):
+        """The number of the leader among those that answer."""
+        for index, process in enumerate(self.processes):
+            if process.poll() is not None:
+                continue
+            status = self.call(index, "/v3/maintenance/status", {})
+            leader = status["leader"]
+            for other, process in enumerate(self.processes):
+                if process.poll() is None:
+                    header = self.call(other, "/v3/maintenance/status", {})["header"]
+                    if header["member_id"] == leader:
+                        return other
+        return None
+
+    def address(self, name):
+        """What `--data` is for a history of this name."""
+        return f"etcd://{','.join(f'127.0.0.1:{port}' for port in self.ports)}/{name}"
+
+    def keys(self, prefix):
+        """The keys that begin with a prefix, with their values."""
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        message = {
+            "key": base64.b64encode(prefix.encode()).decode(),
+            "range_end": base64.b64encode(end.encode()).decode(),
+        }
+        found = self.call(0, "/v3/kv/range", message).get("kvs", [])
+        return {base64.b64decode(pair["key"]).decode(): base64.b64decode(pair.get("value", "")) for pair in found}
+
+    def stop_all(self):
+        for index in range(len(self.processes)):
+            self.signal(index, signal.SIGKILL)
+            self.processes[index].wait()
