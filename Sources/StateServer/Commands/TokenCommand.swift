@@ -46,7 +46,7 @@ struct TokenCreate: SettingsCommand {
         let settings = reading.settings
         let token = Token()
         let entry = TokenFile.Entry(token, subject: subject, grant)
-        // Where the domain cannot be made, the token is none the worse, and the start of the server says why.
+        // A token needs no domain. Where that cannot be made, the start of the server says why.
         let catalogue = try? Program.current.served(settings).catalogue()
         var warnings = catalogue.map { grant.warnings(in: $0) } ?? []
         try settings.namedTokenFile().change { entries in
