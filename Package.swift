@@ -156,7 +156,8 @@ let resources: [String: [Resource]] = [
     "StateJournal": [.copy("Format1"), .copy("Format2")],
 ]
 for suite in [
-    "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateJournal",
+    "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateCluster",
+    "StateJournal",
     "StateServer",
     "StateServerTesting", "Showcase",
 ] {

@@ -301,6 +301,8 @@ package final class ClusterJournal: Journal {
 
     package var failure: String? { condition.withLock { $0.failure } }
     package var isOutcomeOpen: Bool { condition.withLock { $0.isOpen } }
+    package var isShared: Bool { true }
+
     package var bytesCount: Int? { nil }
 
     /// Reads what is behind the tip: after that, whatever a failed append has left is known.

@@ -84,6 +84,14 @@ extension Problem {
             fields: [.retryAfter: "1"])
     }
 
+    /// Another server of the history has given the client a version that this one does not have yet.
+    package static func behind(_ latest: Cursor) -> Problem {
+        Problem(
+            .serviceUnavailable, "behind",
+            "this server is at version \(latest.version) and does not have the cursor's yet; ask again, or another server of the cluster",
+            members: [.string("head", latest.description)], fields: [.retryAfter: "1"])
+    }
+
     /// The clients occupy as much memory as they may.
     package static var memoryExhausted: Problem {
         Problem(

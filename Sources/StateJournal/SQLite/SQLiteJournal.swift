@@ -127,6 +127,8 @@ package final class SQLiteJournal: Journal {
 
     package var isOutcomeOpen: Bool { condition.withLock { $0.isOpen } }
 
+    package var isShared: Bool { false }
+
     /// How many bytes the files of the journal have on the disk.
     package var bytesCount: Int? {
         ["", "-wal"].reduce(0) { sum, suffix in

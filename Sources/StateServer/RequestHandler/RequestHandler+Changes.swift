@@ -16,6 +16,9 @@ extension RequestHandler {
         case .never: return initialDifference(request, exchange)
         case .cursor(let cursor):
             guard cursor.epoch == bounds.latest.epoch else { return lost(.lost, request, exchange) }
+            if isBehind(cursor.version, bounds.latest) {
+                return .now(respond(.behind(bounds.latest), request.requestID))
+            }
             since = cursor.version
         }
         let query = request.query(since: since)
@@ -46,6 +49,13 @@ extension RequestHandler {
         case .inJournal, .long:
             return reading(exchange, request.requestID) { [self] in try response(to: request, after: since) }
         }
+    }
+
+    /// Whether a version is one that another server of a shared history has, and this one does not have yet.
+    ///
+    /// Where the history is not shared, such a version is lost.
+    func isBehind(_ version: Version, _ latest: Cursor) -> Bool {
+        version > latest.version && journal?.isShared == true
     }
 
     /// Examines the many commits behind a request that waits as slow work; where none passes its filter, it goes on waiting.

@@ -23,6 +23,9 @@ extension RequestHandler {
             }
         }
         let bounds = hub.bounds
+        if let seen = request.seenVersion(of: bounds.latest.epoch), isBehind(seen, bounds.latest) {
+            return .now(respond(.behind(bounds.latest), request.requestID))
+        }
         if let refusal = refusal(of: request, bounds) { return .now(respond(refusal, request.requestID)) }
         if case .changes(let follow) = request.source {
             if follow.durable != nil, let reply = check(request, follow, bounds, exchange) { return reply }
@@ -241,5 +244,17 @@ final class Shared<Value: Sendable>: Sendable {
         let made = try make()
         value.withLock { $0 = made }
         return made
+    }
+}
+
+extension StreamRequest {
+    /// The version that the client has, where it has one of this epoch.
+    fileprivate func seenVersion(of epoch: Epoch) -> Version? {
+        switch source {
+        case .value(let read): return lastEpoch == nil || lastEpoch == epoch ? read.atLeast : nil
+        case .changes(let changes):
+            guard case .cursor(let cursor) = changes.since, cursor.epoch == epoch else { return nil }
+            return cursor.version
+        }
     }
 }

@@ -45,6 +45,9 @@ package protocol Journal: AnyObject, Sendable {
     /// Notes how far the time of the history has come, by which its keys expire; at once, and now and then on the disk.
     func note(historyTime: Timestamp)
 
+    /// Whether another process may append.
+    var isShared: Bool { get }
+
     /// Registers a function that the journal calls whenever another writer has appended.
     func follow(_ appended: @escaping @Sendable () -> Void)
 

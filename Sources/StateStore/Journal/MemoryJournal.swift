@@ -32,6 +32,8 @@ package final class MemoryJournal: Journal {
 
     package var failure: String? { content.withLock { $0.failure } }
 
+    package var isShared: Bool { false }
+
     package var bytesCount: Int? { nil }
 
     package var isOutcomeOpen: Bool { false }

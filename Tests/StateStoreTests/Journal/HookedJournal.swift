@@ -40,6 +40,8 @@ final class HookedJournal: Journal {
     func note(historyTime: Timestamp) {}
     func follow(_ appended: @escaping @Sendable () -> Void) {}
     var failure: String? { memory.failure }
+    var isShared: Bool { false }
+
     var bytesCount: Int? { nil }
     var isOutcomeOpen: Bool { false }
     func probe() {}

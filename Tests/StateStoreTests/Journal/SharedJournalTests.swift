@@ -130,6 +130,8 @@ private final class DeafJournal: Journal {
     func oldestState() -> Version { journal.oldestState() }
     func offer(_ snapshot: any AnySnapshot, saved: @escaping @Sendable (Version) -> Void) {}
     var failure: String? { journal.failure }
+    var isShared: Bool { false }
+
     var bytesCount: Int? { nil }
     var isOutcomeOpen: Bool { false }
     func probe() {}

@@ -1,0 +1,209 @@
+"""Three servers on one history in etcd: what any of them acknowledges is recorded once, whatever ends or stands still."""
+
+import json
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+from harness.actions import action, add
+from harness.client import Client, ConnectionLost
+from harness.etcd import Etcds
+from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.server import Server
+
+WRITERS = 10
+
+
+class Nodes:
+    """Servers on one history, which end and come back on the port that they had."""
+
+    def __init__(self, workspace, etcds, name, count=3):
+        self.servers = [Server(workspace, etcds.address(name), {}).start() for _ in range(count)]
+        self.ports = [server.port for server in self.servers]
+
+    def restart(self, index):
+        """Starts a server that has ended; the clients find its new port."""
+        self.servers[index].start(seconds=60)
+        self.ports[index] = self.servers[index].port
+
+    def states(self):
+        """Version and state of each server."""
+        found = []
+        for port in self.ports:
+            with Client(port) as client:
+                answer = client.get("/v1/state")
+                found.append((answer.fields["state-cursor"], answer.body))
+        return found
+
+
+class Writer(threading.Thread):
+    """Posts actions with keys to any server, each until it is acknowledged."""
+
+    def __init__(self, nodes, name, seed, finished):
+        super().__init__(daemon=True)
+        self.nodes, self.name_, self.chance = nodes, name, random.Random(f"{seed}/{name}")
+        self.finished = finished
+        self.acknowledged, self.sum, self.tasks, self.failure = {}, 0, [], None
+        self.replayed = self.repeated = 0
+        self.slowest = 0
+
+    def run(self):
+        try:
+            number = 0
+            while not self.finished.is_set():
+                self.write(number)
+                number += 1
+        except BaseException as error:  # The test reports it.
+            self.failure = error
+
+    def write(self, number):
+        identifier = f"{self.name_}-{number}"
+        if self.chance.random() < 0.8:
+            amount = self.chance.randint(1, 9)
+            body = add(amount, id=identifier)
+        else:
+            amount = 0
+            self.tasks.append(self.name_ * 1_000_000 + number)
+            body = action("tasks/add", {"id": self.tasks[-1], "title": identifier}, id=identifier)
+        begun = time.monotonic()
+        while True:
+            expect(time.monotonic() < begun + 60, f"{identifier} is not acknowledged after a minute")
+            try:
+                with Client(self.chance.choice(self.nodes.ports), timeout=15) as client:
+                    answer = client.post(body, Idempotency_Key=f'"{identifier}"')
+            except (ConnectionLost, Failure):
+                self.repeated += 1
+                time.sleep(0.02)
+                continue
+            if answer.status == 503:
+                self.repeated += 1
+                time.sleep(0.05)
+                continue
+            expect(answer.status == 200, "a writer was answered", answer)
+            break
+        self.slowest = max(self.slowest, time.monotonic() - begun)
+        self.replayed += "idempotency-replayed" in answer.fields
+        version = answer.json["version"]
+        expect(version not in self.acknowledged, f"version {version} was acknowledged twice")
+        self.acknowledged[version] = identifier
+        self.sum += amount
+
+
+class Follower(threading.Thread):
+    """Follows the commits, each page from any server, with the cursor that it has."""
+
+    def __init__(self, nodes, cursor, seed, finished):
+        super().__init__(daemon=True)
+        self.nodes, self.cursor, self.finished = nodes, cursor, finished
+        self.chance = random.Random(seed)
+        self.versions, self.failure = [], None
+        self.target = None
+
+    def run(self):
+        try:
+            while self.target is None or len(self.versions) < self.target:
+                self.read()
+        except BaseException as error:  # The test reports it.
+            self.failure = error
+
+    def read(self):
+        try:
+            with Client(self.chance.choice(self.nodes.ports), timeout=15) as client:
+                answer = client.get(f"/v1/changes?since={self.cursor}&wait=1&limit=500")
+        except (ConnectionLost, Failure):
+            time.sleep(0.02)
+            return
+        if answer.status == 503:
+            expect_equal(answer.json["code"], "behind", "what a server says that does not have the cursor yet")
+            time.sleep(0.02)
+            return
+        expect_equal(answer.status, 200, "a follower was answered")
+        for change in answer.json["changes"]:
+            self.versions.append(change["version"])
+            self.cursor = change["cursor"]
+
+
+def disturb(nodes, etcds, chance, seconds):
+    """Ends, stops and restarts one thing after another."""
+    end = time.monotonic() + seconds
+    told = []
+    while time.monotonic() < end:
+        time.sleep(chance.uniform(0.3, 1.0))
+        index = chance.randrange(3)
+        kind = chance.choice(["kill a server", "kill an etcd", "stop a server"])
+        told.append(f"{kind} {index}")
+        if kind == "kill a server":
+            nodes.servers[index].kill()
+            time.sleep(chance.uniform(0, 0.5))
+            nodes.restart(index)
+        elif kind == "kill an etcd":
+            etcds.kill(index)
+            time.sleep(chance.uniform(0.2, 1.5))
+            etcds.start(index)
+            etcds.wait()
+        else:
+            nodes.servers[index].process.send_signal(signal.SIGSTOP)
+            time.sleep(chance.uniform(0.5, 3))
+            nodes.servers[index].process.send_signal(signal.SIGCONT)
+    return told
+
+
+@pytest.mark.alone
+@pytest.mark.rounds(2, long=50)
+@pytest.mark.seconds(long=3600)
+def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_and_etcds(
+    workspace, rounds, figures
+):
+    etcds = Etcds(workspace)
+    written = repeated = replayed = 0
+    slowest = 0
+    for number in range(rounds):
+        chance = random.Random(f"{workspace.seed}/{number}")
+        nodes = Nodes(workspace, etcds, f"round{number}")
+        with Client(nodes.ports[0]) as client:
+            cursor = client.get("/v1").json["cursor"]
+        finished = threading.Event()
+        writers = [Writer(nodes, name, f"{workspace.seed}/{number}", finished) for name in range(1, WRITERS + 1)]
+        followers = [Follower(nodes, cursor, f"{workspace.seed}/{number}/{name}", finished) for name in range(3)]
+        for thread in writers + followers:
+            thread.start()
+        told = disturb(nodes, etcds, chance, 12)
+        finished.set()
+        for writer in writers:
+            writer.join(70)
+            expect(not writer.is_alive() and writer.failure is None, f"{writer.failure} after {told}")
+
+        acknowledged = {}
+        for writer in writers:
+            for version, identifier in writer.acknowledged.items():
+                expect(version not in acknowledged, f"version {version} was acknowledged to two writers")
+                acknowledged[version] = identifier
+        wait_until(lambda: len(set(nodes.states())) == 1, f"the servers have one state after {told}", seconds=20)
+        cursor, body = nodes.states()[0]
+        state = json.loads(body)
+        expect_equal(state["counter"]["value"], sum(writer.sum for writer in writers), f"the sum after {told}")
+        expect_equal(
+            sorted(int(task) for task in state["tasks"]["entities"]),
+            sorted(task for writer in writers for task in writer.tasks),
+            f"the tasks after {told}",
+        )
+        latest = int(cursor.rpartition(".")[2])
+        expect_equal(sorted(acknowledged), list(range(1, latest + 1)), f"the acknowledged versions after {told}")
+        for follower in followers:
+            follower.target = latest
+            follower.join(30)
+            expect(follower.failure is None, f"{follower.failure}")
+            expect_equal(follower.versions, list(range(1, latest + 1)), f"what a follower has seen after {told}")
+        for server in nodes.servers:
+            server.stop()
+        written += latest
+        repeated += sum(writer.repeated for writer in writers)
+        replayed += sum(writer.replayed for writer in writers)
+        slowest = max(slowest, *(writer.slowest for writer in writers))
+    figures(
+        f"{rounds} rounds: {written} commits, {repeated} attempts again, {replayed} answers of an earlier attempt; "
+        f"the slowest took {slowest:.1f} s"
+    )
