@@ -234,6 +234,15 @@ package final class CompiledDomain<State: StateType>: Sendable {
         }
     }
 
+    /// The state that the patch of a recorded commit makes of a state; the cost is that of what the patch touches.
+    ///
+    /// - Throws: ``JSONFault`` or ``PatchMismatch`` where the patch does not fit this domain's state.
+    func state(_ state: State, patchedBy patch: [UInt8]) throws -> State {
+        var state = state
+        try layout.apply(try PatchOperation.operations(of: patch), to: &state)
+        return state
+    }
+
     /// Reads a whole state, as ``Snapshot/whole()`` writes it, or as an earlier program has recorded it.
     ///
     /// The cost is O(n) in the size of the state.

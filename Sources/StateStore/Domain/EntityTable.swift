@@ -148,6 +148,30 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         return true
     }
 
+    /// Sets or removes an entity and leaves the order as it is, for a patch whose operations on the order follow.
+    mutating func setOutOfOrder(_ id: ID, _ entity: Entity?) {
+        guard let entity else {
+            entries.remove(id.key)
+            return
+        }
+        // The rank of a new entity is set with its place in the order.
+        entries.set(id.key, Entry(entity, entry(id.key)?.rank ?? 0))
+    }
+
+    /// Inserts an ID into the order, or removes the one at a position, for a patch that changes the entities, too.
+    ///
+    /// - Returns: false where there is no such position, or no such entity.
+    mutating func changeOrder(at position: Int, inserting id: ID?) -> Bool {
+        guard let id else {
+            guard position < order.count else { return false }
+            order.remove(order[at: position].key)
+            return true
+        }
+        guard position <= order.count, let entry = entry(id.key) else { return false }
+        add(Entry(entry, rank(before: position)), id)
+        return true
+    }
+
     private mutating func add(_ entry: Entry, _ id: ID) {
         entries.set(id.key, entry)
         order.set(entry.rank, id.key)

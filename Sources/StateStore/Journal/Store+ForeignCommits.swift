@@ -14,7 +14,7 @@ extension Store {
     /// Reads the commits of other writers, applies their patches in order, publishes them and notifies the subscribers.
     ///
     /// No reducer, middleware or effect runs for these commits: the store that made them has run its own. Each commit
-    /// costs O(n) in the size of the state. A caller must be on the store's queue.
+    /// costs what its patch touches. A caller must be on the store's queue.
     ///
     /// - Returns: whether the store has adopted any.
     func adoptForeignCommits() -> Bool {
@@ -34,11 +34,9 @@ extension Store {
     }
 
     private func adopt(_ commits: [Commit], after before: Snapshot<State>) throws {
-        var patched = try PatchedState(parsing: before.whole(), version: before.version)
         var before = before
         for commit in commits {
-            let commit = try patched.take(commit)
-            let next = adopt(commit, state: try domain.state(from: patched.bytes()))
+            let next = adopt(commit, state: try domain.state(before.state, patchedBy: commit.patch))
             hub.publish(next, [commit])
             notify(commit, from: before, to: next, Causation(foreign: commit))
             before = next

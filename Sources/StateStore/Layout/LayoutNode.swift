@@ -27,6 +27,11 @@ protocol LayoutNode<Root>: Sendable {
     ///
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit.
     func read(_ node: JSONNode, into root: inout Root) throws(JSONFault)
+
+    /// Carries out the operations of a recorded patch that lie in this part, in their order.
+    ///
+    /// - Throws: ``JSONFault`` or ``PatchMismatch`` where they do not fit; the part is then undefined.
+    func apply(_ operations: [PatchOperation], to root: inout Root) throws
 }
 
 /// The result of a selection.
@@ -57,6 +62,13 @@ extension LayoutNode {
         var writer = JSONWriter()
         try write(root, to: &writer)
         return writer.bytes
+    }
+
+    /// Carries out operations on the part's JSON; O(n) in the size of the part.
+    func apply(_ operations: [PatchOperation], to root: inout Root) throws {
+        var value = try JSONValue(parsing: try bytes(root), depthMax: 1000)
+        for operation in operations { try operation.apply(to: &value) }
+        try read(try PatchOperation.node(value), into: &root)
     }
 
     /// The UTF-8 JSON at some tokens below this part; nil where there is no value.
@@ -154,6 +166,23 @@ struct ObjectNode<Root: Sendable>: LayoutNode {
         }
     }
 
+    /// Each member gets its operations in one call, in the order of the declaration.
+    func apply(_ operations: [PatchOperation], to root: inout Root) throws {
+        var lists = Array(repeating: [PatchOperation](), count: members.count)
+        for operation in operations {
+            guard let token = operation.tokens.first else {
+                guard let value = operation.value else { throw operation.mismatch }
+                try read(try PatchOperation.node(value), into: &root)
+                continue
+            }
+            guard let index = names.firstIndex(where: { JSONPointer.sameBytes($0, token) }) else {
+                throw operation.mismatch
+            }
+            lists[index].append(operation.inner)
+        }
+        for (index, list) in lists.enumerated() where !list.isEmpty { try field(index).apply(list, &root) }
+    }
+
     private func member(_ token: String) -> LayoutField<Root>? {
         // Equal strings can have different bytes, but the same bytes are equal strings, and those are compared faster. A
         // string that equals an ASCII one in other bytes has more of them.
@@ -185,6 +214,7 @@ final class LayoutField<Root: Sendable>: Sendable {
     let path: any PartialKeyPath<Root> & Sendable
     let compare: @Sendable (Root, Root, ArraySlice<String>, inout JSONPatch) throws -> Void
     let read: @Sendable (JSONNode, inout Root) throws(JSONFault) -> Void
+    let apply: @Sendable ([PatchOperation], inout Root) throws -> Void
 
     init<Part: Sendable>(
         _ name: String, _ path: any WritableKeyPath<Root, Part> & Sendable, _ node: some LayoutNode<Part>
@@ -201,6 +231,7 @@ final class LayoutField<Root: Sendable>: Sendable {
                 try part.read(new) { new in try node.compare(old, new, scope: scope, into: &patch) }
             }
         }
+        apply = { operations, root in try node.apply(operations, to: &root[keyPath: path]) }
         read = { (json, root) throws(JSONFault) in try node.read(json, into: &root[keyPath: path]) }
     }
 }

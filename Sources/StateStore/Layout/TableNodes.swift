@@ -49,6 +49,30 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
         }
         table = EntityTable(sorted: entities.sorted { $0.0.key < $1.0.key })
     }
+
+    /// The order of the table follows by the operations on its IDs: see ``OrderNode``.
+    func apply(_ operations: [PatchOperation], to table: inout Table) throws {
+        for operation in operations {
+            guard let token = operation.tokens.first else {
+                guard let value = operation.value else { throw operation.mismatch }
+                try read(try PatchOperation.node(value), into: &table)
+                continue
+            }
+            guard let id = ID(token: token) else { throw operation.mismatch }
+            let inner = operation.inner
+            var value: JSONValue?
+            if inner.tokens.isEmpty {
+                value = inner.value
+                if value == nil, table.entry(id.key) == nil { throw operation.mismatch }
+            } else {
+                guard let entry = table.entry(id.key) else { throw operation.mismatch }
+                var known = try JSONValue(parsing: try entry.bytes(), depthMax: 1000)
+                try inner.apply(to: &known)
+                value = known
+            }
+            try table.setOutOfOrder(id, value.map { try PatchOperation.node($0).decode(Entity.self) })
+        }
+    }
 }
 
 /// The node for the order of a table: a JSON array of IDs, which is read after the entities.
@@ -96,5 +120,25 @@ struct OrderNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
             throw JSONFault(.mismatch, at: node.pointer, "expected each entity's ID once")
         }
         table.reorder(ids)
+    }
+
+    /// The operations on the entities come first, so that the entities of all IDs are there.
+    func apply(_ operations: [PatchOperation], to table: inout Table) throws {
+        // So is the patch where most of the order has changed.
+        if operations.contains(where: { $0.name == "replace" }) {
+            var ids = try JSONValue(parsing: try bytes(table), depthMax: 1000)
+            for operation in operations { try operation.apply(to: &ids) }
+            return try read(try PatchOperation.node(ids), into: &table)
+        }
+        for operation in operations {
+            guard operation.tokens.count == 1, let token = operation.tokens.first,
+                let index = token == "-" ? table.order.count : JSONPointer.index(token),
+                table.changeOrder(
+                    at: index, inserting: try operation.value.map { try PatchOperation.node($0).decode(ID.self) })
+            else { throw operation.mismatch }
+        }
+        guard table.order.count == table.count else {
+            throw PatchMismatch(detail: "the order of a table does not have each of its entities once")
+        }
     }
 }

@@ -1,0 +1,79 @@
+import StateJSON
+import TestSupport
+import Testing
+
+@testable import StateStore
+
+@Suite("A recorded patch on a typed state")
+struct PatchOperationTests {
+    struct Root: Sendable {
+        var table = EntityTable<Int, Item>()
+        var list: [Int] = []
+    }
+    struct Item: Codable, Sendable { var name: String; var tags: [String]? }
+
+    let layout = ObjectNode<Root>(members: [
+        LayoutField("entities", \.table, EntitiesNode()), LayoutField("ids", \.table, OrderNode()),
+        LayoutField("list", \.list, ValueNode()),
+    ])
+
+    private func patch(from old: Root, to new: Root) throws -> [UInt8] {
+        var patch = JSONPatch()
+        patch.begin(knowing: KnownTexts())
+        try layout.compare(old, new, scope: [], into: &patch)
+        return patch.text
+    }
+
+    private static func change(_ root: inout Root, _ generator: inout SplitMix) {
+        let id = Int.random(in: 0..<40, using: &generator)
+        let position = Int.random(in: 0...40, using: &generator)
+        switch Int.random(in: 0..<8, using: &generator) {
+        case 0: root.table[id] = Item(name: "n\(position)")
+        case 1: root.table[id] = nil
+        case 2, 3: root.table.insert(Item(name: "i", tags: []), id: id, at: position)
+        case 4: root.table.move(id, to: position)
+        case 5: root.table.update(id) { $0.name += "~/\"é" }
+        case 6: root.table.update(id) { $0.tags = ($0.tags ?? []) + ["t\(position)"] }
+        default: root.list.append(position)
+        }
+    }
+
+    @Test("it makes the state that it was recorded for, commit after commit", arguments: 1...20)
+    func follows(seed: UInt64) throws {
+        var generator = SplitMix(seed: seed)
+        var (leader, follower) = (Root(), Root())
+        for _ in 0..<200 {
+            var next = leader
+            for _ in 0..<Int.random(in: 0...(seed.isMultiple(of: 5) ? 60 : 5), using: &generator) {
+                Self.change(&next, &generator)
+            }
+            let patch = try patch(from: leader, to: next)
+            try layout.apply(try PatchOperation.operations(of: patch), to: &follower)
+            leader = next
+            let (expected, found) = (try layout.bytes(leader), try layout.bytes(follower))
+            try #require(found == expected, "\(String(decoding: patch, as: UTF8.self))")
+            // What the follower makes of it later is the same, too.
+            for id in leader.table.ids { #expect(leader.table.position(of: id) == follower.table.position(of: id)) }
+        }
+    }
+
+    @Test(
+        "a patch that does not fit is refused",
+        arguments: [
+            #"[{"op":"replace","path":"/other","value":1}]"#, #"[{"op":"add","path":"/ids/0","value":9}]"#,
+            #"[{"op":"remove","path":"/ids/3"}]"#, #"[{"op":"remove","path":"/ids/0"}]"#,
+            #"[{"op":"remove","path":"/entities/7"}]"#, #"[{"op":"replace","path":"/entities/7/name","value":"x"}]"#,
+            #"[{"op":"replace","path":"/entities/1/name","value":1}]"#,
+            #"[{"op":"move","path":"/list","from":"/ids"}]"#,
+            #"[{"op":"add","path":"/list/5","value":1}]"#, #"{}"#, #"["#,
+        ])
+    func refuses(patch: String) throws {
+        var root = Root()
+        root.table[1] = Item(name: "one")
+        root.list = [1]
+
+        #expect(throws: (any Error).self) {
+            try layout.apply(try PatchOperation.operations(of: Array(patch.utf8)), to: &root)
+        }
+    }
+}
