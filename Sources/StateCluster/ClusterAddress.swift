@@ -63,8 +63,10 @@ struct ClusterKeys: Sendable {
     /// The manifest of a snapshot.
     func snapshot(_ version: Version) -> String { snapshots + Self.digits(version) }
 
-    /// A part of a snapshot.
-    func chunk(_ version: Version, _ index: Int) -> String { "\(name)/chunks/\(Self.digits(version))/\(index)" }
+    /// A part of a snapshot; for nil the prefix of all its parts.
+    func chunk(_ version: Version, _ index: Int?) -> String {
+        "\(name)/chunks/\(Self.digits(version))/" + (index.map { "\($0)" } ?? "")
+    }
 
     /// The first key behind all that begin with a prefix that ends with a slash.
     static func end(of prefix: String) -> String { prefix.dropLast() + "0" }

@@ -45,7 +45,21 @@ package struct ClusterFault: Error, Sendable, CustomStringConvertible {
 ///
 /// Any thread may call any method.
 package final class ClusterJournal: Journal {
+    /// How much of the history is kept.
+    package struct Retention: Sendable {
+        /// How many of the newest commits are kept, besides those after the second-newest snapshot.
+        package var commitsMax: Int
+        /// How many snapshots are kept, at least 2.
+        package var snapshotsMax: Int
+
+        package init(commitsMax: Int = 1_000_000, snapshotsMax: Int = 8) {
+            self.commitsMax = commitsMax
+            self.snapshotsMax = snapshotsMax
+        }
+    }
+
     let client: EtcdClient
+    private let retention: Retention
     let keys: ClusterKeys
     /// The epoch of the history.
     package let epoch: Epoch
@@ -72,6 +86,9 @@ package final class ClusterJournal: Journal {
         var isSaving = false
     }
 
+    /// The most bytes of a commit: etcd takes requests of 1.5 MiB by default.
+    package static var commitBytesMax: Int { ClusterTurns.bytesMax }
+
     /// How long an append is tried before its outcome counts as unknown.
     private static let appendTime = Duration.seconds(5)
 
@@ -83,7 +100,8 @@ package final class ClusterJournal: Journal {
     /// - Returns: the journal, and what a store begins with.
     /// - Throws: ``ClusterFault``.
     package static func open(
-        _ address: ClusterAddress, report: @escaping @Sendable (ClusterEvent) -> Void, initial: () throws -> [UInt8]
+        _ address: ClusterAddress, retention: Retention = Retention(),
+        report: @escaping @Sendable (ClusterEvent) -> Void, initial: () throws -> [UInt8]
     ) throws -> (ClusterJournal, Recovery) {
         let client = try EtcdClient(address.endpoints, label: "journal")
         let keys = ClusterKeys(name: address.name)
@@ -91,7 +109,7 @@ package final class ClusterJournal: Journal {
         while true {
             do {
                 let opened = try ClusterOpening(client, keys).run(initial)
-                let journal = try ClusterJournal(address, client, keys, opened, report)
+                let journal = try ClusterJournal(address, client, keys, opened, retention, report)
                 return (journal, opened.recovery)
             } catch let fault as ClusterFault where fault.isPassing {
                 if attempts.isMultiple(of: 20) { report(.waiting(reason: fault.description)) }
@@ -103,8 +121,9 @@ package final class ClusterJournal: Journal {
 
     private init(
         _ address: ClusterAddress, _ client: EtcdClient, _ keys: ClusterKeys, _ opened: ClusterOpening.Opened,
-        _ report: @escaping @Sendable (ClusterEvent) -> Void
+        _ retention: Retention, _ report: @escaping @Sendable (ClusterEvent) -> Void
     ) throws {
+        self.retention = retention
         self.client = client
         self.keys = keys
         self.report = report
@@ -333,8 +352,10 @@ package final class ClusterJournal: Journal {
         background.async { [self] in
             defer { condition.withLock { $0.isSaving = false } }
             do {
-                try ClusterOpening(client, keys).save(snapshot.whole(), link, key, records, epoch)
+                let opening = ClusterOpening(client, keys)
+                try opening.save(snapshot.whole(), link, key, records, epoch)
                 known.withLock { $0.noteSnapshot(at: .now()) }
+                saved(try opening.prune(retention, latest: link.version))
             } catch {
                 report(.snapshotNotSaved(reason: "\(error)"))
             }

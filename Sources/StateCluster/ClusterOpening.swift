@@ -15,6 +15,8 @@ extension ClusterJournal {
         package var keys: [KeyRecord]
         /// How many patches were applied to the snapshot.
         package var patchesCount: Int
+        /// A sentence for the operator for each snapshot that is damaged.
+        package var warnings: [String]
     }
 }
 
@@ -83,10 +85,8 @@ struct ClusterOpening {
             throw ClusterFault(
                 "the history \(keys.name) in etcd has format \(meta.format), which a newer program reads")
         }
-        guard let newest = try snapshots(limit: 0).last else {
-            throw ClusterFault("the history \(keys.name) in etcd has no snapshot")
-        }
-        let (text, records) = try load(newest, epoch)
+        var warnings: [String] = []
+        let (newest, text, records) = try newestSnapshot(epoch, &warnings)
         guard let hash = SegmentHash(newest.chain) else { throw ClusterFault("a snapshot in etcd has no hash") }
         var known = KnownTurns(
             epoch: epoch, tip: ChainLink(version: newest.version, hash: hash), key: newest.key, keys: records)
@@ -110,14 +110,31 @@ struct ClusterOpening {
             }
             if known.tip.version == before { break }
         }
-        let oldest = try snapshots(limit: 1).first?.version ?? newest.version
+        let oldest = try oldestTurn()
         let now = Timestamp.now()
         return Opened(
             known: known,
             recovery: .init(
                 state: state.bytes(), version: state.version, oldest: oldest,
-                keys: known.keys.filter { $0.expiry > now }, patchesCount: Int(state.version - newest.version)),
+                keys: known.keys.filter { $0.expiry > now }, patchesCount: Int(state.version - newest.version),
+                warnings: warnings),
             metaRevision: metaRevision, revision: revision)
+    }
+
+    /// The newest snapshot that is not damaged.
+    private func newestSnapshot(
+        _ epoch: Epoch, _ warnings: inout [String]
+    ) throws -> (SnapshotManifest, [UInt8], [KeyRecord]) {
+        for manifest in try snapshots(limit: 0).reversed() {
+            do {
+                let (state, records) = try load(manifest, epoch)
+                return (manifest, state, records)
+            } catch let fault as ClusterFault where !fault.isPassing {
+                warnings.append(fault.description)
+            }
+        }
+        throw ClusterFault(
+            "the history \(keys.name) in etcd has no good snapshot" + warnings.map { "; \($0)" }.joined())
     }
 
     private func meta() throws -> (ClusterMeta, UInt64)? {
@@ -190,6 +207,46 @@ struct ClusterOpening {
                 throw ClusterFault("a snapshot's manifest in etcd cannot be read")
             }
         }
+    }
+
+    /// Deletes the snapshots and the turns that need not be kept, and compacts etcd up to there.
+    ///
+    /// A turn stays where no snapshot that is kept replaces it, and so do the turns behind the second-newest snapshot.
+    ///
+    /// - Returns: the oldest version after which all turns are kept.
+    func prune(_ retention: ClusterJournal.Retention, latest: Version) throws -> Version {
+        let manifests = try snapshots(limit: 0)
+        if let oldest = manifests.suffix(max(2, retention.snapshotsMax)).first {
+            // Without its manifest nobody reads a snapshot's parts. Parts without one are of a save that has failed.
+            try delete(keys.snapshots, upTo: keys.snapshot(oldest.version))
+            try delete(keys.chunk(0, nil), upTo: keys.chunk(oldest.version, nil))
+        }
+        let commitsMax = Version(clamping: retention.commitsMax)
+        let beginning = manifests.dropLast().last { $0.version + commitsMax <= latest }
+        guard let beginning, beginning.key > 0 else { return try oldestTurn() }
+        let revision = try delete(keys.turns, upTo: keys.turn(beginning.key))
+        if let revision {
+            // Another server may have compacted further already.
+            let _: Etcd.Nothing? = try? call("/v3/kv/compaction", Etcd.Compaction(revision: revision))
+        }
+        return beginning.key - 1
+    }
+
+    /// Deletes the keys from one up to another, without that one.
+    ///
+    /// - Returns: the revision of the deletion; nil where there was nothing to delete.
+    @discardableResult
+    private func delete(_ key: String, upTo end: String) throws -> String? {
+        let answer: Etcd.DeleteResponse = try call("/v3/kv/deleterange", Etcd.Range(key, upTo: end))
+        return answer.deleted == nil ? nil : answer.header.revision
+    }
+
+    /// The oldest version after which all turns are kept.
+    func oldestTurn() throws -> Version {
+        let answer: Etcd.RangeResponse = try call(
+            "/v3/kv/range", Etcd.Range(keys.turns, upTo: ClusterKeys.end(of: keys.turns), limit: 1))
+        guard let first = answer.kvs?.first.flatMap({ keys.version(ofTurn: $0.key) }) else { return 0 }
+        return first > 0 ? first - 1 : 0
     }
 
     /// Reads a snapshot: the state as UTF-8 JSON, and the keys.

@@ -53,6 +53,16 @@ enum Etcd {
         }
     }
 
+    struct DeleteResponse: Decodable, Sendable {
+        var header: Header
+        /// Absent where nothing was there.
+        var deleted: String?
+    }
+
+    struct Compaction: Encodable, Sendable {
+        var revision: String
+    }
+
     struct Compare: Encodable, Sendable {
         var key: Data
         var target: String

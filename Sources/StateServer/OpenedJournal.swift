@@ -18,6 +18,8 @@ struct OpenedJournal {
     /// The time from which the history goes on; nil for that of the wall clock.
     let historyTime: Timestamp?
     let patchesCount: Int
+    /// The most bytes of a commit that the journal takes; nil for any.
+    var commitBytesMax: Int?
     let warnings: [String]
 
     /// The data directory of some settings; nil where they name none.
@@ -55,11 +57,12 @@ struct OpenedJournal {
         }
         return try ServerFault.translating {
             let (journal, recovery) = try ClusterJournal.open(
-                address, report: { logger.log($0) }, initial: initial)
+                address, retention: settings.clusterRetention, report: { logger.log($0) }, initial: initial)
             return OpenedJournal(
                 journal: journal, epoch: journal.epoch, place: address.description, state: recovery.state,
                 version: recovery.version, oldest: recovery.oldest, keys: recovery.keys, historyTime: nil,
-                patchesCount: recovery.patchesCount, warnings: [])
+                patchesCount: recovery.patchesCount,
+                commitBytesMax: ClusterJournal.commitBytesMax, warnings: recovery.warnings)
         }
     }
 

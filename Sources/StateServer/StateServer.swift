@@ -75,13 +75,14 @@ public struct StateServer: Service, Sendable {
         self.logger = logger
         self.onReady = onReady
         let compiled = try CompiledDomain(domain)
-        let limits = settings.storeLimits
+        var limits = settings.storeLimits
         let data = settings.data
         let now = Timestamp.now()
         let opened = try OpenedJournal.open(settings, onDamage: policy, at: now, logger) {
             try compiled.bytes(of: compiled.initial)
         }
         let journal = opened?.journal
+        if let most = opened?.commitBytesMax { limits.commitBytesMax = most }
         let hasDirectory = OpenedJournal.directory(of: settings) != nil
         quarantine = hasDirectory ? try Quarantine(directory: data, logger: logger) : nil
         let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, logger, now) }

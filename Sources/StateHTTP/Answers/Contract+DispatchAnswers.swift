@@ -232,8 +232,14 @@ extension Contract {
     /// - Parameter index: the index of the action in its batch; nil for a single action.
     private static func problem(_ rejection: Rejection, index: Int?) -> Problem {
         let payload = (index.map { "/\($0)" } ?? "") + "/payload"
+        let status: HTTPResponse.Status =
+            switch rejection.kind {
+            case .conflict: .conflict
+            case .invalid: .unprocessableContent
+            case .tooLarge: .contentTooLarge
+            }
         return Problem(
-            rejection.kind == .conflict ? .conflict : .unprocessableContent, rejection.code, rejection.detail,
+            status, rejection.code, rejection.detail,
             parts: rejection.pointer.map { [.init("\(payload)\($0)", rejection.detail)] } ?? [],
             members: index.map { [.init("index", Array(String($0).utf8))] } ?? [])
     }

@@ -67,8 +67,11 @@ public struct SettingKeys: Sendable {
     public let jwtLeewaySeconds = Setting(
         "jwt_leeway_seconds", default: 60, in: 0...3600,
         "how far the clocks of this server and of the issuer may be apart")
-    /// Directory of the journal; none keeps the state in memory.
-    public let data = Setting("data", default: "./data", "directory of the journal; none keeps the state in memory")
+    /// Directory of the journal, or the address of one in etcd, such as etcd://a:2379,b:2379/name; none keeps the state in memory.
+    public let data = Setting(
+        "data", default: "./data",
+        "directory of the journal, or the address of one in etcd, such as etcd://a:2379,b:2379/name; none keeps the state in memory"
+    )
     /// The least level of what is logged.
     public let logLevel = Setting("log_level", default: Logger.Level.info, "the least level of what is logged")
     /// Longest request body.

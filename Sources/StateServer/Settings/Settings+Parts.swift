@@ -1,5 +1,6 @@
 internal import HTTPMessages
 internal import MicroHTTP
+internal import StateCluster
 internal import StateHTTP
 internal import StateJournal
 internal import StateStore
@@ -138,6 +139,10 @@ extension Settings {
         SQLiteJournal.Retention(
             commitsMax: self.journalCommitsMax, snapshotsMax: self.journalSnapshotsMax,
             bytesMax: self.journalBytesMax, secondsMax: self.journalSecondsMax)
+    }
+
+    var clusterRetention: ClusterJournal.Retention {
+        .init(commitsMax: self.journalCommitsMax, snapshotsMax: self.journalSnapshotsMax)
     }
 
     /// `connections_max`, or for 0 as many as the limit of open files allows, up to 20000.

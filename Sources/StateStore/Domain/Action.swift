@@ -63,6 +63,8 @@ public struct Rejection: Error, Sendable, Equatable {
         case conflict
         /// The action can never be right: 422.
         case invalid
+        /// The action makes a commit that the journal cannot take: 413.
+        case tooLarge
     }
 
     /// A stable name for programs, such as `tasks.duplicate`.

@@ -247,6 +247,9 @@ struct Core<State: StateType>: Sendable {
                 return .wouldCommit(isChange: !scratch.patch.isEmpty, patch: scratch.patch.text)
             }
             return .committed(try commit(pending, context, made, &scratch, in: &turn, at: time))
+        } catch let rejection as Rejection {
+            scratch.encodings = KnownTexts()
+            return .rejected(rejection, index: 0)
         } catch {
             scratch.encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
@@ -307,6 +310,13 @@ struct Core<State: StateType>: Sendable {
             next.cursor, time: time, of: pending.transaction, ownID: ownID, types: types,
             action: isRecorded ? try recordedBytes(in: context, pending) : [], patch: scratch.patch.text,
             changedPointers: changedPointers, idempotency: record)
+        let bytesCount = commit.action.count + commit.patch.count
+        guard bytesCount <= limits.commitBytesMax else {
+            throw Rejection(
+                "commit-too-large",
+                "the commit has \(bytesCount) bytes, and the journal takes \(limits.commitBytesMax) at once; nothing was committed, send less at once",
+                kind: .tooLarge)
+        }
         next.noteViewVersions(changedPointers: changedPointers, by: context.entries)
         let representation =
             try pending.transaction.wantsRepresentation

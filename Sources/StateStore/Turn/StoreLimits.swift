@@ -18,6 +18,8 @@ public struct StoreLimits: Sendable {
     ///
     /// The store looks behind each 16 actions, so a transaction of up to 16 has no limit.
     public var transactionTime = Duration.milliseconds(250)
+    /// The most bytes of a commit, which are those of its actions and of its patch; the store rejects a larger one.
+    package var commitBytesMax = Int.max
     /// How many effects may run at once; the store does not start more, and reports each.
     public var effectsMax = 10_000
 

@@ -12,7 +12,7 @@ from harness.actions import action, add
 from harness.client import Client, ConnectionLost
 from harness.etcd import Etcds
 from harness.expectations import Failure, expect, expect_equal, wait_until
-from harness.server import Server
+from harness.server import Server, log_when_ready, start_refusal
 
 WRITERS = 10
 
@@ -149,6 +149,86 @@ def disturb(nodes, etcds, chance, seconds):
             time.sleep(chance.uniform(0.5, 3))
             nodes.servers[index].process.send_signal(signal.SIGCONT)
     return told
+
+
+def test_a_commit_that_etcd_cannot_take_is_refused_with_413_and_the_server_goes_on(workspace):
+    etcds = Etcds(workspace, 1)
+    server = Server(workspace, etcds.address("large"), {}).start()
+    with server.client() as client:
+        large = [action("tasks/add", {"id": number, "title": "x" * 500}) for number in range(2_000)]
+        answer = client.post(b"[" + b",".join(large) + b"]")
+        expect_equal(answer.status, 413, "the status of a commit of two megabytes")
+        expect_equal(answer.json["code"], "commit-too-large", "its code")
+        expect_equal(client.get("/readyz").status, 200, "whether the server is ready")
+        # What is split between transactions is one turn for its clients all the same.
+        lines = b"\n".join(large)
+        answer = client.request("POST", "/v1/actions", lines, {"Content-Type": "application/x-ndjson"})
+        expect_equal(answer.status, 200, "the status of as many commits of their own")
+        expect_equal(len(client.get("/v1/state/tasks/ids").json), 2_000, "the tasks")
+    server.stop()
+    again = Server(workspace, etcds.address("large"), {}).start()
+    with again.client() as client:
+        expect_equal(len(client.get("/v1/state/tasks/ids").json), 2_000, "the tasks after a restart")
+        expect_equal(len(client.get("/v1/changes?since=oldest&limit=1000").json["changes"]), 1_000, "a page of the past")
+
+
+def test_what_a_snapshot_replaces_is_deleted_and_followers_of_the_kept_past_go_on(workspace):
+    etcds = Etcds(workspace, 1)
+    settings = {"journal_commits_max": 5_000, "journal_snapshots_max": 2, "history_commits_max": 100}
+    servers = [Server(workspace, etcds.address("old"), settings).start() for _ in range(2)]
+    lines = b"\n".join([add(1)] * 5_000)
+    with servers[0].client() as client, servers[1].client() as other:
+        epoch = client.get("/v1").json["cursor"].partition(".")[0]
+        for count in range(1, 9):
+            answer = client.request("POST", "/v1/actions", lines, {"Content-Type": "application/x-ndjson"})
+            expect_equal(answer.status, 200, "the status of 5,000 lines")
+            other.get(f"/v1/state?at-least={epoch}.{count * 5_000}&wait=10")
+        wait_until(lambda: len(etcds.keys("old/snapshots/")) == 2, "there are two snapshots")
+        wait_until(lambda: min(etcds.keys("old/turns/")) > "old/turns/00000000000000010000", "old turns are deleted")
+        oldest = int(min(etcds.keys("old/turns/")).rpartition("/")[2]) - 1
+        expect_equal({key.split("/")[2] for key in etcds.keys("old/chunks/")}, {
+            key.split("/")[2] for key in etcds.keys("old/snapshots/")
+        }, "the snapshots with parts")
+        for each in (client, other):
+            expect_equal(each.get(f"/v1/changes?since={epoch}.1").status, 410, "the status of a deleted past")
+            page = each.get(f"/v1/changes?since={epoch}.{oldest}&limit=10").json["changes"]
+            expect_equal([change["version"] for change in page], list(range(oldest + 1, oldest + 11)), "a page")
+    for server in servers:
+        server.stop()
+    newest = max(key for key in etcds.keys("old/chunks/"))
+    etcds.put(newest, b"damaged")
+    again = Server(workspace, etcds.address("old"), settings).start()
+    expect("snapshot skipped" in log_when_ready(again), "no word about the damaged snapshot")
+    with again.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 40_000, "the state after a restart")
+
+
+def test_a_server_waits_for_etcd_and_refuses_what_is_not_its_own(workspace):
+    etcds = Etcds(workspace, 1)
+    etcds.kill(0)
+    waiting = Server(workspace, etcds.address("late"), {}).launch()
+    wait_until(lambda: "waiting for etcd" in waiting.log_text(), "the server says that it waits")
+    etcds.start(0)
+    wait_until(waiting.ready, "the server is ready", seconds=30)
+    with waiting.client() as client:
+        expect_equal(client.commit(add(3))["version"], 1, "the first version")
+    start_refusal(workspace, "etcd://127.0.0.1/name", "etcd://host:port")
+    etcds.put("foreign/meta", b"not ours")
+    start_refusal(workspace, etcds.address("foreign"), "is not that of a Storekeeper")
+
+
+def test_a_history_that_is_deleted_behind_a_server_stops_its_writes_and_turns_it_red(workspace):
+    etcds = Etcds(workspace, 1)
+    server = Server(workspace, etcds.address("gone"), {}).start()
+    with server.client() as client:
+        client.commit(add(3))
+        etcds.delete("gone/")
+        answer = client.post(add(4))
+        expect_equal(answer.status, 503, "the status of an action")
+        expect_equal(answer.json["code"], "not-durable", "its code")
+        expect_equal(client.get("/v1/state/counter/value").json, 3, "the state")
+        wait_until(lambda: client.get("/readyz").status == 503, "the server is not ready")
+        expect("is not the one that this server has" in client.get("/readyz?verbose").body.decode(), "no reason")
 
 
 @pytest.mark.alone

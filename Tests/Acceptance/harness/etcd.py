@@ -110,6 +110,16 @@ class Etcds:
         found = self.call(0, "/v3/kv/range", message).get("kvs", [])
         return {base64.b64decode(pair["key"]).decode(): base64.b64decode(pair.get("value", "")) for pair in found}
 
+    def put(self, key, value):
+        message = {"key": base64.b64encode(key.encode()).decode(), "value": base64.b64encode(value).decode()}
+        self.call(0, "/v3/kv/put", message)
+
+    def delete(self, prefix):
+        """Deletes the keys that begin with a prefix."""
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        keys = [base64.b64encode(key.encode()).decode() for key in (prefix, end)]
+        self.call(0, "/v3/kv/deleterange", {"key": keys[0], "range_end": keys[1]})
+
     def stop_all(self):
         for index in range(len(self.processes)):
             self.signal(index, signal.SIGKILL)
