@@ -246,7 +246,15 @@ public final class Store<State: StateType>: Sendable {
     /// Removes the transactions of the next turn from the mailbox, in the order in which they were enqueued.
     ///
     /// - Returns: the transactions, and whether ``endTurn(of:taking:at:)`` needs to know how long their turn takes.
-    func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) { mailbox.withLock { $0.takeTurn() } }
+    func takePending() -> (transactions: [PendingTransaction], isMeasured: Bool) {
+        var taken = mailbox.withLock { $0.takeTurn() }
+        let rest = taken.removeRest()
+        if !rest.isEmpty {
+            let itemsCount = rest.reduce(0) { $0 + $1.transaction.items.count }
+            mailbox.withLock { $0.putBack(rest, itemsCount: itemsCount) }
+        }
+        return (taken.transactions, taken.isMeasured)
+    }
 
     /// Has the rule learn from a turn that was long, or that it wants to know of, and schedules the next one.
     func endTurn(of transactionsCount: Int, taking duration: Duration, at now: Instant) {

@@ -85,6 +85,7 @@ final class SignedTokens: Sendable {
         _ claims: Claims, _ digest: [UInt8], _ key: VerificationKey, until end: Timestamp
     ) -> Knowledge {
         let now = date()
+        let access = Access(claims.storekeeper, subject: claims.sub, in: catalogue)
         return state.withLock { state in
             // The key may have gone since the verification began.
             guard state.keys.contains(key) else { return .nothing }
@@ -93,7 +94,6 @@ final class SignedTokens: Sendable {
                 return .expired
             }
             if let known = state.remembered.access(digest, at: now) { return .access(known) }
-            let access = Access(claims.storekeeper, subject: claims.sub, in: catalogue)
             state.remembered.insert(access, digest, key: key, end: end)
             return .access(access)
         }

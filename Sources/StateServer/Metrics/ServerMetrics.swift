@@ -235,12 +235,10 @@ final class ServerMetrics: Sendable {
 
     private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {
         let key = labels.reduce(name) { "\($0) \($1.1)" }
-        let meter = meters.withLock { meters in
-            if let known = meters[key] { return known }
-            let made = factory.makeMeter(label: "storekeeper_\(name)", dimensions: labels)
-            meters[key] = made
-            return made
-        }
+        // One thread at a time samples, so nobody else makes the meter meanwhile.
+        let known = meters.withLock { $0[key] }
+        let meter = known ?? factory.makeMeter(label: "storekeeper_\(name)", dimensions: labels)
+        if known == nil { meters.withLock { $0[key] = meter } }
         meter.set(Int64(value))
     }
 }

@@ -84,14 +84,14 @@ final class BulkLoad: Sendable {
     }
 
     private func take(_ outcomes: [Outcome], costing cost: Duration) {
-        progress.withLock { progress in
+        // What is left ends outside the lock: it is as long as the client has made it.
+        _ = progress.withLock { progress -> ArraySlice<Transaction> in
             for outcome in outcomes { progress.outcomes.append(outcome) }
             progress.batch.adapt(to: cost, of: outcomes.count, among: loads.count)
             // A store that stops takes nothing more.
-            if case .draining? = outcomes.last {
-                progress.outcomes.append(.draining, count: progress.rest.count)
-                progress.rest = []
-            }
+            guard case .draining? = outcomes.last else { return [] }
+            progress.outcomes.append(.draining, count: progress.rest.count)
+            return exchange(&progress.rest, with: [])
         }
     }
 }

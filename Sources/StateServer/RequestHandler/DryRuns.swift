@@ -44,24 +44,23 @@ final class DryRuns: Sendable {
 
     private func computeBatch() {
         let standing = standing()
+        // What is left of a run that ends here ends outside the lock: it is as long as the client has made it.
         let batch = progress.withLock { progress in
-            switch standing {
-            case .wanted: break
-            case .abandoned: progress.rest = []
-            case .draining:
-                progress.outcomes.append(.draining, count: progress.rest.count)
-                progress.rest = []
+            guard standing == .wanted else {
+                if standing == .draining { progress.outcomes.append(.draining, count: progress.rest.count) }
+                return exchange(&progress.rest, with: [])
             }
             let batch = progress.rest.prefix(progress.batch.count)
             progress.rest = progress.rest.dropFirst(batch.count)
             return batch
         }
-        guard !batch.isEmpty else { return }
+        guard standing == .wanted, !batch.isEmpty else { return }
         let begun = schedule.now()
         let outcomes = store.rehearse(batch, of: client)
+        let cost = schedule.now() - begun
         progress.withLock { progress in
             for outcome in outcomes { progress.outcomes.append(outcome) }
-            progress.batch.adapt(to: schedule.now() - begun, of: outcomes.count, among: 1)
+            progress.batch.adapt(to: cost, of: outcomes.count, among: 1)
         }
     }
 }

@@ -145,7 +145,7 @@ extension RequestHandler {
         }
         let snapshot = try store.snapshot(restoring: state, at: cursor)
         // A state takes up to eight times as much memory as its JSON.
-        if state.count <= gauges.memory.bytesMax / 16 { lastPast.withLock { $0 = snapshot } }
+        if state.count <= gauges.memory.bytesMax / 16 { _ = lastPast.withLock { exchange(&$0, with: snapshot) } }
         return snapshot
     }
 

@@ -49,12 +49,13 @@ final class StateFeed: Sendable {
     ///
     /// A writer would otherwise make a version for each client that begins.
     func shared(_ latest: any AnySnapshot, at now: Instant) -> any AnySnapshot {
-        state.withLock { state in
-            if let last = state.snapshots.last, now - last.since < Self.sharing { return last.snapshot }
+        // What is dropped ends outside the lock: a state has an adopter's objects.
+        state.withLock { state -> (any AnySnapshot, dropped: (any AnySnapshot)?) in
+            if let last = state.snapshots.last, now - last.since < Self.sharing { return (last.snapshot, nil) }
             state.snapshots.append((latest, now))
-            if state.snapshots.count > Self.snapshotsMax { state.snapshots.removeFirst() }
-            return latest
-        }
+            let isFull = state.snapshots.count > Self.snapshotsMax
+            return (latest, isFull ? state.snapshots.removeFirst().snapshot : nil)
+        }.0
     }
 
     /// A snapshot that clients are reading, by its cursor; nil where it is not kept.
@@ -82,13 +83,15 @@ final class StateFeed: Sendable {
 
     /// Keeps the entities from which the stream of a filter goes on, unless newer ones are kept.
     func keep(_ entities: EntityChanges, of filter: ChangesFilter) {
-        state.withLock { state in
-            let known = state.entities.firstIndex { $0.filter == filter }
-            if let known, state.entities[known].entities.version > entities.version { return }
+        _ = state.withLock { state -> [(ChangesFilter, EntityChanges)] in
+            let before = state.entities
+            let known = before.firstIndex { $0.filter == filter }
+            if let known, before[known].entities.version > entities.version { return [] }
             if let known { state.entities.remove(at: known) }
             state.entities.removeAll { $0.entities.version + Self.lagMax < entities.version }
             state.entities.append((filter, entities))
             if state.entities.count > Self.filtersMax { state.entities.removeFirst() }
+            return before
         }
     }
 }

@@ -178,11 +178,12 @@ final class ViewMemo<State: Sendable>: Sendable {
             case .wait(let evaluation): evaluation.wait()
             case .evaluate(let evaluation):
                 let value = evaluate(state)
-                memo.withLock { memo in
+                // The old value ends outside the lock: it is an adopter's, and may read the view.
+                _ = memo.withLock { memo -> Known? in
                     if memo.underWay?.evaluation === evaluation { memo.underWay = nil }
                     // A reader of an older snapshot must not replace the newer value.
-                    guard memo.known?.viewVersion ?? 0 <= viewVersion else { return }
-                    memo.known = Known(viewVersion: viewVersion, value: value)
+                    guard memo.known?.viewVersion ?? 0 <= viewVersion else { return nil }
+                    return exchange(&memo.known, with: Known(viewVersion: viewVersion, value: value))
                 }
                 evaluation.leave()
                 return value

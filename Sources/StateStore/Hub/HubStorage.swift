@@ -64,11 +64,14 @@ struct HubStorage: Sendable {
 
     /// Publishes a turn's snapshot and commits.
     ///
+    /// - Parameter dropped: gets the snapshots that the hub has no more.
     /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
-    mutating func publish(_ snapshot: any AnySnapshot, _ commits: [Commit]) -> Bool {
-        latest = snapshot
+    mutating func publish(
+        _ snapshot: any AnySnapshot, _ commits: [Commit], dropping dropped: inout DroppedSnapshots
+    ) -> Bool {
+        dropped.latest = exchange(&latest, with: snapshot)
         for commit in commits { history.append(commit) }
-        history.note(snapshot)
+        dropped.past = history.note(snapshot)
         if !hasJournal { oldest = history.base }
         let version = snapshot.cursor.version
         // Consecutive commits of a turn often change the same pointers, which then are invalidated once.
@@ -90,8 +93,8 @@ struct HubStorage: Sendable {
         return claimFanOut()
     }
 
-    /// Publishes a snapshot of a store that is not recorded.
-    mutating func publish(_ snapshot: any AnySnapshot) { latest = snapshot }
+    /// Publishes a snapshot of a store that is not recorded, and returns the one before.
+    mutating func publish(_ snapshot: any AnySnapshot) -> any AnySnapshot { exchange(&latest, with: snapshot) }
 
     /// Whether the next pass has to compare followers with these commits.
     private func mayConcernFollowers(_ commits: [Commit]) -> Bool {

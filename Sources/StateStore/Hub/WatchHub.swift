@@ -162,18 +162,25 @@ package final class WatchHub: Sendable {
     ///
     /// One turn at a time calls this. The cost is O(n) in the changed pointers; the fan-out compares the watches later.
     func publish(_ snapshot: any AnySnapshot, _ commits: [Commit]) {
+        var dropped = DroppedSnapshots()
         let mustFanOut = storage.withLock { storage in
             // Under the lock: a client that has seen this snapshot must not get an answer of the generation before.
             endGeneration()
-            return storage.publish(snapshot, commits)
+            return storage.publish(snapshot, commits, dropping: &dropped)
         }
         if mustFanOut { scheduleFanOut() }
     }
 
     /// Publishes a snapshot of a store that is not recorded: it has no history and no watches.
-    func publish(_ snapshot: any AnySnapshot) { storage.withLock { $0.publish(snapshot) } }
+    func publish(_ snapshot: any AnySnapshot) { _ = storage.withLock { $0.publish(snapshot) } }
 
     func scheduleFanOut() { queues.fanOut { self.fanOut() } }
+}
+
+/// Snapshots that end outside the hub's lock: with a state its adopter's objects end, which may read the store.
+struct DroppedSnapshots {
+    var latest: (any AnySnapshot)?
+    var past: [any AnySnapshot] = []
 }
 
 /// The oldest version and the newest cursor of a history.

@@ -41,7 +41,8 @@ final class PartEncodings<Key: Comparable & Sendable, Value: Sendable>: Sendable
             bytesCount += part.bytes.count
             if bytesCount <= Self.bytesMax { parts[identity] = part }
         }
-        kept.withLock { $0 = parts }
+        // The old parts end outside the lock, and with them an adopter's elements.
+        _ = kept.withLock { exchange(&$0, with: parts) }
     }
 
     private static func encode(

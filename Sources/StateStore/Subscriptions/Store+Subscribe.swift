@@ -201,7 +201,7 @@ extension Store {
         guard subscribers.count > 0 else { return }
         notification.withLock { $0 = Notification(causation: causation, snapshot: new) }
         subscribers.notify(commit, from: old, to: new)
-        let batched = notification.withLock { $0.take()?.batched ?? [] }
+        let batched = notification.withLock { $0.take() }?.batched ?? []
         if !batched.isEmpty { dispatchFollowUp(batched.map { .init($0) }, .batch, causation) }
     }
 

@@ -81,33 +81,23 @@ struct Mailbox: Sendable {
     /// Where the turns before were long, the turn has some of them only, in turn from each client. The last turn of a closed
     /// mailbox has all.
     ///
-    /// - Returns: the transactions, and whether the length of their turn has to be told by ``note(_:of:endedAt:)``.
-    mutating func takeTurn() -> (transactions: [PendingTransaction], isMeasured: Bool) {
+    /// - Returns: the transactions, how many of them the turn may have, and whether the length of their turn has to be told by
+    ///   ``note(_:of:endedAt:)``. Where they are more, the caller puts the rest back: see ``TakenTransactions/removeRest()``.
+    mutating func takeTurn() -> TakenTransactions {
         isTurnDue = false
-        if waiting.count > rule.countMax, !isClosed { return (takeInTurn(rule.countMax), true) }
-        let taken = waiting
-        waiting = []
+        let isLong = waiting.count > rule.countMax && !isClosed
+        inFlightCount += waiting.count
         itemsCount = 0
-        inFlightCount += taken.count
-        return (taken, rule.isMeasured)
+        return TakenTransactions(
+            transactions: exchange(&waiting, with: []), countMax: isLong ? rule.countMax : .max,
+            isMeasured: isLong || rule.isMeasured)
     }
 
-    /// Removes some transactions: the first one of each client, then the second one of each, and so on.
-    ///
-    /// The others stay in this order, so that the next turn goes on with the clients that have had none. The cost is
-    /// O(n log n) in the number of waiting transactions.
-    private mutating func takeInTurn(_ count: Int) -> [PendingTransaction] {
-        var counts: [String?: Int] = [:]
-        let ranks = waiting.map { pending in
-            counts[pending.client, default: 0] += 1
-            return counts[pending.client, default: 0]
-        }
-        let order = waiting.indices.sorted { (ranks[$0], $0) < (ranks[$1], $1) }
-        let taken = order.prefix(count).map { waiting[$0] }
-        waiting = order.dropFirst(count).map { waiting[$0] }
-        itemsCount = waiting.reduce(0) { $0 + $1.transaction.items.count }
-        inFlightCount += taken.count
-        return taken
+    /// Puts transactions that a turn has not had in front of those that have come meanwhile.
+    mutating func putBack(_ rest: [PendingTransaction], itemsCount: Int) {
+        waiting = rest + waiting
+        self.itemsCount += itemsCount
+        inFlightCount -= rest.count
     }
 
     /// Takes how long a turn has taken, by which the rule decides about those behind it.
@@ -121,5 +111,37 @@ struct Mailbox: Sendable {
     /// Refuses every later transaction; ``takeTurn()`` still returns the waiting ones.
     mutating func close() {
         isClosed = true
+    }
+}
+
+/// The transactions that a mailbox has given for a turn.
+struct TakenTransactions {
+    private(set) var transactions: [PendingTransaction]
+    private let countMax: Int
+    let isMeasured: Bool
+
+    init(transactions: [PendingTransaction], countMax: Int, isMeasured: Bool) {
+        self.transactions = transactions
+        self.countMax = countMax
+        self.isMeasured = isMeasured
+    }
+
+    /// Removes those that the turn may not have: it has the first one of each client, then the second one of each, and so on.
+    ///
+    /// The others stay in this order, so that the next turn goes on with the clients that have had none. The cost is
+    /// O(n log n) in the number of transactions, so that no caller has the mailbox's lock.
+    ///
+    /// - Returns: the others.
+    mutating func removeRest() -> [PendingTransaction] {
+        guard transactions.count > countMax else { return [] }
+        var counts: [String?: Int] = [:]
+        let ranks = transactions.map { pending in
+            counts[pending.client, default: 0] += 1
+            return counts[pending.client, default: 0]
+        }
+        let order = transactions.indices.sorted { (ranks[$0], $0) < (ranks[$1], $1) }
+        let rest = order.dropFirst(countMax).map { transactions[$0] }
+        transactions = order.prefix(countMax).map { transactions[$0] }
+        return rest
     }
 }

@@ -109,7 +109,7 @@ struct HistoryTests {
                     states.append(try JSONValue(parsing: Array(try #require(try core.json()).utf8)))
                 }
             }
-            history.note(core.latest)
+            _ = history.note(core.latest)
         }
 
         for version in 0...core.version {

@@ -39,14 +39,20 @@ struct History: Sendable {
     }
 
     /// Keeps a snapshot where enough versions or bytes lie between it and the last one.
-    mutating func note(_ snapshot: any AnySnapshot) {
+    ///
+    /// - Returns: the snapshots that are not kept any more.
+    mutating func note(_ snapshot: any AnySnapshot) -> [any AnySnapshot] {
         guard let last = checkpoints.last,
             snapshot.cursor.version >= last.cursor.version + checkpointInterval || weightSinceCheckpoint > weightMax / 4
-        else { return }
+        else { return [] }
         weightSinceCheckpoint = 0
         checkpoints.append(snapshot)
         // A snapshot before the first kept commit is of no use: commits after it are missing.
-        while checkpoints.count > 1, checkpoints[0].cursor.version < base { checkpoints.removeFirst() }
+        var dropped: [any AnySnapshot] = []
+        while checkpoints.count > 1, checkpoints[0].cursor.version < base {
+            dropped.append(checkpoints.removeFirst())
+        }
+        return dropped
     }
 
     /// How many commits are kept.

@@ -1,0 +1,42 @@
+import Synchronization
+import Testing
+
+@testable import StateStore
+
+@Suite("The end of a state", .timeLimit(.minutes(1)))
+struct EndOfStateTests {
+    /// Calls a function when it ends.
+    final class Farewell: Codable, Sendable {
+        let number: Int
+        static let hook = Mutex<(@Sendable () -> Void)?>(nil)
+        init(_ number: Int) { self.number = number }
+        deinit { Self.hook.withLock { $0 }?() }
+    }
+
+    struct Farewells: Domain {
+        struct State: StateType, Codable { var farewell = Farewell(0) }
+        struct Set: Action {
+            static let type = "set"
+            var number: Int
+        }
+        var reducer: some Reducer<State> {
+            On(Set.self) { state, action in state.farewell = Farewell(action.number) }
+        }
+    }
+
+    @Test("an object of an old state may read the store when it ends", arguments: [false, true])
+    func reads(isRecorded: Bool) throws {
+        let store = Store(
+            domain: try CompiledDomain(Farewells()), limits: StoreLimits(historyCommitsMax: 4),
+            now: { Timestamp.now() },
+            isRecorded: isRecorded)
+        let versions = Mutex<[Version]>([])
+        Farewell.hook.withLock { hook in
+            hook = { [weak store] in if let store { versions.withLock { $0.append(store.version) } } }
+        }
+        defer { Farewell.hook.withLock { $0 = nil } }
+        for number in 1...50 { try store.dispatch(Farewells.Set(number: number)) }
+        #expect(store.state.farewell.number == 50)
+        #expect(versions.withLock { $0.count } >= 40)
+    }
+}
