@@ -219,9 +219,23 @@ package final class ClusterJournal: Journal {
         switch event {
         case .turn(let first, let value): take(first, value)
         case .missed: catchUp()
-        case .deleted: break
-        case .failing(let reason): report(.notFollowing(reason: reason))
+        case .deleted(let first):
+            // Snapshots replace older turns only.
+            if first >= known.withLock({ $0.tipKey }) { end("its newest turn is deleted") }
+        case .replaced(let detail): end(detail)
+        case .failing(let reason?):
+            condition.withLock { $0.failure = $0.failure ?? "it does not follow etcd: \(reason)" }
+            report(.notFollowing(reason: reason))
+        case .failing(nil):
+            probe()
+            report(.notFollowing(reason: nil))
         }
+    }
+
+    /// Notes and tells that the history in etcd is not the one that this node has.
+    private func end(_ detail: String) {
+        guard condition.withLock({ $0.broken == nil }) else { return }
+        report(.notFollowing(reason: breaks(detail)))
     }
 
     private func take(_ first: Version, _ value: [UInt8]) {
@@ -230,8 +244,7 @@ package final class ClusterJournal: Journal {
         } catch {
             switch error {
             case .gap: return catchUp()
-            case .broken(let detail):
-                return report(.notFollowing(reason: breaks("the turn of version \(first): \(detail)")))
+            case .broken(let detail): return end("the turn of version \(first): \(detail)")
             }
         }
         for follower in condition.withLock({ $0.followers }) { follower() }

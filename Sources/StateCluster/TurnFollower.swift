@@ -10,7 +10,10 @@ final class TurnFollower: Sendable {
         case turn(Version, [UInt8])
         /// Turns may have come that were not told.
         case missed
+        /// A turn is deleted, because a snapshot replaces it or behind the servers' backs.
         case deleted(Version)
+        /// The history is deleted, has begun anew, or is another cluster's.
+        case replaced(String)
         /// No endpoint tells of turns; nil when one does again.
         case failing(String?)
     }
@@ -24,8 +27,11 @@ final class TurnFollower: Sendable {
 
     private struct State {
         var revision: UInt64
-        var isFailing = false
+        /// How many endpoints in a row have failed.
+        var failures = 0
         var line: [UInt8] = []
+        /// The cluster that has told of turns.
+        var cluster: String?
     }
 
     /// - Parameter revision: the first revision of etcd to follow.
@@ -43,7 +49,11 @@ final class TurnFollower: Sendable {
                 let failure = follow(endpoints[index], take)
                 guard !isStopped.load(ordering: .relaxed) else { return }
                 index = (index + 1) % endpoints.count
-                if state.withLock({ !exchange(&$0.isFailing, with: true) }) { take(.failing(failure)) }
+                let failures = state.withLock { state in
+                    state.failures += 1
+                    return state.failures
+                }
+                if failures == endpoints.count { take(.failing(failure)) }
                 pause(.milliseconds(100))
             }
         }
@@ -68,7 +78,8 @@ final class TurnFollower: Sendable {
         request.fields = ["Content-Type: application/json"]
         let watch = Etcd.Watch(
             create_request: .init(
-                key: Data(keys.turns.utf8), range_end: Data(ClusterKeys.end(of: keys.turns).utf8),
+                // The manifests of snapshots lie between the two; there are few.
+                key: Data(keys.meta.utf8), range_end: Data(ClusterKeys.end(of: keys.turns).utf8),
                 start_revision: "\(revision)"))
         request.body = (try? JSONEncoder().encode(watch)).map { Array($0) }
         var fault: String?
@@ -102,7 +113,7 @@ final class TurnFollower: Sendable {
             return "the watch has a line of another form"
         }
         guard let result = message.result else { return message.error?.message ?? "the watch has failed" }
-        if state.withLock({ exchange(&$0.isFailing, with: false) }) { take(.failing(nil)) }
+        if state.withLock({ exchange(&$0.failures, with: 0) }) >= endpoints.count { take(.failing(nil)) }
         if result.canceled == true {
             // What was compacted cannot be told any more; the turns behind the tip are read.
             if let compacted = result.compact_revision.flatMap({ UInt64($0) }), compacted > 0 {
@@ -111,7 +122,15 @@ final class TurnFollower: Sendable {
             }
             return result.cancel_reason ?? "etcd has ended the watch"
         }
+        let known = state.withLock { state in
+            defer { state.cluster = result.header.cluster_id }
+            return state.cluster
+        }
+        if let known, known != result.header.cluster_id { take(.replaced("its etcd is another cluster now")) }
         for event in result.events ?? [] {
+            if event.kv.key.elementsEqual(keys.meta.utf8) {
+                take(.replaced(event.type == "DELETE" ? "it is deleted" : "it has begun anew"))
+            }
             guard let first = keys.version(ofTurn: event.kv.key) else { continue }
             take(event.type == "DELETE" ? .deleted(first) : .turn(first, Array(event.kv.value ?? Data())))
         }

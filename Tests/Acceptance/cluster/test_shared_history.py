@@ -133,7 +133,7 @@ def disturb(nodes, etcds, chance, seconds):
     while time.monotonic() < end:
         time.sleep(chance.uniform(0.3, 1.0))
         index = chance.randrange(3)
-        kind = chance.choice(["kill a server", "kill an etcd", "stop a server"])
+        kind = chance.choice(["kill a server", "kill an etcd", "stop a server", "stop an etcd", "kill all etcds"])
         told.append(f"{kind} {index}")
         if kind == "kill a server":
             nodes.servers[index].kill()
@@ -143,6 +143,15 @@ def disturb(nodes, etcds, chance, seconds):
             etcds.kill(index)
             time.sleep(chance.uniform(0.2, 1.5))
             etcds.start(index)
+            etcds.wait()
+        elif kind == "stop an etcd":
+            etcds.signal(index, signal.SIGSTOP)
+            time.sleep(chance.uniform(0.5, 3))
+            etcds.signal(index, signal.SIGCONT)
+        elif kind == "kill all etcds":
+            etcds.stop_all()
+            for each in range(3):
+                etcds.start(each)
             etcds.wait()
         else:
             nodes.servers[index].process.send_signal(signal.SIGSTOP)
@@ -212,6 +221,12 @@ def test_a_server_waits_for_etcd_and_refuses_what_is_not_its_own(workspace):
     wait_until(waiting.ready, "the server is ready", seconds=30)
     with waiting.client() as client:
         expect_equal(client.commit(add(3))["version"], 1, "the first version")
+        etcds.kill(0)
+        wait_until(lambda: client.get("/readyz").status == 503, "a server that has lost etcd is not ready")
+        expect_equal(client.get("/v1/state/counter/value").json, 3, "what it goes on reading")
+        etcds.start(0)
+        wait_until(lambda: client.get("/readyz").status == 200, "it is ready again", seconds=20)
+        expect_equal(client.commit(add(4))["version"], 2, "the next version")
     start_refusal(workspace, "etcd://127.0.0.1/name", "etcd://host:port")
     etcds.put("foreign/meta", b"not ours")
     start_refusal(workspace, etcds.address("foreign"), "is not that of a Storekeeper")
@@ -223,11 +238,11 @@ def test_a_history_that_is_deleted_behind_a_server_stops_its_writes_and_turns_it
     with server.client() as client:
         client.commit(add(3))
         etcds.delete("gone/")
+        wait_until(lambda: client.get("/readyz").status == 503, "the server is not ready", seconds=2)
         answer = client.post(add(4))
         expect_equal(answer.status, 503, "the status of an action")
         expect_equal(answer.json["code"], "not-durable", "its code")
         expect_equal(client.get("/v1/state/counter/value").json, 3, "the state")
-        wait_until(lambda: client.get("/readyz").status == 503, "the server is not ready")
         expect("is not the one that this server has" in client.get("/readyz?verbose").body.decode(), "no reason")
 
 
