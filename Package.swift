@@ -112,7 +112,8 @@ let package = Package(
         .target(
             name: "StateServer",
             dependencies: [
-                "CCrypto", "ContentCodings", "HTTPMessages", "MicroHTTP", "StateCluster", "StateHTTP", "StateJSON",
+                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "MicroHTTP", "StateCluster", "StateHTTP",
+                "StateJSON",
                 "StateJournal", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),

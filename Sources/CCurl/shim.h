@@ -61,6 +61,12 @@ static inline CURLcode curl_set_write(struct Curl curl, CURL *easy, curl_write_c
     return code == CURLE_OK ? curl.easy_setopt(easy, CURLOPT_WRITEDATA, context) : code;
 }
 
+// Sets the function that takes the lines of the head, and the last argument of that function.
+static inline CURLcode curl_set_head(struct Curl curl, CURL *easy, curl_write_callback take, void *context) {
+    CURLcode code = curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, take);
+    return code == CURLE_OK ? curl.easy_setopt(easy, CURLOPT_HEADERDATA, context) : code;
+}
+
 // Returns the status of the newest response, or 0 before the first one.
 static inline long curl_status(struct Curl curl, CURL *easy) {
     long status = 0;

@@ -5,7 +5,7 @@ internal import HTTPTypes
 /// Most requests have few of them, so a head knows which ones it has: to look for one that it does not have costs nothing.
 package enum RequestField: UInt8, CaseIterable, Sendable {
     case accept, acceptEncoding, authorization, connection, contentEncoding, contentType, expect, host
-    case idempotencyKey, ifMatch, ifNoneMatch, lastEventID, origin, prefer, requestID, traceParent
+    case idempotencyKey, ifMatch, ifNoneMatch, lastEventID, origin, prefer, requestID, storekeeperForwarded, traceParent
 
     /// The name in lower case.
     var name: String {
@@ -25,6 +25,7 @@ package enum RequestField: UInt8, CaseIterable, Sendable {
         case .origin: "origin"
         case .prefer: "prefer"
         case .requestID: "x-request-id"
+        case .storekeeperForwarded: "storekeeper-forwarded"
         case .traceParent: "traceparent"
         }
     }

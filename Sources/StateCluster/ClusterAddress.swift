@@ -43,6 +43,8 @@ struct ClusterKeys: Sendable {
 
     /// What the history is: see ``ClusterMeta``.
     var meta: String { "\(name)/meta" }
+    /// Which server writes by choice: see ``WriterLease``.
+    var writer: String { "\(name)/writer" }
     /// The prefix of the turns.
     var turns: String { "\(name)/turns/" }
     /// The prefix of the snapshots.

@@ -15,6 +15,8 @@ package enum ClusterEvent: Sendable {
     case waiting(reason: String)
     /// The turns of other nodes do not come; the reason is nil when they come again.
     case notFollowing(reason: String?)
+    /// Another server writes by choice than before.
+    case writer(ClusterWriter)
 }
 
 /// Why a history in etcd cannot be used, as a sentence.
@@ -70,6 +72,9 @@ package final class ClusterJournal: Journal {
     private let appending: Mutex<Appending>
     private let condition = Mutex(Condition())
     private let follower: TurnFollower
+    private let lease: WriterLease
+    /// By which the servers of the history know each other; nil in one that an older program has begun.
+    package let secret: String?
     let background = DispatchQueue(label: "storekeeper.cluster.snapshots", qos: .utility)
 
     /// What one append uses after the other.
@@ -84,6 +89,10 @@ package final class ClusterJournal: Journal {
         var broken: String?
         var followers: [@Sendable () -> Void] = []
         var isSaving = false
+        var writer = ClusterWriter.nobody
+        /// Whether the looks at etcd have failed for longer than ``ClusterJournal/ageMax``.
+        var isStale = false
+        var staleWatcher: (@Sendable () -> Void)?
     }
 
     /// The most bytes of a commit: etcd takes requests of 1.5 MiB by default.
@@ -91,16 +100,20 @@ package final class ClusterJournal: Journal {
 
     /// How long an append is tried before its outcome counts as unknown.
     private static let appendTime = Duration.seconds(5)
+    /// How old the newest proof may be that this server follows a majority of the etcds.
+    private static let ageMax = Duration.seconds(2)
 
     /// Opens the history at an address, or begins it there; it waits for etcd as long as that has no quorum.
     ///
     /// - Parameters:
+    ///   - place: how the other servers reach this one, such as `http://10.0.0.1:8080`; nil for one that does not take the
+    ///     part of the writer.
     ///   - report: takes what happens in the background, on any thread.
     ///   - initial: returns the first state of a new history as UTF-8 JSON.
     /// - Returns: the journal, and what a store begins with.
     /// - Throws: ``ClusterFault``.
     package static func open(
-        _ address: ClusterAddress, retention: Retention = Retention(),
+        _ address: ClusterAddress, reachedAt place: String? = nil, retention: Retention = Retention(),
         report: @escaping @Sendable (ClusterEvent) -> Void, initial: () throws -> [UInt8]
     ) throws -> (ClusterJournal, Recovery) {
         let client = try EtcdClient(address.endpoints, label: "journal")
@@ -109,7 +122,7 @@ package final class ClusterJournal: Journal {
         while true {
             do {
                 let opened = try ClusterOpening(client, keys).run(initial)
-                let journal = try ClusterJournal(address, client, keys, opened, retention, report)
+                let journal = try ClusterJournal(address, place, client, keys, opened, retention, report)
                 return (journal, opened.recovery)
             } catch let fault as ClusterFault where fault.isPassing {
                 if attempts.isMultiple(of: 20) { report(.waiting(reason: fault.description)) }
@@ -120,8 +133,8 @@ package final class ClusterJournal: Journal {
     }
 
     private init(
-        _ address: ClusterAddress, _ client: EtcdClient, _ keys: ClusterKeys, _ opened: ClusterOpening.Opened,
-        _ retention: Retention, _ report: @escaping @Sendable (ClusterEvent) -> Void
+        _ address: ClusterAddress, _ place: String?, _ client: EtcdClient, _ keys: ClusterKeys,
+        _ opened: ClusterOpening.Opened, _ retention: Retention, _ report: @escaping @Sendable (ClusterEvent) -> Void
     ) throws {
         self.retention = retention
         self.client = client
@@ -132,8 +145,15 @@ package final class ClusterJournal: Journal {
         known = Mutex(opened.known)
         // Equal commits of two nodes must not have equal segments, or each node would take the other's for its own.
         appending = Mutex(Appending(encoder: SegmentEncoder(epoch: opened.known.epoch, fence: .random(in: 1 ... .max))))
+        secret = opened.secret
         follower = try TurnFollower(address, keys, from: opened.revision + 1)
+        lease = try WriterLease(address, keys, metaRevision: opened.metaRevision, reachedAt: place)
         follower.start { [weak self] in self?.take($0) }
+        lease.start { [weak self] in
+            self?.known.withLock { ($0.tipKey, $0.tip.hash) }
+        } _: { [weak self] in
+            self?.take($0)
+        }
     }
 
     // MARK: Append
@@ -276,6 +296,47 @@ package final class ClusterJournal: Journal {
         }
     }
 
+    // MARK: Lease
+
+    /// Which server writes by choice.
+    package var writer: ClusterWriter { lease.writer }
+
+    /// For how long this server may have missed what is acknowledged elsewhere; nil while it follows a majority of the etcds.
+    package var staleness: Duration? { condition.withLock { $0.isStale } ? lease.age : nil }
+
+    /// Has a function called when ``staleness`` begins or ends, on any thread.
+    package func watchStaleness(_ changed: @escaping @Sendable () -> Void) {
+        condition.withLock { $0.staleWatcher = changed }
+    }
+
+    private func take(_ finding: WriterLease.Finding) {
+        let writer = lease.writer
+        if condition.withLock({ exchange(&$0.writer, with: writer) }) != writer { report(.writer(writer)) }
+        switch finding {
+        case .current:
+            guard let changed = turnStale(false) else { return }
+            probe()
+            report(.notFollowing(reason: nil))
+            changed()
+        case .replaced(let detail): end(detail)
+        case .failed(let reason):
+            guard lease.age > Self.ageMax, let changed = turnStale(true) else { return }
+            condition.withLock { $0.failure = $0.failure ?? "no majority of the etcds answers: \(reason)" }
+            report(.notFollowing(reason: reason))
+            changed()
+        }
+    }
+
+    /// Notes whether this server is stale.
+    ///
+    /// - Returns: what to call where that is new.
+    private func turnStale(_ isStale: Bool) -> (() -> Void)? {
+        condition.withLock { condition in
+            guard exchange(&condition.isStale, with: isStale) != isStale else { return nil }
+            return condition.staleWatcher ?? {}
+        }
+    }
+
     // MARK: Read
 
     package func commits(after version: Version, through last: Version, limit: Int) throws -> [Commit] {
@@ -376,6 +437,7 @@ package final class ClusterJournal: Journal {
     }
 
     package func close(_ snapshot: any AnySnapshot) throws {
+        lease.stop()
         follower.stop()
         background.sync {}
     }

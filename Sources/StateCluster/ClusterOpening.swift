@@ -25,6 +25,8 @@ struct ClusterMeta: Codable {
     /// The form of keys and values.
     var format = 1
     var epoch: String
+    /// By which the servers of the history know each other.
+    var secret: String?
 }
 
 /// Where a snapshot is, and what it is of.
@@ -48,6 +50,7 @@ struct ClusterOpening {
         var known: KnownTurns
         var recovery: ClusterJournal.Recovery
         var metaRevision: UInt64
+        var secret: String?
         /// The revision of etcd up to which everything is read.
         var revision: UInt64
     }
@@ -118,7 +121,7 @@ struct ClusterOpening {
                 state: state.bytes(), version: state.version, oldest: oldest,
                 keys: known.keys.filter { $0.expiry > now }, patchesCount: Int(state.version - newest.version),
                 warnings: warnings),
-            metaRevision: metaRevision, revision: revision)
+            metaRevision: metaRevision, secret: meta.secret, revision: revision)
     }
 
     /// The newest snapshot that is not damaged.
@@ -156,9 +159,19 @@ struct ClusterOpening {
             success: [
                 .init(request_put: .init(keys.turn(0), Data(link.hash.bytes))),
                 .init(request_put: .init(keys.snapshot(0), try JSONEncoder().encode(manifest))),
-                .init(request_put: .init(keys.meta, try JSONEncoder().encode(ClusterMeta(epoch: epoch.text)))),
+                .init(
+                    request_put: .init(
+                        keys.meta, try JSONEncoder().encode(ClusterMeta(epoch: epoch.text, secret: Self.secret())))),
             ])
         let _: Etcd.TransactionResponse = try call("/v3/kv/txn", transaction)
+    }
+
+    /// 32 random bytes as hexadecimal digits.
+    private static func secret() -> String {
+        (0..<4).map { _ in
+            let text = String(UInt64.random(in: 0 ... .max), radix: 16)
+            return String(repeating: "0", count: 16 - text.count) + text
+        }.joined()
     }
 
     // MARK: Snapshots

@@ -35,11 +35,12 @@ final class EtcdClient: Sendable {
     private nonisolated(unsafe) var current: Int  // unsafe: only code on `queue` uses it.
 
     /// How long one endpoint has for an answer.
-    private static let timeout = Duration.seconds(2)
+    private let timeout: Duration
     private static let answerBytesMax = 256 << 20
 
-    init(_ endpoints: [String], label: String) throws {
+    init(_ endpoints: [String], label: String, timeout: Duration = .seconds(2)) throws {
         self.endpoints = endpoints
+        self.timeout = timeout
         connection = try HTTPConnection()
         queue = DispatchQueue(label: "storekeeper.etcd.\(label)")
         current = Int.random(in: endpoints.indices)
@@ -93,7 +94,7 @@ final class EtcdClient: Sendable {
 
     private func send(_ path: String, _ body: [UInt8], to endpoint: String) throws(EtcdFailure) -> [UInt8] {
         var request = HTTPConnection.Request(
-            endpoint + path, within: Self.timeout, bodyBytesMax: Self.answerBytesMax)
+            endpoint + path, within: timeout, bodyBytesMax: Self.answerBytesMax)
         request.method = "POST"
         request.fields = ["Content-Type: application/json"]
         request.body = body

@@ -35,6 +35,23 @@ enum Etcd {
         }
     }
 
+    struct LeaseGrant: Encodable, Sendable {
+        /// In seconds.
+        var TTL: Int
+    }
+
+    struct Lease: Codable, Sendable {
+        var ID: String
+    }
+
+    struct LeaseLine: Decodable, Sendable {
+        struct Result: Decodable, Sendable {
+            /// Absent, or 0, where the lease has expired.
+            var TTL: String?
+        }
+        var result: Result?
+    }
+
     struct RangeResponse: Decodable, Sendable {
         var header: Header
         var kvs: [Pair]?

@@ -93,6 +93,26 @@ package struct DispatchRequest: Sendable {
     package var style: Style { options.style }
     /// How long the client waits for the cascade to be complete; nil where it does not wait.
     package var wait: Wait? { options.wait }
+
+    /// Whether it may change the state: it is not a dry run.
+    package var commits: Bool {
+        switch content {
+        case .one(let transaction): transaction.purpose == .commit
+        case .lines(let lines): lines.contains { (try? $0.content.get())?.purpose == .commit }
+        }
+    }
+
+    /// Whether a second one has the answer of the first.
+    package var isIdempotent: Bool {
+        guard case .one(let transaction) = content else { return false }
+        return transaction.idempotency != nil
+    }
+
+    /// The ID that the client gave to the only action, or the first; nil without one.
+    package var clientID: String? {
+        guard case .one(let transaction) = content else { return nil }
+        return transaction.items.first?.id
+    }
 }
 
 /// What the head of a POST asks for.

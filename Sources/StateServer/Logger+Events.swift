@@ -60,6 +60,9 @@ extension Logger {
         case .waiting(let reason): warning("waiting for etcd", metadata: ["reason": .string(reason)])
         case .notFollowing(let reason?): warning("not following etcd", metadata: ["reason": .string(reason)])
         case .notFollowing(nil): notice("following etcd again")
+        case .writer(.this): notice("this server writes")
+        case .writer(.other(let address)): notice("another server writes", metadata: ["address": .string(address)])
+        case .writer(.nobody): notice("no server writes")
         }
     }
 

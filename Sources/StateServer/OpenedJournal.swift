@@ -6,6 +6,8 @@ internal import StateStore
 /// A journal that is open, whatever keeps it, and what a store begins with.
 struct OpenedJournal {
     let journal: any Journal
+    /// The same journal, where it is in etcd.
+    var cluster: ClusterJournal?
     let epoch: Epoch
     /// What an operator calls it: `in this data directory`, or the address of the cluster.
     let place: String
@@ -57,9 +59,11 @@ struct OpenedJournal {
         }
         return try ServerFault.translating {
             let (journal, recovery) = try ClusterJournal.open(
-                address, retention: settings.clusterRetention, report: { logger.log($0) }, initial: initial)
+                address, reachedAt: settings.clusterAddress == "none" ? nil : settings.clusterAddress,
+                retention: settings.clusterRetention, report: { logger.log($0) }, initial: initial)
             return OpenedJournal(
-                journal: journal, epoch: journal.epoch, place: address.description, state: recovery.state,
+                journal: journal, cluster: journal, epoch: journal.epoch, place: address.description,
+                state: recovery.state,
                 version: recovery.version, oldest: recovery.oldest, keys: recovery.keys, historyTime: nil,
                 patchesCount: recovery.patchesCount,
                 commitBytesMax: ClusterJournal.commitBytesMax, warnings: recovery.warnings)

@@ -107,7 +107,7 @@ public struct StateServer: Service, Sendable {
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
                 hosts: try settings.hosts(listening: places), origins: settings.pageOrigins), store: store,
-            journal: journal, quarantine: quarantine,
+            journal: journal, cluster: try opened?.cluster.map { try Cluster($0) }, quarantine: quarantine,
             backups: hasDirectory
                 ? Backups(directory: data, schedule: schedule, memory: gauges.memory, logger: logger) : nil,
             schedule: schedule,
@@ -165,6 +165,7 @@ public struct StateServer: Service, Sendable {
         }
         logger.info("ready", metadata: metadata)
         warnOfLibrary()
+        handler.cluster?.start { [handler] in handler.hub.endGeneration() }
         watchFiles()
         shareMetrics()
         try onReady(Address(host: address?.host ?? "", port: address?.port ?? 0))
@@ -273,6 +274,7 @@ public struct StateServer: Service, Sendable {
         // The waits have used a part of the grace time.
         let left = .seconds(settings.graceSeconds) - begun.duration(to: .now)
         await server.stop(grace: max(.zero, left))
+        handler.cluster?.stop()
         do {
             try handler.journal?.close(handler.hub.latest)
         } catch {

@@ -63,7 +63,8 @@ struct ImportTests {
         (
             "StateServer",
             [
-                "CCrypto", "ContentCodings", "HTTPMessages", "MicroHTTP", "StateCluster", "StateHTTP", "StateJSON",
+                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "MicroHTTP", "StateCluster", "StateHTTP",
+                "StateJSON",
                 "StateJournal", "StateStore",
             ],
             ["GRDB"]

@@ -26,6 +26,7 @@ struct TextIdentityTests {
         ("StateJSON/Coding/JSONEncoding.swift", "the type of a probe"),
         ("StateJournal/Operating/JournalFacts.swift", "names of files"),
         ("StateServer/Access/Authenticator.swift", "addresses"),
+        ("StateServer/Cluster/Cluster.swift", "names of header fields"),
         ("StateServer/Commands/Program.swift", "names of options"),
         ("StateServer/Commands/SettingsOptions.swift", "names of settings"),
         ("StateServer/Metrics/MetricsExporter.swift", "names of metrics"),

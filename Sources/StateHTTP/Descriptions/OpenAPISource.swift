@@ -30,7 +30,7 @@ enum OpenAPISource {
 
     /// The header fields that every answer can have.
     private static let fieldsOfEveryAnswer: [JSONValue] = [
-        "State-Cursor", "Cache-Control", "X-Content-Type-Options", "Cross-Origin-Resource-Policy", "Vary",
+        "State-Cursor", "State-Age", "Cache-Control", "X-Content-Type-Options", "Cross-Origin-Resource-Policy", "Vary",
         "traceparent",
     ]
     /// The statuses of the problems that any request to the contract, or to a probe, can have.

@@ -58,6 +58,12 @@ extension MetricDescription {
         .init("storekeeper_journal_up", .gauge, "1 while the journal takes commits; 1 without a journal."),
         .init("storekeeper_journal_commits_total", .counter, "Commits that the journal has taken."),
         .init("storekeeper_journal_failures_total", .counter, "Appends to the journal that failed."),
+        .init("storekeeper_journal_refusals_total", .counter, "Turns that another server was faster than."),
+        .init("storekeeper_cluster_writer", .gauge, "1 while this server of a cluster writes by choice."),
+        .init(
+            "storekeeper_cluster_stale_seconds", .gauge,
+            "For how long this server may have missed commits; 0: it has all."),
+        .init("storekeeper_forwards_total", .counter, "Actions sent on to the server that writes, by outcome."),
         .init(
             "storekeeper_journal_append_seconds", .histogram,
             "Time to append to the journal, with the sync, in seconds.",

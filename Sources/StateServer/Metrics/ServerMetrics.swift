@@ -33,6 +33,9 @@ final class ServerMetrics: Sendable {
         var isDraining: Bool
         /// Whether the token file can be read, where there is one.
         var knowsTokens = true
+        /// Whether this server of a cluster writes by choice, and for how long it may have missed commits.
+        var isWriter = false
+        var staleSeconds = 0
     }
 
     let limits: Limits
@@ -41,7 +44,10 @@ final class ServerMetrics: Sendable {
     /// Whether the program reads the metrics by its own metrics system, too.
     let isShared: Bool
     private let journal: (any Journal)?
-    private let commits, journalCommits, journalFailures, requests, transportRefusals: any CounterHandler
+    private let commits, journalCommits, journalFailures, journalRefusals, requests,
+        transportRefusals: any CounterHandler
+    /// By the number of what has come of a request that was sent on.
+    private let forwarded: [any CounterHandler]
     private let turnTime, appendTime: any TimerHandler
     private let turnSize, woken: any RecorderHandler
     /// By the number of the route.
@@ -85,6 +91,8 @@ final class ServerMetrics: Sendable {
         commits = counter("commits_total", [])
         journalCommits = counter("journal_commits_total", [])
         journalFailures = counter("journal_failures_total", [])
+        journalRefusals = counter("journal_refusals_total", [])
+        forwarded = ["answered", "not-carried-out", "unknown"].map { counter("forwards_total", [("outcome", $0)]) }
         requests = counter("requests_total", [])
         transportRefusals = counter("transport_refusals_total", [])
         turnTime = factory.makeTimer(label: "storekeeper_turn_seconds", dimensions: [])
@@ -146,11 +154,11 @@ final class ServerMetrics: Sendable {
                 actions.add(count, ActionLabel(type: type, outcome: outcome))
             },
             landed: { [commits] count in commits.increment(by: Int64(count)) },
-            appended: { [appendTime, journalCommits, journalFailures] result, count, time in
+            appended: { [appendTime, journalCommits, journalFailures, journalRefusals] result, count, time in
                 appendTime.recordNanoseconds(Self.nanoseconds(time))
                 switch result {
                 case .landed: journalCommits.increment(by: Int64(count))
-                case .refused: break
+                case .refused: journalRefusals.increment(by: 1)
                 case .failed, .unknown: journalFailures.increment(by: 1)
                 }
             },
@@ -161,6 +169,17 @@ final class ServerMetrics: Sendable {
     func count(_ problems: [String: Int]) {
         guard !problems.isEmpty else { return }
         for (code, count) in problems { refusals.add(count, code) }
+    }
+
+    /// Counts an action that was sent on to the server that writes.
+    func count(_ outcome: Cluster.Outcome) {
+        let number =
+            switch outcome {
+            case .answered: 0
+            case .notCarriedOut: 1
+            case .unknown: 2
+            }
+        forwarded[number].increment(by: 1)
     }
 
     /// Counts a request that has begun to wait.
@@ -204,6 +223,8 @@ final class ServerMetrics: Sendable {
         set("memory_share_bytes", figures.memoryLargestShare)
         set("journal_up", figures.isDurable ? 1 : 0)
         set("journal_turns", figures.turnsInFlight)
+        set("cluster_writer", figures.isWriter ? 1 : 0)
+        set("cluster_stale_seconds", figures.staleSeconds)
         if let bytes = journal?.bytesCount { set("journal_bytes", bytes) }
         var waiters = 0
         for route in Watch.Route.allCases {

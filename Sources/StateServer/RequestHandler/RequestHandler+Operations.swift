@@ -76,7 +76,9 @@ extension RequestHandler {
             turnsInFlight: store.turnsInFlightCount, idempotencyKeys: store.idempotencyKeysCount,
             memoryBytes: gauges.memory.bytes, memoryClients: shares.clientsCount,
             memoryLargestShare: shares.largestBytes, isDurable: journal?.failure == nil,
-            isDraining: isDraining.load(ordering: .relaxed), knowsTokens: authenticator.unreadableReason == nil)
+            isDraining: isDraining.load(ordering: .relaxed), knowsTokens: authenticator.unreadableReason == nil,
+            isWriter: cluster?.isWriter ?? false,
+            staleSeconds: cluster?.staleness.map { Int($0.components.seconds) } ?? 0)
     }
 
     /// Begins to drain: not ready, no new waits, no new actions.

@@ -16,6 +16,8 @@ final class RequestHandler: Sendable {
     let contract: Contract
     let store: any AnyStore
     let journal: (any Journal)?
+    /// Nil where the journal is not in etcd.
+    let cluster: Cluster?
     let quarantine: Quarantine?
     /// Nil where there is no journal in a directory.
     let backups: Backups?
@@ -41,7 +43,7 @@ final class RequestHandler: Sendable {
 
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
-        store: any AnyStore, journal: (any Journal)?, quarantine: Quarantine? = nil,
+        store: any AnyStore, journal: (any Journal)?, cluster: Cluster? = nil, quarantine: Quarantine? = nil,
         backups: Backups? = nil, schedule: Schedule, heartbeat: Duration, streamLifetime: Duration,
         gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
         requestNumbers: RequestNumbers = .counting,
@@ -56,6 +58,7 @@ final class RequestHandler: Sendable {
         self.contract = contract
         self.store = store
         self.journal = journal
+        self.cluster = cluster
         self.quarantine = quarantine
         self.backups = backups
         self.schedule = schedule
@@ -100,6 +103,7 @@ final class RequestHandler: Sendable {
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id, requestNumbers)
         if let fields = addedFields(of: request) { exchange.add(fields) }
+        if let origin = cluster?.origin(of: request) { exchange.count(toShareOf: origin) }
         let remembered = RememberedHead.of(request)
         let authentication: Authentication
         switch remembered.map({ .known(.granted($0.access)) }) ?? authenticator.authenticate(request) {
@@ -126,10 +130,13 @@ final class RequestHandler: Sendable {
         return plan
     }
 
-    /// What the answers to a request get so that a browser gives them to the page; nil without allowed origins.
+    /// What the answers to a request get so that a browser gives them to the page, and what says that this server may have
+    /// missed commits; nil where neither is needed.
     private func addedFields(of request: Request) -> AddedFields? {
-        guard let fieldsWithoutOrigin else { return nil }
-        return request[.origin].flatMap { fieldsByOrigin.value(named: $0) } ?? fieldsWithoutOrigin
+        let stale = cluster?.staleness.map { AddedFields([.stateAge: "\($0.components.seconds)"]) }
+        guard let fieldsWithoutOrigin else { return stale }
+        let fields = request[.origin].flatMap { fieldsByOrigin.value(named: $0) } ?? fieldsWithoutOrigin
+        return stale.map { AddedFields(HTTPFields(fields.fields + $0.fields)) } ?? fields
     }
 
     /// Has the credential of a request verified; the request then comes again, or is refused.
@@ -172,18 +179,7 @@ final class RequestHandler: Sendable {
             let plan = plan(for: request, in: circumstances)
             // The client may ask again as soon as it has the answer, and this request then counts no more.
             slowReads.end(exchange)
-            switch carryOut(plan, of: request, exchange, circumstances.name) {
-            case .now(let response): answer(exchange, response)
-            case .reusable(let response): answer(exchange, response)
-            case .working(let time):
-                guard let time else { break }
-                schedule.after(time) { [self] in
-                    guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
-                    answer(exchange, response)
-                }
-            // Only a GET is deferred, waits or streams.
-            default: break
-            }
+            complete(carryOut(plan, of: request, exchange, circumstances.name), exchange)
             store.flush()
         }
         return .workingLong
@@ -197,7 +193,8 @@ final class RequestHandler: Sendable {
             return request.method == .get && response.status == .ok ? .reusable(response) : .now(response)
         case .document(let document):
             return reading(exchange, document.requestID) { [contract] in contract.response(to: document) }
-        case .dispatch(let dispatch): return self.dispatch(dispatch, exchange, name)
+        case .dispatch(let dispatch):
+            return forward(dispatch, request, exchange, name) ?? self.dispatch(dispatch, exchange, name)
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)
         case .stream(let stream): return self.stream(stream, exchange)
@@ -230,7 +227,8 @@ final class RequestHandler: Sendable {
             return .now(response)
         case .reusable(var response):
             finish(&response, exchange.trace)
-            return .reusable(response)
+            // While the server is stale, the answers tell how old they are, and that grows.
+            return cluster?.staleness == nil ? .reusable(response) : .now(response)
         case .streaming(var response, let heartbeat):
             finish(&response, exchange.trace)
             return .streaming(response, heartbeat: heartbeat)

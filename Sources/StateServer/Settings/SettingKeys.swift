@@ -132,7 +132,7 @@ public struct SettingKeys: Sendable {
     /// Most waiting requests of one client; more are answered 429.
     public let waitersPerClientMax = Setting(
         "waiters_per_client_max", default: 16_000, in: 1...1_000_000,
-        "most waiting requests of one address; more are answered 429")
+        "most waiting requests of one client; more are answered 429")
     /// Most bytes of unfinished requests and unread answers; above it long ones are 503, of one address 429.
     public let memoryBytesMax = Setting(
         "memory_bytes_max", default: 256 << 20, in: 1 << 20...(1 << 40),
@@ -144,7 +144,7 @@ public struct SettingKeys: Sendable {
     /// Most of these of one client; more are answered 429.
     public let slowRequestsPerClientMax = Setting(
         "slow_requests_per_client_max", default: 256, in: 1...1_000_000,
-        "most of these of one address; more are answered 429")
+        "most of these of one client; more are answered 429")
     /// How long the head of a request may take to arrive.
     public let requestHeadSeconds = Setting(
         "request_head_seconds", default: 10, in: 1...3600, "how long the head of a request may take to arrive")
@@ -190,6 +190,12 @@ public struct SettingKeys: Sendable {
     /// Snapshots kept in the journal.
     public let journalSnapshotsMax = Setting(
         "journal_snapshots_max", default: 8, in: 2...1000, "snapshots kept in the journal")
+    /// How the other servers on a history in etcd reach this one, such as http://10.0.0.1:8080; none: it writes by itself.
+    public let clusterAddress = Setting(
+        "cluster_address", default: "none",
+        "how the other servers on a history in etcd reach this one, such as http://10.0.0.1:8080; none: it writes by itself",
+        "none, or http:// with a host and a port, such as http://10.0.0.1:8080"
+    ) { $0 == "none" || ForwardingAddress.isOne($0) }
     /// How long an Idempotency-Key is remembered.
     public let idempotencySeconds = Setting(
         "idempotency_seconds", default: 86_400, in: 1...31_536_000, "how long an Idempotency-Key is remembered")

@@ -12,31 +12,10 @@ from harness.actions import action, add
 from harness.client import Client, ConnectionLost
 from harness.etcd import Etcds
 from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.nodes import Nodes
 from harness.server import Server, log_when_ready, start_refusal
 
 WRITERS = 10
-
-
-class Nodes:
-    """Servers on one history, which end and come back on the port that they had."""
-
-    def __init__(self, workspace, etcds, name, count=3):
-        self.servers = [Server(workspace, etcds.address(name), {}).start() for _ in range(count)]
-        self.ports = [server.port for server in self.servers]
-
-    def restart(self, index):
-        """Starts a server that has ended; the clients find its new port."""
-        self.servers[index].start(seconds=60)
-        self.ports[index] = self.servers[index].port
-
-    def states(self):
-        """Version and state of each server."""
-        found = []
-        for port in self.ports:
-            with Client(port) as client:
-                answer = client.get("/v1/state")
-                found.append((answer.fields["state-cursor"], answer.body))
-        return found
 
 
 class Writer(threading.Thread):
@@ -257,7 +236,8 @@ def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_
     slowest = 0
     for number in range(rounds):
         chance = random.Random(f"{workspace.seed}/{number}")
-        nodes = Nodes(workspace, etcds, f"round{number}")
+        # In every second round one server writes, and the others send their actions on to it.
+        nodes = Nodes(workspace, etcds, f"round{number}", are_led=number % 2 == 1)
         with Client(nodes.ports[0]) as client:
             cursor = client.get("/v1").json["cursor"]
         finished = threading.Event()

@@ -22,6 +22,8 @@ class Server:
         self.arguments, self.environment = [], {}
         self.process = None
         self.port = 0
+        # The port to listen on; 0 for a free one each time.
+        self.fixed_port = 0
         self.starts = 0
 
     def launch(self):
@@ -35,7 +37,7 @@ class Server:
         environment |= self.environment
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [self.workspace.binary, "serve", "--listen", f"{self.address}:0", "--data", self.data]
+                [self.workspace.binary, "serve", "--listen", f"{self.address}:{self.fixed_port}", "--data", self.data]
                 + ["--port-file", self.port_file, *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

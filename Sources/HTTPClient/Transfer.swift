@@ -1,0 +1,147 @@
+internal import CCurl
+
+/// A request on a handle of libcurl, and what has come of its response; one after the other.
+///
+/// One thread at a time uses it.
+final class Transfer {
+    private let curl: Curl
+    let easy: UnsafeMutableRawPointer
+    private var isClosed = false
+    private var lines: UnsafeMutablePointer<curl_slist>?
+    private var fields: [(name: String, value: String)] = []
+    private var body: [UInt8] = []
+    private var bodyBytesMax = 0
+    private var sink: ((UnsafeRawBufferPointer) -> Bool)?
+
+    /// Opens libcurl, for the life of the process.
+    static func open() throws(HTTPConnection.Missing) -> Curl {
+        var reason: UnsafePointer<CChar>?
+        guard let curl = curl_open(&reason)?.pointee, curl.global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK else {
+            let reason = reason.map { String(cString: $0) } ?? "it does not start"
+            throw HTTPConnection.Missing(description: "libcurl cannot be opened (\(reason)): install libcurl4")
+        }
+        return curl
+    }
+
+    init(_ curl: Curl) throws(HTTPConnection.Missing) {
+        guard let easy = curl.easy_init() else {
+            throw HTTPConnection.Missing(description: "libcurl does not start")
+        }
+        self.curl = curl
+        self.easy = easy
+    }
+
+    deinit { close() }
+
+    /// Frees the handle, which no `multi` may have any more.
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        curl.easy_cleanup(easy)
+        curl.slist_free_all(lines)
+        lines = nil
+    }
+
+    /// The status of the response; 0 before it comes.
+    var status: Int { curl_status(curl, easy) }
+
+    /// Sets the handle up for a request.
+    func prepare(
+        _ request: HTTPConnection.Request, _ tls: HTTPConnection.TLS,
+        taking take: ((UnsafeRawBufferPointer) -> Bool)? = nil
+    ) throws(HTTPConnection.Failure) {
+        // Without `Expect` libcurl sends a large body at once.
+        for field in request.fields + ["Expect:"] { lines = curl.slist_append(lines, field) }
+        (fields, body, bodyBytesMax, sink) = ([], [], request.bodyBytesMax, take)
+        try check(curl_set_fields(curl, easy, lines))
+        try check(curl_set_text(curl, easy, CURLOPT_URL, request.address))
+        try check(curl_set_text(curl, easy, CURLOPT_PROTOCOLS_STR, "http,https"))
+        try check(curl_set_text(curl, easy, CURLOPT_PROXY, ""))
+        if let body = request.body {
+            try check(curl_set_body(curl, easy, body, body.count))
+        }
+        try check(curl_set_text(curl, easy, CURLOPT_CUSTOMREQUEST, request.method))
+        if let file = tls.authorities { try check(curl_set_text(curl, easy, CURLOPT_CAINFO, file)) }
+        if let file = tls.certificate { try check(curl_set_text(curl, easy, CURLOPT_SSLCERT, file)) }
+        if let file = tls.key { try check(curl_set_text(curl, easy, CURLOPT_SSLKEY, file)) }
+        if let timeout = request.timeout {
+            // libcurl limits the time to connect separately, to 300 seconds by default.
+            let milliseconds = Int(timeout / .milliseconds(1))
+            try check(curl_set_long(curl, easy, CURLOPT_TIMEOUT_MS, milliseconds))
+            try check(curl_set_long(curl, easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds))
+        }
+        // "In multi-threaded programs, set it to 1"; libcurl then leaves SIGPIPE alone, which the server ignores.
+        try check(curl_set_long(curl, easy, CURLOPT_NOSIGNAL, 1))
+        // What ends a transfer does not wait for a name server.
+        try check(curl_set_long(curl, easy, CURLOPT_QUICK_EXIT, 1))
+        // Not retained, here and below: libcurl calls this only while the caller runs the transfer.
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        try check(
+            curl_set_write(
+                curl, easy,
+                { bytes, _, count, context in
+                    guard let bytes, let context else { return 0 }
+                    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+                    // "If it differs from the amount passed, the transfer gets aborted."
+                    return transfer.take(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+                }, context))
+        try check(
+            curl_set_head(
+                curl, easy,
+                { bytes, _, count, context in
+                    guard let bytes, let context else { return 0 }
+                    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+                    transfer.take(line: UnsafeRawBufferPointer(start: bytes, count: count))
+                    return count
+                }, context))
+    }
+
+    /// Makes the handle ready for another request; its connection stays open.
+    func reset() {
+        curl.easy_reset(easy)
+        curl.slist_free_all(lines)
+        lines = nil
+        sink = nil
+    }
+
+    /// Returns the response of a transfer that has ended with a code.
+    func outcome(_ code: CURLcode) throws(HTTPConnection.Failure) -> HTTPConnection.Response {
+        switch code {
+        case CURLE_OK: return HTTPConnection.Response(status: status, fields: fields, body: body)
+        case CURLE_OPERATION_TIMEDOUT: throw .timedOut
+        case CURLE_WRITE_ERROR: throw .tooLong
+        case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_PEER_FAILED_VERIFICATION,
+            CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE:
+            throw .unreachable(reason: reason(code))
+        default: throw .disconnected(reason: reason(code))
+        }
+    }
+
+    /// Takes a part of the body; returns false if the body exceeds the limit, or the caller wants no more.
+    private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        if let sink { return sink(bytes) }
+        guard bytes.count <= bodyBytesMax - body.count else { return false }
+        body += bytes
+        return true
+    }
+
+    /// Takes a line of a head; a status line begins another head, behind that of an interim response.
+    private func take(line bytes: UnsafeRawBufferPointer) {
+        let line = String(decoding: bytes, as: UTF8.self)
+        guard !line.hasPrefix("HTTP/") else { return fields = [] }
+        guard let colon = line.firstIndex(of: ":") else { return }
+        let value = line[line.index(after: colon)...]
+        let isSpace = { (character: Character) in character.isWhitespace }
+        guard let first = value.firstIndex(where: { !isSpace($0) }), let last = value.lastIndex(where: { !isSpace($0) })
+        else { return fields.append((String(line[..<colon]), "")) }
+        fields.append((String(line[..<colon]), String(value[first...last])))
+    }
+
+    private func reason(_ code: CURLcode) -> String {
+        curl.easy_strerror(code).map { String(cString: $0) } ?? "unknown"
+    }
+
+    private func check(_ code: CURLcode) throws(HTTPConnection.Failure) {
+        guard code == CURLE_OK else { throw .unreachable(reason: reason(code)) }
+    }
+}

@@ -1,0 +1,144 @@
+internal import Dispatch
+internal import FoundationEssentials
+internal import Segments
+internal import StateStore
+internal import Synchronization
+
+/// Which server of a cluster writes by choice.
+package enum ClusterWriter: Sendable, Equatable {
+    case this
+    /// The address at which the others reach it, such as `http://10.0.0.1:8080`.
+    case other(String)
+    /// No server has taken the part.
+    case nobody
+}
+
+/// Takes the part of the writer where nobody has it, and finds out twice a second, on a thread of its own, that etcd still
+/// has the history that this server has.
+///
+/// The part is a key under a lease of two seconds. It spares conflicts and decides nothing: that do the transactions that
+/// append. Each look is a linearizable transaction, so that an etcd which has lost its majority does not pass for current.
+final class WriterLease: Sendable {
+    /// What a look has found.
+    enum Finding: Sendable {
+        case current
+        /// The history in etcd is another one.
+        case replaced(String)
+        case failed(String)
+    }
+
+    private struct Holder: Codable {
+        var address: String
+        /// Tells servers with one address apart.
+        var id: String
+    }
+
+    private struct State {
+        var writer = ClusterWriter.nobody
+        /// When the newest look with an answer has begun.
+        var confirmed = ContinuousClock.now
+        var lease: String?
+    }
+
+    private let client: EtcdClient
+    private let keys: ClusterKeys
+    private let metaRevision: UInt64
+    /// How the others reach this server; nil for one that does not take the part.
+    private let holder: Holder?
+    private let queue = DispatchQueue(label: "storekeeper.cluster.lease")
+    private let isStopped = Atomic(false)
+    private let state = Mutex(State())
+
+    private static let leaseSeconds = 2
+
+    init(_ address: ClusterAddress, _ keys: ClusterKeys, metaRevision: UInt64, reachedAt place: String?) throws {
+        client = try EtcdClient(address.endpoints, label: "lease", timeout: .milliseconds(700))
+        self.keys = keys
+        self.metaRevision = metaRevision
+        holder = place.map { Holder(address: $0, id: String(UInt64.random(in: 0 ... .max), radix: 16)) }
+    }
+
+    var writer: ClusterWriter { state.withLock { $0.writer } }
+
+    /// How long ago it was last sure that this server could know the newest turn.
+    var age: Duration { state.withLock { $0.confirmed }.duration(to: .now) }
+
+    /// Begins to look.
+    ///
+    /// - Parameters:
+    ///   - tip: returns the version in the newest turn's key, and the turn's hash; nil ends the looks.
+    ///   - take: takes what each look has found.
+    func start(_ tip: @escaping @Sendable () -> (Version, SegmentHash)?, _ take: @escaping @Sendable (Finding) -> Void)
+    {
+        queue.async { [self] in
+            while !isStopped.load(ordering: .relaxed), let tip = tip() {
+                take(look(tip))
+                pause(.milliseconds(500))
+            }
+        }
+    }
+
+    /// Ends, and gives the part up, so that another server takes it at once.
+    func stop() {
+        isStopped.store(true, ordering: .relaxed)
+        queue.sync {}
+        guard let lease = state.withLock({ exchange(&$0.lease, with: nil) }) else { return }
+        // Where this fails, the lease ends by itself.
+        let _: Etcd.Nothing? = try? client.call("/v3/lease/revoke", Etcd.Lease(ID: lease))
+    }
+
+    private func look(_ tip: (key: Version, hash: SegmentHash)) -> Finding {
+        let begun = ContinuousClock.now
+        do throws(EtcdFailure) {
+            let lease = try keepLease()
+            let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction(tip.key, lease))
+            let found = (answer.responses ?? []).map { $0.response_range?.kvs?.first }
+            guard found.count == 3 else { return .failed("its answer to a transaction has another form") }
+            let writer = found[0].map(reader) ?? (answer.succeeded == true && lease != nil ? .this : .nobody)
+            state.withLock { ($0.writer, $0.confirmed) = (writer, begun) }
+            guard let meta = found[1] else { return .replaced("it is deleted") }
+            guard meta.mod_revision == "\(metaRevision)" else { return .replaced("it has begun anew") }
+            guard let turn = found[2] else {
+                return .replaced("its newest turn is gone, as after the restore of an older backup")
+            }
+            if keys.version(ofTurn: turn.key) == tip.key, SegmentHash((turn.value ?? Data()).prefix(16)) != tip.hash {
+                return .replaced("the turn of version \(tip.key) is another one")
+            }
+            return .current
+        } catch {
+            return .failed("\(error)")
+        }
+    }
+
+    /// Takes the part where nobody has it, and reads who has it, what the history is, and the turn at a version or the next.
+    private func transaction(_ key: Version, _ lease: String?) -> Etcd.Transaction {
+        let read: [Etcd.Operation] = [
+            .init(request_range: .init(keys.meta)),
+            .init(request_range: .init(keys.turn(key), upTo: ClusterKeys.end(of: keys.turns), limit: 1)),
+        ]
+        let look = Etcd.Operation(request_range: .init(keys.writer))
+        guard let lease, let holder, let value = try? JSONEncoder().encode(holder) else {
+            return Etcd.Transaction(compare: [], success: [look] + read)
+        }
+        return Etcd.Transaction(
+            compare: [.absent(keys.writer)],
+            success: [.init(request_put: .init(keys.writer, value, lease: lease))] + read, failure: [look] + read)
+    }
+
+    private func reader(_ pair: Etcd.Pair) -> ClusterWriter {
+        guard let found = try? JSONDecoder().decode(Holder.self, from: pair.value ?? Data()) else { return .nobody }
+        return found.id == holder?.id ? .this : .other(found.address)
+    }
+
+    /// The lease of this server, kept for two further seconds; nil for one that does not take the part.
+    private func keepLease() throws(EtcdFailure) -> String? {
+        guard holder != nil else { return nil }
+        if let lease = state.withLock({ $0.lease }) {
+            let answer: Etcd.LeaseLine = try client.call("/v3/lease/keepalive", Etcd.Lease(ID: lease))
+            if let left = answer.result?.TTL.flatMap({ Int($0) }), left > 0 { return lease }
+        }
+        let lease: Etcd.Lease = try client.call("/v3/lease/grant", Etcd.LeaseGrant(TTL: Self.leaseSeconds))
+        state.withLock { $0.lease = lease.ID }
+        return lease.ID
+    }
+}

@@ -1,0 +1,136 @@
+internal import Dispatch
+internal import FoundationEssentials
+internal import HTTPClient
+internal import HTTPMessages
+internal import HTTPTypes
+internal import MicroHTTP
+internal import StateCluster
+internal import StateStore
+
+/// What a server on a history in etcd does beside serving it: it sends actions on to the server that writes, and says how old
+/// its state may be.
+final class Cluster: Sendable {
+    /// What has come of an action that was sent on.
+    enum Outcome {
+        /// The answer of the server that writes, and the newest version that it had.
+        case answered(Response, Cursor?)
+        /// The server that writes has not carried it out.
+        case notCarriedOut
+        /// It may have carried it out.
+        case unknown
+    }
+
+    private let journal: ClusterJournal
+    private let pool: HTTPPool
+    private let queue = DispatchQueue(label: "storekeeper.cluster.forwarding")
+
+    /// How many requests are on their way at once.
+    private static let requestsMax = 64
+    /// The most bytes of an answer.
+    private static let answerBytesMax = 1 << 30
+    /// What belongs to one connection, or to the page of a browser, which this server has judged.
+    private static let ownFields: Set<String> = [
+        "connection", "content-length", "date", "expect", "host", "keep-alive", "origin", "proxy-connection",
+        "storekeeper-forwarded", "te", "trailer", "transfer-encoding", "upgrade",
+    ]
+
+    init(_ journal: ClusterJournal) throws {
+        self.journal = journal
+        pool = try HTTPPool(requestsMax: Self.requestsMax)
+    }
+
+    /// Begins to send actions on.
+    ///
+    /// - Parameter changed: called when ``staleness`` begins or ends.
+    func start(_ changed: @escaping @Sendable () -> Void) {
+        journal.watchStaleness(changed)
+        queue.async { [pool] in pool.run() }
+    }
+
+    func stop() { pool.stop() }
+
+    /// For how long this server may have missed what others acknowledge; nil while it misses nothing.
+    var staleness: Duration? { journal.staleness }
+
+    var isWriter: Bool { journal.writer == .this }
+
+    /// Where actions are to be sent; nil where this server is to carry them out.
+    var target: String? {
+        guard journal.secret != nil, case .other(let address) = journal.writer else { return nil }
+        return address
+    }
+
+    /// The client from whom another server of the history has sent a request on; nil for any other request.
+    func origin(of request: Request) -> String? {
+        guard let secret = journal.secret, let value = request[.storekeeperForwarded] else { return nil }
+        let parts = value.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, Self.isEqual(parts[0].utf8, secret.utf8) else { return nil }
+        return String(parts[1])
+    }
+
+    /// Compares in a time that tells nothing of the place of a difference.
+    private static func isEqual(_ left: Substring.UTF8View, _ right: String.UTF8View) -> Bool {
+        left.count == right.count && zip(left, right).reduce(0) { $0 | $1.0 ^ $1.1 } == 0
+    }
+
+    /// Sends a request on.
+    ///
+    /// It waits for the answer as long as the same server writes, so that one that stands still is left after its lease.
+    ///
+    /// - Parameter done: takes what has come of it, on the thread that sends all of them.
+    func send(_ request: Request, to address: String, of client: String, _ done: @escaping @Sendable (Outcome) -> Void)
+    {
+        var sent = HTTPConnection.Request(
+            address + request.target, within: nil, bodyBytesMax: Self.answerBytesMax)
+        sent.method = request.method.rawValue
+        sent.body = request.body
+        sent.fields = request.head.list.compactMap { field in
+            Self.ownFields.contains(field.name.canonicalName) ? nil : "\(field.name.rawName): \(field.value)"
+        }
+        sent.fields.append("Storekeeper-Forwarded: \(journal.secret ?? "") \(client)")
+        pool.send(sent) { [journal] in
+            journal.writer == .other(address)
+        } then: { result in
+            done(Self.outcome(result))
+        }
+    }
+
+    private static func outcome(_ result: HTTPPool.Outcome) -> Outcome {
+        switch result {
+        case .success(let found):
+            var fields = HTTPFields()
+            for (name, value) in found.fields {
+                guard let name = HTTPField.Name(name), !ownFields.contains(name.canonicalName) else { continue }
+                fields.append(HTTPField(name: name, value: value))
+            }
+            let status = HTTPResponse.Status(code: found.status)
+            let isDraining = found.status == 503 && code(of: found.body) == "draining"
+            guard !isDraining else { return .notCarriedOut }
+            return .answered(
+                Response(status: status, fields: fields, body: found.body),
+                fields[.stateCursor].flatMap { Cursor(text: $0) })
+        case .failure(.unreachable): return .notCarriedOut
+        case .failure: return .unknown
+        }
+    }
+
+    private struct ProblemCode: Decodable {
+        var code: String
+    }
+
+    private static func code(of body: [UInt8]) -> String? {
+        try? JSONDecoder().decode(ProblemCode.self, from: Data(body)).code
+    }
+}
+
+/// The form of the setting `cluster_address`.
+enum ForwardingAddress {
+    static func isOne(_ text: String) -> Bool {
+        guard text.hasPrefix("http://") else { return false }
+        let place = text.dropFirst("http://".count)
+        guard let colon = place.lastIndex(of: ":"), colon > place.startIndex,
+            let port = UInt16(place[place.index(after: colon)...]), port > 0
+        else { return false }
+        return place.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#@\"\\".utf8.contains($0) }
+    }
+}

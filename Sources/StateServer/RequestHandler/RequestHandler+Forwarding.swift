@@ -1,0 +1,56 @@
+internal import HTTPMessages
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateStore
+
+/// Actions that another server of the cluster is to carry out.
+extension RequestHandler {
+    /// Sends a request on to the server that writes; nil where this server is to carry it out.
+    ///
+    /// A request goes one hop, and dry runs stay here. What the other server has surely not carried out is carried out here:
+    /// the journal takes the commits of any server.
+    func forward(
+        _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange, _ name: RequestName
+    ) -> Reply? {
+        guard let cluster, let address = cluster.target, dispatch.commits, cluster.origin(of: request) == nil,
+            !isDraining.load(ordering: .acquiring)
+        else { return nil }
+        cluster.send(request, to: address, of: exchange.client) { [self] outcome in
+            metrics.count(outcome)
+            switch outcome {
+            case .answered(let response, let cursor):
+                answer(exchange, response, having: cursor?.version ?? 0, until: schedule.now() + .seconds(2))
+            case .unknown where !dispatch.isIdempotent:
+                answer(exchange, respond(.outcomeUnknown(id: dispatch.clientID), name.id))
+            case .notCarriedOut, .unknown:
+                complete(self.dispatch(dispatch, exchange, name), exchange)
+                store.flush()
+            }
+        }
+        return .working()
+    }
+
+    /// Answers once this server has a version itself, so that the client's next read at this server has what it was told.
+    private func answer(_ exchange: Exchange, _ response: Response, having version: Version, until end: Instant) {
+        guard latest.version < version, schedule.now() < end else { return answer(exchange, response) }
+        schedule.after(.microseconds(200)) { [self] in
+            answer(exchange, response, having: version, until: end)
+        }
+    }
+
+    /// Answers a request that the loop does not hold any more.
+    func complete(_ reply: consuming Reply, _ exchange: Exchange) {
+        switch consume reply {
+        case .now(let response): answer(exchange, response)
+        case .reusable(let response): answer(exchange, response)
+        case .working(let time):
+            guard let time else { break }
+            schedule.after(time) { [self] in
+                guard !exchange.isOver, let response = expire(exchange, .deadline) else { return }
+                answer(exchange, response)
+            }
+        // Only a GET is deferred, waits or streams.
+        default: break
+        }
+    }
+}

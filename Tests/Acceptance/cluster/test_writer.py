@@ -1,0 +1,152 @@
+"""One of three servers writes by choice, and the others send their actions on to it."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+from harness.actions import action, add
+from harness.client import Client, ConnectionLost
+from harness.etcd import Etcds
+from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.nodes import Nodes
+
+
+def led(workspace, etcds, name):
+    """Three servers, and the numbers of the writer and of the two others."""
+    nodes = Nodes(workspace, etcds, name, are_led=True)
+    wait_until(lambda: len(nodes.writers()) == 1, "one server writes")
+    writer = nodes.writers()[0]
+    # The others look twice a second.
+    time.sleep(0.7)
+    return nodes, writer, [index for index in range(3) if index != writer]
+
+
+def sent_on(nodes, index):
+    """How many actions a server has sent on, each with an answer."""
+    counts = nodes.figures(index).by("forwards_total", "outcome")
+    expect_equal(set(counts), {("answered",)}, "what came of actions that were sent on")
+    return counts["answered",]
+
+
+def acknowledged_after(ports, key, seconds):
+    """How long it takes until an action is acknowledged by any of these servers, tried again and again."""
+    begun = time.monotonic()
+    while time.monotonic() < begun + seconds:
+        for port in ports:
+            try:
+                with Client(port, timeout=seconds) as client:
+                    if client.post(add(1), Idempotency_Key=f'"{key}"').status == 200:
+                        return time.monotonic() - begun
+            except (ConnectionLost, Failure):
+                pass
+        time.sleep(0.01)
+    raise Failure(f"nothing is acknowledged within {seconds} s")
+
+
+def test_actions_go_to_the_writer_and_their_clients_read_what_they_wrote(workspace):
+    nodes, writer, others = led(workspace, Etcds(workspace, 1), "led")
+    with Client(nodes.ports[others[0]]) as client:
+        for number in range(1, 51):
+            answer = client.post(add(1), Idempotency_Key=f'"key-{number}"')
+            expect_equal(answer.status, 200, "the status of an action that is sent on")
+            expect_equal(answer.json["version"], number, "its version")
+            expect_equal(client.get("/v1/state/counter/value").json, number, "what its client reads next")
+        again = client.post(add(1), Idempotency_Key='"key-7"')
+        expect_equal((again.status, again.json["version"]), (200, 7), "the answer to a repeated action")
+        expect_equal(again.fields["idempotency-replayed"], "true", "what says that it is repeated")
+        with Client(nodes.ports[writer]) as direct:
+            for body in (add(2**63 - 1), action("counter/none", {}), b"[", add("x")):
+                one, other = client.post(body), direct.post(body)
+                expect_equal(one.status, other.status, "the status of a refusal")
+                expect_equal(one.json["code"], other.json["code"], "its code")
+        sent = sent_on(nodes, others[0])
+        expect(51 <= sent <= 53, f"{sent} actions were sent on")
+        dry = client.request("POST", "/v1/actions?dry-run=true", add(1), {"Content-Type": "application/json"})
+        expect_equal(dry.status, 200, "the status of a dry run")
+        # Whoever does not know the secret of the servers is a client like any other.
+        forged = client.request(
+            "POST", "/v1/actions", add(1), {"Content-Type": "application/json", "Storekeeper-Forwarded": "x 1.2.3.4"}
+        )
+        expect_equal(forged.json["version"], 51, "the version of an action with a forged field")
+        expect_equal(sent_on(nodes, others[0]), sent + 1, "the actions that were sent on")
+
+    def post(port, count):
+        with Client(port) as client:
+            for _ in range(count):
+                expect_equal(client.post(add(1)).status, 200, "the status of an action")
+
+    threads = [threading.Thread(target=post, args=(nodes.ports[index % 3], 100)) for index in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wait_until(lambda: len(set(nodes.states())) == 1, "the servers have one state")
+    expect_equal(nodes.states()[0][0].rpartition(".")[2], "951", "the version")
+    refusals = [nodes.figures(index)["journal_refusals_total"] for index in range(3)]
+    expect_equal(refusals, [0, 0, 0], "the turns that another server was faster than")
+
+
+@pytest.mark.alone
+def test_another_server_writes_when_the_writer_is_killed_or_stops(workspace, figures):
+    etcds = Etcds(workspace)
+    nodes, writer, others = led(workspace, etcds, "ended")
+    killed, stopped = [], []
+    for number in range(6):
+        server = nodes.servers[writer]
+        ports = [nodes.ports[index] for index in others]
+        if number % 2:
+            server.process.send_signal(signal.SIGTERM)
+        else:
+            server.process.kill()
+        took = acknowledged_after(ports, f"end-{number}", 10)
+        (stopped if number % 2 else killed).append(took)
+        server.process.wait(20)
+        wait_until(lambda: len(nodes.writers(others)) == 1, "another server writes", seconds=5)
+        nodes.restart(writer)
+        writer = nodes.writers(others)[0]
+        others = [index for index in range(3) if index != writer]
+        time.sleep(0.7)
+    expect(sorted(killed)[1] < 4, f"after a kill: {killed}")
+    expect(sorted(stopped)[1] < 0.5, f"after SIGTERM: {stopped}")
+    figures(f"acknowledged after kill -9 of the writer: {max(killed):.2f} s, after SIGTERM: {max(stopped):.2f} s at most")
+    expect_equal({body for _, body in nodes.states()}, {nodes.states()[0][1]}, "the states")
+
+
+@pytest.mark.alone
+def test_a_writer_that_stands_still_is_left_after_its_lease_and_its_action_is_recorded_once(workspace):
+    nodes, writer, others = led(workspace, Etcds(workspace), "still")
+    nodes.servers[writer].process.send_signal(signal.SIGSTOP)
+    with Client(nodes.ports[others[0]], timeout=20) as client:
+        begun = time.monotonic()
+        answer = client.post(add(1), Idempotency_Key='"still"')
+        expect_equal(answer.status, 200, "the status of an action that was sent to a server that stands still")
+        expect(time.monotonic() - begun < 6, "it took too long")
+        nodes.servers[writer].process.send_signal(signal.SIGCONT)
+        expect_equal(client.post(add(1)).status, 200, "the status of the next action")
+        time.sleep(1)
+        expect_equal(client.get("/v1/state/counter/value").json, 2, "the value")
+    wait_until(lambda: len(set(nodes.states())) == 1, "the servers have one state")
+    wait_until(lambda: len(nodes.writers()) == 1, "one server writes")
+
+
+@pytest.mark.alone
+def test_a_server_without_a_majority_says_how_old_its_state_may_be(workspace):
+    etcds = Etcds(workspace)
+    nodes, _, _ = led(workspace, etcds, "old")
+    with Client(nodes.ports[0]) as client:
+        client.commit(add(1))
+        for _ in range(3):
+            expect("state-age" not in client.get("/v1/state").fields, "an age of a state that is current")
+        for index in (0, 1):
+            etcds.signal(index, signal.SIGSTOP)
+        wait_until(lambda: "state-age" in client.get("/v1/state").fields, "the answers have an age", seconds=15)
+        first = int(client.get("/v1/state").fields["state-age"])
+        time.sleep(2.1)
+        expect(int(client.get("/v1/state").fields["state-age"]) >= first + 2, "the age does not grow")
+        expect_equal(client.get("/readyz").status, 503, "whether the server is ready")
+        for index in (0, 1):
+            etcds.signal(index, signal.SIGCONT)
+        wait_until(lambda: "state-age" not in client.get("/v1/state").fields, "the state is current", seconds=20)
+        wait_until(lambda: client.get("/readyz").status == 200, "the server is ready", seconds=20)
