@@ -77,7 +77,7 @@ final class RequestHandler: Sendable {
         Handlers(
             receive: { request, exchange in
                 if let trace = request.trace { exchange.trace = trace }
-                return self.finished(self.receive(request, exchange), exchange)
+                return self.finished(self.receive(self.attributed(request, exchange), exchange), exchange)
             },
             expire: { exchange, expiry in
                 guard var response = self.expire(exchange, expiry) else { return nil }
@@ -100,10 +100,16 @@ final class RequestHandler: Sendable {
             debugLog: { self.logger.debug("transport", metadata: ["remark": .string($0)]) })
     }
 
+    /// The request, as one of the client from whom another server of the cluster has sent it on.
+    private func attributed(_ request: Request, _ exchange: Exchange) -> Request {
+        guard let origin = cluster?.origin(of: request) else { return request }
+        exchange.count(toShareOf: origin)
+        return Request(request.head, body: request.body, client: origin)
+    }
+
     private func receive(_ request: Request, _ exchange: Exchange) -> Reply {
         let name = RequestName(request.head, number: exchange.id, requestNumbers)
         if let fields = addedFields(of: request) { exchange.add(fields) }
-        if let origin = cluster?.origin(of: request) { exchange.count(toShareOf: origin) }
         let remembered = RememberedHead.of(request)
         let authentication: Authentication
         switch remembered.map({ .known(.granted($0.access)) }) ?? authenticator.authenticate(request) {

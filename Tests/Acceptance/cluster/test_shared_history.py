@@ -1,7 +1,9 @@
 """Three servers on one history in etcd: what any of them acknowledges is recorded once, whatever ends or stands still."""
 
 import json
+import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -223,6 +225,32 @@ def test_a_history_that_is_deleted_behind_a_server_stops_its_writes_and_turns_it
         expect_equal(answer.json["code"], "not-durable", "its code")
         expect_equal(client.get("/v1/state/counter/value").json, 3, "the state")
         expect("is not the one that this server has" in client.get("/readyz?verbose").body.decode(), "no reason")
+
+
+def test_an_etcd_that_is_an_older_backup_of_itself_stops_a_server_that_has_more(workspace):
+    etcds = Etcds(workspace, 1)
+    server = Server(workspace, etcds.address("back"), {}).start()
+    member, backup = os.path.join(etcds.directory, "e0"), os.path.join(etcds.directory, "backup")
+    with server.client() as client:
+        client.commit(add(1))
+        etcds.kill(0)
+        shutil.copytree(member, backup)
+        etcds.start(0)
+        wait_until(lambda: client.post(add(1)).status == 200, "it goes on", seconds=20)
+        client.commit(add(1))
+        etcds.kill(0)
+        shutil.rmtree(member)
+        shutil.copytree(backup, member)
+        etcds.start(0)
+        etcds.wait()
+        reason = "its newest turn is gone, as after the restore of an older backup"
+        wait_until(lambda: reason in client.get("/readyz?verbose").body.decode(), "it says so", seconds=3)
+        expect_equal(client.post(add(1)).json["code"], "not-durable", "the code of an action")
+        expect_equal(client.get("/v1/state/counter/value").json, 3, "the state that it goes on reading")
+    # One that starts now has the older history, and may go on with it.
+    later = Server(workspace, etcds.address("back"), {}).start()
+    with later.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 1, "the state of the backup")
 
 
 @pytest.mark.alone
