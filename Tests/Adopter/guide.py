@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -80,9 +81,12 @@ def server_target(manifest):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port below those that Linux gives to clients, which come and go beside this test."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def shell(text, folder, scratch, port):
@@ -100,7 +104,12 @@ def shell(text, folder, scratch, port):
     environment |= {"STOREKEEPER": str(ROOT), "STOREKEEPER_LISTEN": f"127.0.0.1:{port}"}
     text = text.replace("localhost:8080", f"127.0.0.1:{port}")
     done = subprocess.run(
-        ["bash", "-c", prelude + text + epilogue], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+        ["bash", "-c", prelude + text + epilogue],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=900,
     )
     assert done.returncode == 0, f"{text}\nended with {done.returncode}: {done.stdout}"
     return done.stdout

@@ -1,9 +1,11 @@
 """Three etcds on loopback, which a test kills, stops and starts again."""
 
 import base64
+import contextlib
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -13,14 +15,14 @@ from harness.expectations import Failure
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports below those that Linux gives to clients, so that who restarts on one finds it free."""
+    ports = set()
+    while len(ports) < count:
+        port = random.randrange(20_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            ports.add(port)
+    return list(ports)
 
 
 class Etcds:
