@@ -175,7 +175,7 @@ package final class ClusterJournal: Journal {
             }
             (tip, key) = (segments[segments.count - 1].link, segments[segments.count - 1].first)
         }
-        condition.withLock { ($0.failure, $0.isOpen) = (nil, false) }
+        recover()
         return .landed
     }
 
@@ -219,6 +219,11 @@ package final class ClusterJournal: Journal {
         }
         report(.appendFailed(reason: reason, isOpen: isOpen))
         return isOpen ? .unknown : .failed
+    }
+
+    /// Notes that appends succeed; a history that is another one stays so.
+    private func recover() {
+        condition.withLock { if $0.broken == nil { ($0.failure, $0.isOpen) = (nil, false) } }
     }
 
     /// Notes that the history in etcd is not the one that this node has.
@@ -404,10 +409,10 @@ package final class ClusterJournal: Journal {
         do throws(EtcdFailure) {
             let _: Etcd.RangeResponse = try client.call("/v3/kv/range", Etcd.Range(keys.meta))
         } catch {
-            return condition.withLock { $0.failure = "\(error)" }
+            return condition.withLock { if $0.broken == nil { $0.failure = "\(error)" } }
         }
         catchUp()
-        condition.withLock { ($0.failure, $0.isOpen) = (nil, false) }
+        recover()
     }
 
     /// Does nothing: the keys expire by the wall clock.

@@ -227,6 +227,7 @@ def test_a_history_that_is_deleted_behind_a_server_stops_its_writes_and_turns_it
         expect("is not the one that this server has" in client.get("/readyz?verbose").body.decode(), "no reason")
 
 
+@pytest.mark.alone
 def test_an_etcd_that_is_an_older_backup_of_itself_stops_a_server_that_has_more(workspace):
     etcds = Etcds(workspace, 1)
     server = Server(workspace, etcds.address("back"), {}).start()
