@@ -7,6 +7,36 @@ package struct ClusterAddress: Hashable, Sendable, CustomStringConvertible {
     /// The first part of each key.
     package var name: String
     package var description: String
+    /// As whom etcd is used; nil where it has no users.
+    package var user: User?
+    /// The files with which `etcds` connects, in PEM, each nil for the default.
+    package var certificates = Certificates()
+
+    /// A user of etcd.
+    package struct User: Hashable, Sendable {
+        package var name: String
+        package var password: String
+
+        package init(name: String, password: String) {
+            self.name = name
+            self.password = password
+        }
+    }
+
+    /// The files of a TLS connection.
+    ///
+    /// A certificate of this server protects the connection only: etcd's gateway knows no users by certificate.
+    package struct Certificates: Hashable, Sendable {
+        package var authorities: String?
+        package var certificate: String?
+        package var key: String?
+
+        package init(authorities: String? = nil, certificate: String? = nil, key: String? = nil) {
+            self.authorities = authorities
+            self.certificate = certificate
+            self.key = key
+        }
+    }
 
     /// Whether a text is such an address, or means to be one.
     package static func isMeant(by text: String) -> Bool { text.hasPrefix("etcd://") || text.hasPrefix("etcds://") }

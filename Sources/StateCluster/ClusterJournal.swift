@@ -17,6 +17,10 @@ package enum ClusterEvent: Sendable {
     case notFollowing(reason: String?)
     /// Another server writes by choice than before.
     case writer(ClusterWriter)
+    /// An etcd has used much of its quota, or, where the reason is nil, has room again.
+    case quotaUsed(reason: String?)
+    /// The history in etcd is older than the one of this server, and has another epoch now, or why it has not.
+    case epochRenewed(failure: String?)
 }
 
 /// Why a history in etcd cannot be used, as a sentence.
@@ -73,6 +77,7 @@ package final class ClusterJournal: Journal {
     private let condition = Mutex(Condition())
     private let follower: TurnFollower
     private let lease: WriterLease
+    private let quota: QuotaWatch
     /// By which the servers of the history know each other; nil in one that an older program has begun.
     package let secret: String?
     let background = DispatchQueue(label: "storekeeper.cluster.snapshots", qos: .utility)
@@ -93,6 +98,12 @@ package final class ClusterJournal: Journal {
         /// Whether the looks at etcd have failed for longer than ``ClusterJournal/ageMax``.
         var isStale = false
         var staleWatcher: (@Sendable () -> Void)?
+        var documents: [ClusterDocument] = []
+        /// The etcd that has used much of its quota.
+        var quota: QuotaWatch.Finding?
+
+        /// Why nothing is appended; nil where there is room.
+        var fullReason: String? { quota.flatMap { $0.isFull ? $0.sentence : nil } }
     }
 
     /// The most bytes of a commit: etcd takes requests of 1.5 MiB by default.
@@ -116,7 +127,7 @@ package final class ClusterJournal: Journal {
         _ address: ClusterAddress, reachedAt place: String? = nil, retention: Retention = Retention(),
         report: @escaping @Sendable (ClusterEvent) -> Void, initial: () throws -> [UInt8]
     ) throws -> (ClusterJournal, Recovery) {
-        let client = try EtcdClient(address.endpoints, label: "journal")
+        let client = try EtcdClient(address, label: "journal")
         let keys = ClusterKeys(name: address.name)
         var attempts = 0
         while true {
@@ -148,7 +159,9 @@ package final class ClusterJournal: Journal {
         secret = opened.secret
         follower = try TurnFollower(address, keys, from: opened.revision + 1)
         lease = try WriterLease(address, keys, metaRevision: opened.metaRevision, reachedAt: place)
+        quota = try QuotaWatch(address)
         follower.start { [weak self] in self?.take($0) }
+        quota.start { [weak self] in self?.take($0) }
         lease.start { [weak self] in
             self?.known.withLock { ($0.tipKey, $0.tip.hash) }
         } _: { [weak self] in
@@ -184,7 +197,7 @@ package final class ClusterJournal: Journal {
     /// An answer that does not come leaves open whether they are there. The same transaction settles it: it finds either our
     /// segment, or another's, or none, and then it puts ours.
     private func append(_ segments: [ClusterTurns.Segment], behind key: Version) -> AppendResult {
-        if let broken = condition.withLock({ $0.broken }) { return fail(broken, isOpen: false) }
+        if let reason = condition.withLock({ $0.broken ?? $0.fullReason }) { return fail(reason, isOpen: false) }
         let transaction = ClusterTurns.transaction(segments, behind: key, keys, meta: metaRevision)
         let end = ContinuousClock.now + Self.appendTime
         var isOpen = false
@@ -243,7 +256,18 @@ package final class ClusterJournal: Journal {
     private func take(_ event: TurnFollower.Event) {
         switch event {
         case .turn(let first, let value): take(first, value)
-        case .missed: catchUp()
+        case .missed:
+            catchUp()
+            for document in condition.withLock({ $0.documents }) {
+                do throws(ClusterFault) {
+                    try document.follow()
+                } catch {
+                    report(.notFollowing(reason: "\(error)"))
+                }
+            }
+        case .document(let key, let content):
+            let document = condition.withLock { $0.documents.first { key.elementsEqual($0.key.utf8) } }
+            document?.note(content)
         case .deleted(let first):
             // Snapshots replace older turns only.
             if first >= known.withLock({ $0.tipKey }) { end("its newest turn is deleted") }
@@ -301,6 +325,16 @@ package final class ClusterJournal: Journal {
         }
     }
 
+    /// A document beside the turns, which this journal follows from now on.
+    ///
+    /// - Throws: ``ClusterFault`` where etcd does not answer.
+    package func document(_ name: String) throws(ClusterFault) -> ClusterDocument {
+        let document = ClusterDocument(client, keys, name)
+        condition.withLock { $0.documents.append(document) }
+        try document.follow()
+        return document
+    }
+
     // MARK: Lease
 
     /// Which server writes by choice.
@@ -324,12 +358,32 @@ package final class ClusterJournal: Journal {
             report(.notFollowing(reason: nil))
             changed()
         case .replaced(let detail): end(detail)
+        case .older(let detail):
+            guard condition.withLock({ $0.broken == nil }) else { break }
+            end("\(detail); a server that starts now goes on with what is there, under a new epoch")
+            background.async { [self] in
+                // Clients have cursors of what is lost, and later commits will have its versions.
+                do {
+                    try ClusterOpening(client, keys).renewEpoch(metaRevision)
+                    report(.epochRenewed(failure: nil))
+                } catch {
+                    report(.epochRenewed(failure: "\(error)"))
+                }
+            }
         case .failed(let reason):
             guard lease.age > Self.ageMax, let changed = turnStale(true) else { return }
             condition.withLock { $0.failure = $0.failure ?? "no majority of the etcds answers: \(reason)" }
             report(.notFollowing(reason: reason))
             changed()
         }
+    }
+
+    /// Notes how much of its quota the fullest etcd has used.
+    private func take(_ found: QuotaWatch.Finding?) {
+        let found = found.flatMap { $0.isAlarmed || $0.share >= QuotaWatch.warned ? $0 : nil }
+        let before = condition.withLock { exchange(&$0.quota, with: found) }
+        guard (found == nil) != (before == nil) || found?.isFull != before?.isFull else { return }
+        report(.quotaUsed(reason: found?.sentence))
     }
 
     /// Notes whether this server is stale.
@@ -397,7 +451,7 @@ package final class ClusterJournal: Journal {
 
     // MARK: Condition
 
-    package var failure: String? { condition.withLock { $0.failure } }
+    package var failure: String? { condition.withLock { $0.failure ?? $0.fullReason } }
     package var isOutcomeOpen: Bool { condition.withLock { $0.isOpen } }
     package var isShared: Bool { true }
 
@@ -444,6 +498,7 @@ package final class ClusterJournal: Journal {
     package func close(_ snapshot: any AnySnapshot) throws {
         lease.stop()
         follower.stop()
+        quota.stop()
         background.sync {}
     }
 }

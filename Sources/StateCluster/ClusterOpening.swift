@@ -166,6 +166,18 @@ struct ClusterOpening {
         let _: Etcd.TransactionResponse = try call("/v3/kv/txn", transaction)
     }
 
+    /// Gives the history another epoch, unless its beginning has changed since a revision of etcd.
+    ///
+    /// The turns stay as they are: they hold no epoch.
+    func renewEpoch(_ revision: UInt64) throws {
+        guard var (meta, _) = try meta() else { return }
+        meta.epoch = Epoch.random().text
+        let transaction = Etcd.Transaction(
+            compare: [.unchanged(keys.meta, since: revision)],
+            success: [.init(request_put: .init(keys.meta, try JSONEncoder().encode(meta)))])
+        let _: Etcd.TransactionResponse = try call("/v3/kv/txn", transaction)
+    }
+
     /// 32 random bytes as hexadecimal digits.
     private static func secret() -> String {
         (0..<4).map { _ in

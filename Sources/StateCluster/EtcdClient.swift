@@ -29,6 +29,7 @@ enum EtcdFailure: Error, CustomStringConvertible {
 final class EtcdClient: Sendable {
     private let endpoints: [String]
     private let connection: HTTPConnection
+    private let login: EtcdLogin
     /// Lets one request at a time use the connection, and owns the number of the endpoint.
     private let queue: DispatchQueue
     /// The endpoint that has answered last.
@@ -38,10 +39,11 @@ final class EtcdClient: Sendable {
     private let timeout: Duration
     private static let answerBytesMax = 256 << 20
 
-    init(_ endpoints: [String], label: String, timeout: Duration = .seconds(2)) throws {
-        self.endpoints = endpoints
+    init(_ address: ClusterAddress, label: String, timeout: Duration = .seconds(2)) throws {
+        endpoints = address.endpoints
         self.timeout = timeout
-        connection = try HTTPConnection()
+        connection = try HTTPConnection(tls: address.tls)
+        login = EtcdLogin(address.user)
         queue = DispatchQueue(label: "storekeeper.etcd.\(label)")
         current = Int.random(in: endpoints.indices)
     }
@@ -92,15 +94,31 @@ final class EtcdClient: Sendable {
         throw failure
     }
 
+    /// Sends a request to one endpoint, once more where the token of the user has expired.
     private func send(_ path: String, _ body: [UInt8], to endpoint: String) throws(EtcdFailure) -> [UInt8] {
+        do throws(EtcdFailure) {
+            return try post(path, body, to: endpoint)
+        } catch  where login.isExpired(by: error) {
+            return try post(path, body, to: endpoint)
+        }
+    }
+
+    private func post(_ path: String, _ body: [UInt8], to endpoint: String) throws(EtcdFailure) -> [UInt8] {
         var request = HTTPConnection.Request(
             endpoint + path, within: timeout, bodyBytesMax: Self.answerBytesMax)
         request.method = "POST"
-        request.fields = ["Content-Type: application/json"]
+        request.fields = try login.fields(at: endpoint, by: connection)
         request.body = body
-        let response: HTTPConnection.Response
-        do throws(HTTPConnection.Failure) {
-            response = try connection.perform(request)
+        return try connection.answer(request, of: endpoint)
+    }
+}
+
+extension HTTPConnection {
+    /// The body of etcd's answer to a request.
+    func answer(_ request: Request, of endpoint: String) throws(EtcdFailure) -> [UInt8] {
+        let response: Response
+        do throws(Failure) {
+            response = try perform(request)
         } catch {
             throw EtcdFailure(error, endpoint)
         }

@@ -35,6 +35,15 @@ enum Etcd {
         }
     }
 
+    struct Authenticate: Encodable, Sendable {
+        var name: String
+        var password: String
+    }
+
+    struct Authenticated: Decodable, Sendable {
+        var token: String
+    }
+
     struct LeaseGrant: Encodable, Sendable {
         /// In seconds.
         var TTL: Int
@@ -78,6 +87,17 @@ enum Etcd {
 
     struct Compaction: Encodable, Sendable {
         var revision: String
+    }
+
+    struct Alarm: Encodable, Sendable {
+        var action: String
+    }
+
+    struct AlarmResponse: Decodable, Sendable {
+        struct Member: Decodable, Sendable {
+            var alarm: String?
+        }
+        var alarms: [Member]?
     }
 
     struct Compare: Encodable, Sendable {

@@ -12,6 +12,8 @@ final class TurnFollower: Sendable {
         case missed
         /// A turn is deleted, because a snapshot replaces it or behind the servers' backs.
         case deleted(Version)
+        /// Another key beside the turns has this content now.
+        case document(key: [UInt8], ClusterDocument.Content)
         /// The history is deleted, has begun anew, or is another cluster's.
         case replaced(String)
         /// No endpoint tells of turns; nil when one does again.
@@ -21,6 +23,7 @@ final class TurnFollower: Sendable {
     private let endpoints: [String]
     private let keys: ClusterKeys
     private let connection: HTTPConnection
+    private let login: EtcdLogin
     private let queue = DispatchQueue(label: "storekeeper.cluster.follower")
     private let isStopped = Atomic(false)
     private let state: Mutex<State>
@@ -38,7 +41,8 @@ final class TurnFollower: Sendable {
     init(_ address: ClusterAddress, _ keys: ClusterKeys, from revision: UInt64) throws {
         endpoints = address.endpoints
         self.keys = keys
-        connection = try HTTPConnection()
+        connection = try HTTPConnection(tls: address.tls)
+        login = EtcdLogin(address.user)
         state = Mutex(State(revision: revision))
     }
 
@@ -75,10 +79,14 @@ final class TurnFollower: Sendable {
         }
         var request = HTTPConnection.Request(endpoint + "/v3/watch", within: nil, bodyBytesMax: .max)
         request.method = "POST"
-        request.fields = ["Content-Type: application/json"]
+        do throws(EtcdFailure) {
+            request.fields = try login.fields(at: endpoint, by: connection)
+        } catch {
+            return "\(error)"
+        }
         let watch = Etcd.Watch(
             create_request: .init(
-                // The manifests of snapshots lie between the two; there are few.
+                // Between the two lie the documents, and the manifests of snapshots, of which there are few.
                 key: Data(keys.meta.utf8), range_end: Data(ClusterKeys.end(of: keys.turns).utf8),
                 start_revision: "\(revision)"))
         request.body = (try? JSONEncoder().encode(watch)).map { Array($0) }
@@ -112,7 +120,10 @@ final class TurnFollower: Sendable {
         guard let message = try? JSONDecoder().decode(Etcd.WatchLine.self, from: Data(line)) else {
             return "the watch has a line of another form"
         }
-        guard let result = message.result else { return message.error?.message ?? "the watch has failed" }
+        guard let result = message.result else {
+            login.forget()
+            return message.error?.message ?? "the watch has failed"
+        }
         if state.withLock({ exchange(&$0.failures, with: 0) }) >= endpoints.count { take(.failing(nil)) }
         if result.canceled == true {
             // What was compacted cannot be told any more; the turns behind the tip are read.
@@ -120,6 +131,8 @@ final class TurnFollower: Sendable {
                 state.withLock { $0.revision = compacted }
                 take(.missed)
             }
+            // It may have done so because the user's token has expired: only some versions say it.
+            login.forget()
             return result.cancel_reason ?? "etcd has ended the watch"
         }
         let known = state.withLock { state in
@@ -131,7 +144,10 @@ final class TurnFollower: Sendable {
             if event.kv.key.elementsEqual(keys.meta.utf8) {
                 take(.replaced(event.type == "DELETE" ? "it is deleted" : "it has begun anew"))
             }
-            guard let first = keys.version(ofTurn: event.kv.key) else { continue }
+            guard let first = keys.version(ofTurn: event.kv.key) else {
+                take(.document(key: Array(event.kv.key), .init(event.kv, isDeleted: event.type == "DELETE")))
+                continue
+            }
             take(event.type == "DELETE" ? .deleted(first) : .turn(first, Array(event.kv.value ?? Data())))
         }
         if let revision = result.header.revision.flatMap({ UInt64($0) }), result.events != nil {

@@ -24,6 +24,8 @@ final class WriterLease: Sendable {
         case current
         /// The history in etcd is another one.
         case replaced(String)
+        /// It is the same one as it was earlier, or has gone on from there in another way.
+        case older(String)
         case failed(String)
     }
 
@@ -52,7 +54,7 @@ final class WriterLease: Sendable {
     private static let leaseSeconds = 2
 
     init(_ address: ClusterAddress, _ keys: ClusterKeys, metaRevision: UInt64, reachedAt place: String?) throws {
-        client = try EtcdClient(address.endpoints, label: "lease", timeout: .milliseconds(700))
+        client = try EtcdClient(address, label: "lease", timeout: .milliseconds(700))
         self.keys = keys
         self.metaRevision = metaRevision
         holder = place.map { Holder(address: $0, id: String(UInt64.random(in: 0 ... .max), radix: 16)) }
@@ -99,10 +101,10 @@ final class WriterLease: Sendable {
             guard let meta = found[1] else { return .replaced("it is deleted") }
             guard meta.mod_revision == "\(metaRevision)" else { return .replaced("it has begun anew") }
             guard let turn = found[2] else {
-                return .replaced("its newest turn is gone, as after the restore of an older backup")
+                return .older("its newest turn is gone, as after the restore of an older backup")
             }
             if keys.version(ofTurn: turn.key) == tip.key, SegmentHash((turn.value ?? Data()).prefix(16)) != tip.hash {
-                return .replaced("the turn of version \(tip.key) is another one")
+                return .older("the turn of version \(tip.key) is another one")
             }
             return .current
         } catch {

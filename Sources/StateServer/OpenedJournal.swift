@@ -50,13 +50,7 @@ struct OpenedJournal {
                     warnings: recovery.warnings)
             }
         }
-        guard settings.data != "none" else { return nil }
-        guard let address = ClusterAddress(settings.data) else {
-            throw SettingsFault(
-                description:
-                    "data is \(settings.data): for a journal in etcd it is etcd://host:port,host:port/name, with a name of letters, digits, -, _, . and /"
-            )
-        }
+        guard let address = try settings.etcdAddress() else { return nil }
         return try ServerFault.translating {
             let (journal, recovery) = try ClusterJournal.open(
                 address, reachedAt: settings.clusterAddress == "none" ? nil : settings.clusterAddress,
@@ -68,6 +62,30 @@ struct OpenedJournal {
                 patchesCount: recovery.patchesCount,
                 commitBytesMax: ClusterJournal.commitBytesMax, warnings: recovery.warnings)
         }
+    }
+
+    /// The tokens beside the turns of a history in etcd; nil where the settings have them elsewhere.
+    ///
+    /// - Throws: ``ServerFault`` where etcd does not answer.
+    func tokenFile(_ settings: Settings) throws -> TokenFile? {
+        guard settings.tokens == "data", let cluster, let address = try settings.etcdAddress() else { return nil }
+        let document = try ServerFault.translating { try cluster.document("tokens") }
+        return TokenFile(ClusterFile(document, name: TokenFile.name, at: address, "tokens"))
+    }
+
+    /// The actions that are set aside: in a file of the data directory, or beside the turns of a history in etcd.
+    ///
+    /// - Throws: ``ServerFault`` where etcd does not answer, and ``SettingsFault`` where a file cannot be used.
+    func quarantine(_ settings: Settings, _ logger: Logger) throws -> Quarantine {
+        guard let cluster, let address = try settings.etcdAddress() else {
+            return try Quarantine(
+                directory: settings.data, QuarantineFile(directory: settings.data), isShared: false, logger: logger)
+        }
+        let document = try ServerFault.translating { try cluster.document("quarantine") }
+        let file = ClusterFile(document, name: QuarantineFile.name, at: address, "quarantine")
+        let directory = settings.clusterDirectory
+        return try Quarantine(
+            directory: directory == "none" ? nil : directory, QuarantineFile(file), isShared: true, logger: logger)
     }
 
     /// Records a commit behind ``version``.

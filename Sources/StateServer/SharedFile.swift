@@ -1,13 +1,12 @@
 internal import FoundationEssentials
 internal import Glibc
-internal import StateJSON
 
-/// A file that a running server reads, and that several commands may change at the same time.
+/// A ``SharedDocument`` that is a file.
 ///
 /// A change has the lock of the file's directory (flock(2)), so it begins with what the change before has left. It replaces
 /// the file whole or not at all, keeps its owner and its mode, and returns when the file is on the disk. The lock is the
 /// directory's, because the file itself is another one after each change.
-struct SharedFile: Sendable {
+struct SharedFile: SharedDocument {
     let path: String
     /// What the file is, as in `token file`.
     let name: String
@@ -15,7 +14,6 @@ struct SharedFile: Sendable {
     /// How long a change waits for those of other processes.
     private static let lockWait = Duration.seconds(10)
 
-    /// What identifies a version of the file; nil where there is none.
     var stamp: [Int]? {
         var status = stat()
         guard stat(path, &status) == 0 else { return errno == ENOENT ? nil : [Int(errno)] }
@@ -25,9 +23,6 @@ struct SharedFile: Sendable {
         ]
     }
 
-    /// What the file has; nil where there is none.
-    ///
-    /// - Throws: ``SettingsFault`` for a file that cannot be read, also where that hides whether there is one.
     func bytes() throws(SettingsFault) -> Data? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -48,13 +43,10 @@ struct SharedFile: Sendable {
         }
     }
 
-    /// Replaces what the file has by what a function makes of it, while no other process does.
+    /// Makes the directory where there is none.
     ///
-    /// Makes the directory where there is none. A new file is for its owner alone; where root makes it, it belongs to the
+    /// A new file is for its owner alone; where root makes it, it belongs to the
     /// owner of the directory, as whom the server runs.
-    ///
-    /// - Parameter change: takes what the file has, nil where there is none; returns nil to leave it so.
-    /// - Throws: ``SettingsFault`` where the file cannot be read or replaced, and what `change` throws.
     func change(_ change: (Data?) throws(SettingsFault) -> Data?) throws(SettingsFault) {
         let path = target
         let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
@@ -123,32 +115,6 @@ struct SharedFile: Sendable {
                 written += max(0, count)
             }
             return true
-        }
-    }
-
-    // MARK: JSON
-
-    /// Decodes what the file has; a field that the type does not know is ignored.
-    ///
-    /// - Throws: ``SettingsFault`` for a file that is not JSON, or not the JSON of the type; it says where in the file.
-    func decode<Content: Decodable>(_ bytes: Data, as type: Content.Type) throws(SettingsFault) -> Content {
-        do throws(JSONFault) {
-            return try JSON.decode(type, from: [UInt8](bytes), unknownFields: .ignored)
-        } catch {
-            let pointer = error.pointer.tokens.isEmpty ? "" : " at \(error.pointer)"
-            let what = error.kind == .mismatch ? "has a fault\(pointer)" : "is not JSON"
-            throw SettingsFault(description: "the \(name) \(path) \(what): \(error.detail)")
-        }
-    }
-
-    /// Encodes what the file gets, for people who read it.
-    func encode(_ content: some Encodable) throws(SettingsFault) -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        do {
-            return try encoder.encode(content) + Data("\n".utf8)
-        } catch {
-            throw SettingsFault(description: "the \(name) \(path) cannot be written: \(error)")
         }
     }
 

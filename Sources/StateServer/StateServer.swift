@@ -84,7 +84,7 @@ public struct StateServer: Service, Sendable {
         let journal = opened?.journal
         if let most = opened?.commitBytesMax { limits.commitBytesMax = most }
         let hasDirectory = OpenedJournal.directory(of: settings) != nil
-        quarantine = hasDirectory ? try Quarantine(directory: data, logger: logger) : nil
+        quarantine = try opened.map { try $0.quarantine(settings, logger) }
         let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, logger, now) }
         var chain: [Middleware<D.State>] = [.validation] + middleware
         if logger.logLevel <= .debug { chain.insert(.logging { logger.log($0) }, at: 0) }
@@ -101,7 +101,8 @@ public struct StateServer: Service, Sendable {
         let loops = settings.loops
         let gauges = ServerGauges(loops: loops, memoryBytesMax: settings.memoryBytesMax)
         authenticator = try Authenticator(
-            settings, places: places, compiled.catalogue, now: schedule.now, date: Timestamp.now, logger: logger)
+            settings, try opened?.tokenFile(settings) ?? settings.tokenFile, places: places, compiled.catalogue,
+            now: schedule.now, date: Timestamp.now, logger: logger)
         handler = RequestHandler(
             authenticator: authenticator, origins: settings.pageOrigins,
             contract: Contract(

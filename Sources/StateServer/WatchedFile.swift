@@ -18,14 +18,14 @@ final class WatchedFile<Content: Sendable>: Sendable {
         var unreadableReason: String?
     }
 
-    private let file: SharedFile
+    private let file: any SharedDocument
     private let decode: @Sendable (Data?) throws(SettingsFault) -> Content
     private let state: Mutex<State>
 
     /// Watches a file for what changes from now on.
     ///
     /// - Parameter decode: makes the content of the bytes of the file, nil where there is none.
-    init(_ file: SharedFile, decode: @escaping @Sendable (Data?) throws(SettingsFault) -> Content) {
+    init(_ file: any SharedDocument, decode: @escaping @Sendable (Data?) throws(SettingsFault) -> Content) {
         self.file = file
         self.decode = decode
         state = Mutex(State(stamp: file.stamp))

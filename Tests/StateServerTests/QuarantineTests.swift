@@ -25,7 +25,10 @@ struct QuarantineTests {
         withExtendedLifetime(mapped) {}
     }
 
-    func start() throws -> Quarantine { try Quarantine(directory: scratch.path, logger: logger) }
+    func start() throws -> Quarantine {
+        try Quarantine(
+            directory: scratch.path, QuarantineFile(directory: scratch.path), isShared: false, logger: logger)
+    }
 
     var file: QuarantineFile { QuarantineFile(directory: scratch.path) }
 

@@ -9,9 +9,11 @@ extension Authenticator {
     /// Where a protected server has neither a token nor keys of JSON Web Tokens, it makes a token that allows everything,
     /// keeps its hash in the token file, and logs the token once.
     ///
+    /// - Parameter file: where the tokens are; nil where there is no place for them.
     /// - Throws: ``SettingsFault`` for a file that cannot be read or written, and for keys that the build cannot use.
     convenience init(
-        _ settings: Settings, places: [ListeningPlace], _ catalogue: Catalogue, now: @escaping @Sendable () -> Instant,
+        _ settings: Settings, _ file: TokenFile?, places: [ListeningPlace], _ catalogue: Catalogue,
+        now: @escaping @Sendable () -> Instant,
         date: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(SettingsFault) {
         let access = settings.access
@@ -20,7 +22,6 @@ extension Authenticator {
             self.init(catalogue, tokens: nil, now: now, logger: logger)
             return
         }
-        let file = settings.tokenFile
         let watched = file.map { WatchedFile($0.file, decode: $0.entries) }
         var tokens = try file?.read()
         var signed: SignedTokens?

@@ -56,9 +56,13 @@ struct TokenFile: Sendable {
         var tokens: [Entry]
     }
 
-    let file: SharedFile
+    static let name = "token file"
 
-    init(path: String) { file = SharedFile(path: path, name: "token file") }
+    let file: any SharedDocument
+
+    init(_ file: any SharedDocument) { self.file = file }
+
+    init(path: String) { self.init(SharedFile(path: path, name: Self.name)) }
 
     var path: String { file.path }
 

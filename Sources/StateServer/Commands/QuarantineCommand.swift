@@ -16,7 +16,12 @@ struct QuarantineList: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         for action in try QuarantineFile(of: reading.settings).read() {
-            let state = action.state == .quarantined ? "refused" : "may pass"
+            let state =
+                switch action.state {
+                case .quarantined: "refused"
+                case .retry: "may pass"
+                case .suspected: "suspected"
+                }
             let words = [
                 action.id, state, "\(action.crashes) crashes", action.since, action.type, action.identification,
             ]
@@ -58,10 +63,14 @@ struct QuarantineRetry: SettingsCommand {
 }
 
 extension QuarantineFile {
-    /// The file beside the journal that a command names.
+    /// The list beside the journal that a command names.
     ///
     /// - Throws: `JournalError` where there is none, as the other commands for journals do.
     fileprivate init(of settings: Settings) throws {
+        if let file = try settings.clusterFile("quarantine", name: Self.name) {
+            self.init(file)
+            return
+        }
         let directory = try JournalTool(settings: settings).directory
         try JournalReader.check(directory)
         self.init(directory: directory)

@@ -115,11 +115,10 @@ extension Settings {
     ///
     /// - Throws: ``SettingsFault`` where the settings name no file: `tokens` is `data`, and `data` is `none`.
     fileprivate func namedTokenFile() throws(SettingsFault) -> TokenFile {
-        guard let tokenFile else {
-            throw SettingsFault(
-                description: "there is no token file: name it with the setting tokens, or the data directory")
-        }
-        return tokenFile
+        if let tokenFile { return tokenFile }
+        if let file = try clusterFile("tokens", name: TokenFile.name) { return TokenFile(file) }
+        throw SettingsFault(
+            description: "there is no token file: name it with the setting tokens, or the data directory")
     }
 
     /// A warning where a server takes no other credentials than tokens of which none allows everything.

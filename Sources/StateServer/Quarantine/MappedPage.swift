@@ -13,8 +13,17 @@ final class MappedPage: Sendable {
 
     /// Maps the file, which it makes where there is none.
     ///
+    /// - Parameter directory: nil for memory that ends with the process.
     /// - Throws: ``SettingsFault`` where the file cannot be made, or there is no room on the disk.
-    init(directory: String) throws(SettingsFault) {
+    init(directory: String?) throws(SettingsFault) {
+        guard let directory else {
+            let mapped = mmap(
+                nil, MarkPage.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | Int32(MAP_ANONYMOUS), -1, 0)
+            guard let mapped, mapped != MAP_FAILED else { throw Self.fault("reducing", errno) }
+            address = mapped
+            return
+        }
+        mkdir(directory, 0o700)
         let path = directory + "/reducing"
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Self.fault(path, errno) }

@@ -17,11 +17,18 @@ final class Quarantine: Sendable {
     /// How many actions the file lists at most; the oldest makes way for another one.
     private static let entriesMax = 1000
 
-    /// Looks for what the process before was reducing; the directory is locked.
+    /// How long a suspicion counts that several servers share.
+    private static let suspicionTime = Duration.seconds(3600)
+
+    /// Looks for what the process before was reducing.
     ///
+    /// - Parameters:
+    ///   - directory: where this server, and no other, keeps what it is reducing; nil where it does not outlive the process.
+    ///   - file: the list.
+    ///   - isShared: whether other servers read the list. The first crash is then in the list, too, so that the second may be
+    ///     another server's; no server knows whether another one has reduced the action without harm, so this counts for an hour.
     /// - Throws: ``SettingsFault`` where one of the files cannot be used.
-    init(directory: String, logger: Logger) throws(SettingsFault) {
-        let file = QuarantineFile(directory: directory)
+    init(directory: String?, _ file: QuarantineFile, isShared: Bool, logger: Logger) throws(SettingsFault) {
         self.logger = logger
         let mapped = try MappedPage(directory: directory)
         let page = mapped.page
@@ -50,7 +57,11 @@ final class Quarantine: Sendable {
                 }
                 logger.error("action quarantined", metadata: Self.metadata(record, entries.last?.id))
             } else {
-                page.addSuspected(record)
+                if isShared {
+                    Self.suspect(record, in: file, logger)
+                } else {
+                    page.addSuspected(record)
+                }
                 logger.warning("the process ended while it reduced an action", metadata: Self.metadata(record, nil))
             }
         }
@@ -84,10 +95,12 @@ final class Quarantine: Sendable {
         }
     }
 
-    /// Adds a transaction to the entries where it is suspected already, or was let pass after it had been set aside.
+    /// Adds a transaction to the entries where it is suspected already, or was let pass after it had been set aside, and
+    /// drops suspicions that count no more.
     private static func quarantine(
         _ record: MarkPage.Record, _ page: MarkPage, _ entries: inout [QuarantineFile.Entry]
     ) -> Bool {
+        entries.removeAll { $0.state == .suspected && $0.age > suspicionTime }
         if let index = entries.firstIndex(where: { $0.identity == record.identity }) {
             var entry = entries.remove(at: index)
             entry.state = .quarantined
@@ -98,6 +111,20 @@ final class Quarantine: Sendable {
         guard page.suspected.contains(where: { $0.record.identity == record.identity }) else { return false }
         entries.append(QuarantineFile.Entry(record))
         return true
+    }
+
+    /// Adds a transaction to the list as a suspected one.
+    private static func suspect(_ record: MarkPage.Record, in file: QuarantineFile, _ logger: Logger) {
+        do {
+            try file.change { entries in
+                var entry = QuarantineFile.Entry(record)
+                (entry.state, entry.crashes) = (.suspected, 1)
+                entries.append(entry)
+                entries = entries.suffix(Self.entriesMax)
+            }
+        } catch {
+            logger.error("quarantine not written", metadata: ["reason": .string("\(error)")])
+        }
     }
 
     private static func refused(_ entries: [QuarantineFile.Entry]) -> [TransactionIdentity: String] {

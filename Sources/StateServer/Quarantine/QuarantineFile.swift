@@ -12,6 +12,8 @@ struct QuarantineFile: Sendable {
             case quarantined
             /// It passes; the next crash sets it aside again.
             case retry
+            /// One process has ended while it reduced the action; the next crash sets it aside.
+            case suspected
         }
 
         /// The name by which an operator knows it.
@@ -39,10 +41,14 @@ struct QuarantineFile: Sendable {
         var quarantine: [Entry]
     }
 
-    let file: SharedFile
+    static let name = "list of quarantined actions"
+
+    let file: any SharedDocument
+
+    init(_ file: any SharedDocument) { self.file = file }
 
     init(directory: String) {
-        file = SharedFile(path: directory + "/quarantine.json", name: "list of quarantined actions")
+        self.init(SharedFile(path: directory + "/quarantine.json", name: Self.name))
     }
 
     var path: String { file.path }
@@ -129,6 +135,12 @@ extension QuarantineFile.Entry {
     }
 
     private static let kinds = ["key", "id", "content"]
+
+    /// How long it has been in the list; longer than anything where the time is misspelled.
+    var age: Duration {
+        guard let date = try? Date(since, strategy: .iso8601) else { return .seconds(Int64.max) }
+        return .seconds(Date().timeIntervalSince(date))
+    }
 
     /// The identity; nil where the file does not spell one.
     var identity: TransactionIdentity? {

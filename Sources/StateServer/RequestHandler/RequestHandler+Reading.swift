@@ -14,13 +14,13 @@ extension RequestHandler {
         if let version = request.version { return readPast(request, version, exchange) }
         let wait = isDraining.load(ordering: .acquiring) ? nil : request.wait
         if let version = request.atLeast {
-            if let wait {
+            if let wait, !isStale(before: version) {
                 let watch = watch(exchange, .read(request), .version(version))
                 if let reply = reply(to: hub.watch(watch, until: version), watch, wait, request.requestID) {
                     return reply
                 }
             }
-            guard latest.version >= version else { return .now(contract.aheadOfLatest(request, latest: latest)) }
+            guard latest.version >= version else { return .now(notYet(request)) }
         }
         do {
             let now = try hub.readQuickly(request.selection)
@@ -47,6 +47,15 @@ extension RequestHandler {
         }
     }
 
+    /// Whether this server is behind a version and cannot know when it will have it.
+    private func isStale(before version: Version) -> Bool { latest.version < version && cluster?.staleness != nil }
+
+    /// The answer to a request for a version that this server does not have; another one of the history may have it.
+    private func notYet(_ request: ReadRequest) -> Response {
+        journal?.isShared == true
+            ? respond(.behind(latest), request.requestID) : contract.aheadOfLatest(request, latest: latest)
+    }
+
     func watch(
         _ exchange: Exchange, _ kind: WatchedRequest.Kind, _ subject: Watch.Subject, examinedVersion: Version? = nil,
         debounce: Duration? = nil
@@ -70,7 +79,7 @@ extension RequestHandler {
     /// The answer to a request that has waited, with the latest value; nil where the value is over budget.
     func answerQuickly(_ request: ReadRequest) -> Response? {
         if let version = request.atLeast, latest.version < version {
-            return contract.aheadOfLatest(request, latest: latest)
+            return notYet(request)
         }
         do {
             guard let reading = try hub.readQuickly(request.selection), !request.isLongToCompare(reading),

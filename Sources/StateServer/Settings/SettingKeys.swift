@@ -196,6 +196,25 @@ public struct SettingKeys: Sendable {
         "how the other servers on a history in etcd reach this one, such as http://10.0.0.1:8080; none: it writes by itself",
         "none, or http:// with a host and a port, such as http://10.0.0.1:8080"
     ) { $0 == "none" || ForwardingAddress.isOne($0) }
+    /// Directory of this server alone, in which it finds after a crash what it was reducing; none: no action is set aside for it.
+    public let clusterDirectory = Setting(
+        "cluster_directory", default: "none",
+        "directory of this server alone, in which one on a history in etcd finds after a crash what it was reducing; none: no action is set aside for it"
+    )
+    /// The user as whom etcd is used; none: etcd has no users.
+    public let etcdUser = Setting(
+        "etcd_user", default: "none", "the user as whom etcd is used; none: etcd has no users")
+    /// File with the password of etcd_user.
+    public let etcdPassword = Setting("etcd_password", default: "none", "file with the password of etcd_user")
+    /// File of the certificates that may have signed those of etcd, in PEM; none: those of the system.
+    public let etcdAuthorities = Setting(
+        "etcd_authorities", default: "none",
+        "file of the certificates that may have signed those of etcd, in PEM; none: those of the system")
+    /// File of the certificate that this server shows etcd, in PEM.
+    public let etcdCertificate = Setting(
+        "etcd_certificate", default: "none", "file of the certificate that this server shows etcd, in PEM")
+    /// File of the key of etcd_certificate, in PEM.
+    public let etcdKey = Setting("etcd_key", default: "none", "file of the key of etcd_certificate, in PEM")
     /// How long an Idempotency-Key is remembered.
     public let idempotencySeconds = Setting(
         "idempotency_seconds", default: 86_400, in: 1...31_536_000, "how long an Idempotency-Key is remembered")

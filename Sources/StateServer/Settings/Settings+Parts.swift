@@ -87,11 +87,41 @@ extension Settings {
         return AllowedOrigins(text == "none" ? [] : text.split(separator: ",").map { $0.filter { $0 != " " } })
     }
 
-    /// The file of the tokens; nil where there is no data directory for it.
+    /// The file of the tokens; nil where the settings name none, as those of a history in etcd, which has them beside its turns.
     var tokenFile: TokenFile? {
         let path = self.tokens
         guard path == "data" else { return TokenFile(path: path) }
         return OpenedJournal.directory(of: self).map { TokenFile(path: $0 + "/tokens.json") }
+    }
+
+    /// Where the history in etcd is, and as whom it is reached; nil where `data` is not an address of etcd.
+    ///
+    /// - Throws: ``SettingsFault`` for an address of another form, and for a password that cannot be read.
+    func etcdAddress() throws(SettingsFault) -> ClusterAddress? {
+        guard ClusterAddress.isMeant(by: self.data) else { return nil }
+        return try etcdAddress(self.data)
+    }
+
+    /// Reads an address of etcd, and adds as whom it is reached.
+    func etcdAddress(_ text: String) throws(SettingsFault) -> ClusterAddress {
+        guard var address = ClusterAddress(text) else {
+            throw SettingsFault(
+                description:
+                    "data is \(text): for a journal in etcd it is etcd://host:port,host:port/name, with a name of letters, digits, -, _, . and /"
+            )
+        }
+        func file(_ path: String) -> String? { path == "none" ? nil : path }
+        address.certificates = .init(
+            authorities: file(self.etcdAuthorities), certificate: file(self.etcdCertificate), key: file(self.etcdKey))
+        guard self.etcdUser != "none" else { return address }
+        let password = SharedFile(path: self.etcdPassword, name: "password of etcd")
+        guard let bytes = try password.bytes() else {
+            throw SettingsFault(
+                description: "etcd_user is set, and there is no file \(password.path) with the password")
+        }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", maxSplits: 1)
+        address.user = .init(name: self.etcdUser, password: lines.first.map { String($0) } ?? "")
+        return address
     }
 
     /// The names in `allowed_hosts`.

@@ -248,10 +248,18 @@ def test_an_etcd_that_is_an_older_backup_of_itself_stops_a_server_that_has_more(
         wait_until(lambda: reason in client.get("/readyz?verbose").body.decode(), "it says so", seconds=3)
         expect_equal(client.post(add(1)).json["code"], "not-durable", "the code of an action")
         expect_equal(client.get("/v1/state/counter/value").json, 3, "the state that it goes on reading")
-    # One that starts now has the older history, and may go on with it.
+        lost = client.get("/v1").json["cursor"]
+        wait_until(lambda: "has a new epoch" in server.log_text(), "the history has a new epoch", seconds=3)
+    # One that starts now goes on with the older history, in which the cursors of what is lost mean nothing.
     later = Server(workspace, etcds.address("back"), {}).start()
     with later.client() as client:
         expect_equal(client.get("/v1/state/counter/value").json, 1, "the state of the backup")
+        expect_equal(client.commit(add(5))["version"], 2, "the next version")
+        for target in (f"/v1/changes?since={lost}", f"/v1/state?at-least={lost}&wait=5"):
+            answer = client.get(target)
+            expect_equal((answer.status, answer.json["code"]), (410, "cursor-lost"), f"the answer to {target}")
+        again = client.get("/v1/changes?since=oldest").json["changes"]
+        expect_equal([change["version"] for change in again], [1, 2], "the versions of the history")
 
 
 @pytest.mark.alone

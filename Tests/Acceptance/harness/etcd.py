@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import socket
+import ssl
 import subprocess
 import time
 
@@ -26,10 +27,14 @@ def free_ports(count):
 
 
 class Etcds:
-    """A cluster of etcds with default timeouts."""
+    """A cluster of etcds with default timeouts.
 
-    def __init__(self, workspace, count=3):
-        self.workspace = workspace
+    `certificates` has files of an authority, a certificate and a key, with which the etcds are reached by TLS only.
+    """
+
+    def __init__(self, workspace, count=3, arguments=(), certificates=None):
+        self.workspace, self.arguments, self.certificates = workspace, list(arguments), certificates
+        self.token = None
         ports = free_ports(2 * count)
         self.ports, self.peers = ports[:count], ports[count:]
         self.directory = os.path.join(workspace.directory, f"etcd{workspace.count()}")
@@ -42,13 +47,20 @@ class Etcds:
     def start(self, index):
         """Starts an etcd, which goes on with what its directory has."""
         members = ",".join(f"e{number}=http://127.0.0.1:{port}" for number, port in enumerate(self.peers))
-        client, peer = f"http://127.0.0.1:{self.ports[index]}", f"http://127.0.0.1:{self.peers[index]}"
+        scheme = "https" if self.certificates else "http"
+        client, peer = f"{scheme}://127.0.0.1:{self.ports[index]}", f"http://127.0.0.1:{self.peers[index]}"
+        files = []
+        if self.certificates:
+            authority, certificate, key = self.certificates
+            files = ["--cert-file", certificate, "--key-file", key, "--trusted-ca-file", authority, "--client-cert-auth"]
         with open(os.path.join(self.directory, f"e{index}.log"), "ab") as log:
             self.processes[index] = subprocess.Popen(
                 ["etcd", "--name", f"e{index}", "--data-dir", os.path.join(self.directory, f"e{index}")]
                 + ["--listen-client-urls", client, "--advertise-client-urls", client]
                 + ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
-                + ["--initial-cluster", members, "--initial-cluster-state", "new", "--logger", "zap"],
+                + ["--initial-cluster", members, "--initial-cluster-state", "new", "--logger", "zap"]
+                + files
+                + self.arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -63,9 +75,15 @@ class Etcds:
         self.processes[index].send_signal(number)
 
     def call(self, index, path, message, timeout=5):
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports[index], timeout=timeout)
+        if self.certificates:
+            authority, certificate, key = self.certificates
+            context = ssl.create_default_context(cafile=authority)
+            context.load_cert_chain(certificate, key)
+            connection = http.client.HTTPSConnection("127.0.0.1", self.ports[index], timeout=timeout, context=context)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.ports[index], timeout=timeout)
         try:
-            connection.request("POST", path, json.dumps(message))
+            connection.request("POST", path, json.dumps(message), {"Authorization": self.token} if self.token else {})
             return json.loads(connection.getresponse().read())
         finally:
             connection.close()
@@ -100,7 +118,31 @@ class Etcds:
 
     def address(self, name):
         """What `--data` is for a history of this name."""
-        return f"etcd://{','.join(f'127.0.0.1:{port}' for port in self.ports)}/{name}"
+        scheme = "etcds" if self.certificates else "etcd"
+        return f"{scheme}://{','.join(f'127.0.0.1:{port}' for port in self.ports)}/{name}"
+
+    def protect(self, prefix, user, password):
+        """From now on only `root` and this user use etcd, who may read and write the keys that begin with a prefix."""
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        key, end = (base64.b64encode(text.encode()).decode() for text in (prefix, end))
+        for path, message in [
+            ("user/add", {"name": "root", "password": "of all"}),
+            ("role/add", {"name": "root"}),
+            ("user/grant", {"user": "root", "role": "root"}),
+            ("user/add", {"name": user, "password": password}),
+            ("role/add", {"name": "of a prefix"}),
+            ("role/grant", {"name": "of a prefix", "perm": {"permType": "READWRITE", "key": key, "range_end": end}}),
+            ("user/grant", {"user": user, "role": "of a prefix"}),
+            ("enable", {}),
+        ]:
+            answer = self.call(0, f"/v3/auth/{path}", message)
+            if "error" in answer:
+                raise Failure(f"etcd refuses {path}: {answer}")
+
+    def login(self):
+        """Has `root` make the later calls."""
+        self.token = None
+        self.token = self.call(0, "/v3/auth/authenticate", {"name": "root", "password": "of all"})["token"]
 
     def keys(self, prefix):
         """The keys that begin with a prefix, with their values."""

@@ -1,0 +1,91 @@
+internal import FoundationEssentials
+internal import Synchronization
+
+/// A text beside the turns of a history, such as its tokens, which all servers of the history and several commands share.
+///
+/// Any thread may call any method.
+package final class ClusterDocument: Sendable {
+    /// What the document has.
+    package struct Content: Sendable {
+        /// Nil where there is no document.
+        package var bytes: [UInt8]?
+        /// The revision of etcd that this is the content of, or of the change that has made it so.
+        package var revision: UInt64
+    }
+
+    let key: String
+    private let client: EtcdClient
+    /// What the watch has told of last; nil where no journal follows the document.
+    private let followed = Mutex<Content?>(nil)
+
+    /// Names a document of the history at an address, for a command.
+    ///
+    /// - Throws: where the machine has no libcurl.
+    package convenience init(_ address: ClusterAddress, _ name: String) throws {
+        self.init(try EtcdClient(address, label: name), ClusterKeys(name: address.name), name)
+    }
+
+    init(_ client: EtcdClient, _ keys: ClusterKeys, _ name: String) {
+        self.client = client
+        key = "\(keys.name)/\(name)"
+    }
+
+    /// What the document has: as the journal follows it, or else as etcd says now.
+    ///
+    /// - Throws: ``ClusterFault`` where etcd does not answer.
+    package func content() throws(ClusterFault) -> Content {
+        if let content = followed.withLock(\.self) { return content }
+        return try read()
+    }
+
+    /// The revision of what a journal follows; nil where none does.
+    package var revision: UInt64? { followed.withLock { $0?.revision } }
+
+    /// What the document has in etcd now.
+    package func read() throws(ClusterFault) -> Content {
+        do {
+            let answer: Etcd.RangeResponse = try client.call("/v3/kv/range", Etcd.Range(key))
+            guard let pair = answer.kvs?.first else {
+                return Content(bytes: nil, revision: answer.header.revision.flatMap { UInt64($0) } ?? 0)
+            }
+            return Content(pair)
+        } catch {
+            throw ClusterFault(error)
+        }
+    }
+
+    /// Replaces what the document has.
+    ///
+    /// - Returns: false where it is no longer what the caller has seen.
+    /// - Throws: ``ClusterFault`` where etcd does not answer: whether it is replaced is not known then.
+    package func replace(_ seen: Content, by bytes: [UInt8]) throws(ClusterFault) -> Bool {
+        let transaction = Etcd.Transaction(
+            compare: [seen.bytes == nil ? .absent(key) : .unchanged(key, since: seen.revision)],
+            success: [.init(request_put: .init(key, Data(bytes)))])
+        do {
+            let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction)
+            return answer.succeeded == true
+        } catch {
+            throw ClusterFault(error)
+        }
+    }
+
+    /// Begins to be followed, or takes what the watch may have missed.
+    func follow() throws(ClusterFault) { note(try read()) }
+
+    /// Takes what the watch tells.
+    func note(_ content: Content) {
+        followed.withLock { known in
+            // The watch may begin before what was read.
+            if content.revision >= known?.revision ?? 0 { known = content }
+        }
+    }
+}
+
+extension ClusterDocument.Content {
+    /// What a key has, or had when it was deleted.
+    init(_ pair: Etcd.Pair, isDeleted: Bool = false) {
+        self.init(
+            bytes: isDeleted ? nil : Array(pair.value ?? Data()), revision: UInt64(pair.mod_revision) ?? 0)
+    }
+}

@@ -1,0 +1,63 @@
+internal import FoundationEssentials
+internal import StateCluster
+
+/// A ``SharedDocument`` beside the turns of a history in etcd.
+struct ClusterFile: SharedDocument {
+    let name: String
+    let path: String
+    private let document: ClusterDocument
+
+    /// How often a change is tried where other processes make changes at the same time.
+    private static let triesMax = 20
+
+    /// - Parameters:
+    ///   - document: followed by a journal for a server, and else read at each use.
+    ///   - name: what the document is, as in `token file`.
+    init(_ document: ClusterDocument, name: String, at address: ClusterAddress, _ key: String) {
+        self.document = document
+        self.name = name
+        path = "\(address)/\(key)"
+    }
+
+    var stamp: [Int]? { document.revision.map { [Int($0)] } }
+
+    func bytes() throws(SettingsFault) -> Data? {
+        try reaching("read") { () throws(ClusterFault) in try document.content() }.bytes.map { Data($0) }
+    }
+
+    func change(_ change: (Data?) throws(SettingsFault) -> Data?) throws(SettingsFault) {
+        for _ in 0..<Self.triesMax {
+            let seen = try reaching("changed") { () throws(ClusterFault) in try document.read() }
+            guard let changed = try change(seen.bytes.map { Data($0) }) else { return }
+            let isDone = try reaching("changed") { () throws(ClusterFault) in
+                try document.replace(seen, by: Array(changed))
+            }
+            if isDone { return }
+        }
+        throw SettingsFault(description: "the \(name) \(path) cannot be changed: others change it all the time")
+    }
+
+    private func reaching<Value>(
+        _ what: String, _ body: () throws(ClusterFault) -> Value
+    ) throws(SettingsFault) -> Value {
+        do {
+            return try body()
+        } catch {
+            throw SettingsFault(description: "the \(name) \(path) cannot be \(what): \(error)")
+        }
+    }
+}
+
+extension Settings {
+    /// A document of the history in etcd that the settings name, for a command; nil where they name none.
+    ///
+    /// - Throws: ``SettingsFault`` for an address of another form, and where the machine has no libcurl.
+    func clusterFile(_ key: String, name: String) throws(SettingsFault) -> ClusterFile? {
+        guard let address = try etcdAddress() else { return nil }
+        do {
+            return ClusterFile(try ClusterDocument(address, key), name: name, at: address, key)
+        } catch {
+            throw SettingsFault(description: "\(error)")
+        }
+    }
+}
