@@ -15,6 +15,8 @@ package enum Plan: Sendable {
     case read(ReadRequest)
     /// Read the commits after a cursor, now or later; then ``Contract/response(to:_:)``.
     case changes(ChangesRequest)
+    /// Read the commits before a cursor, or the newest ones; then ``Contract/response(to:_:)``.
+    case earlier(ChangesRequest, before: Cursor?)
     /// Begin a stream; then ``Contract/chunk(of:_:isFirst:)`` and its siblings.
     case stream(StreamRequest)
     /// Read entities of the state at one version; then ``Contract/response(to:_:at:now:)``.

@@ -100,7 +100,7 @@ struct ContractTests {
             ("/v1/views/tasks.open", "/v1/views/tasks.open", ofAnyRead),
             (
                 "/v1/changes", "/v1/changes",
-                ["as", "by", "debounce", "limit", "on-lost", "path", "pretty", "since", "types", "wait"]
+                ["as", "before", "by", "debounce", "limit", "on-lost", "path", "pretty", "since", "types", "wait"]
             ),
         ] {
             let names = try parameters(of: path, in: described).filter { $0[pointer: "/in"] == .string("query") }

@@ -9,15 +9,19 @@ extension Contract {
     func changes(_ routed: RoutedRequest) throws(Problem) -> Plan {
         let (request, store) = (routed.request, routed.store)
         if let options = try onlyReads(request) { return .respond(options) }
-        let known: Set = ["since", "wait", "debounce", "limit", "path", "types", "by", "on-lost", "as", "pretty"]
+        let known: Set = [
+            "since", "before", "wait", "debounce", "limit", "path", "types", "by", "on-lost", "as", "pretty",
+        ]
         let parameters = try Parameters(routed.target, known: known)
+        if let before = try parameters.text("before") { return try earlier(before, parameters, routed) }
         let format = streamFormat(request, offered: [.events, .lines])
         // An EventSource that comes back repeats its URL with the first `since`; `Last-Event-ID` is newer.
         let lastID = format == .events ? Self.lastEventID(request) : nil
         guard let since = try parameters.text("since") ?? lastID else {
             throw Problem(
                 .badRequest, "since-required",
-                "since is required: a cursor such as \(routed.circumstances.latest), oldest, or now")
+                "since is required: a cursor such as \(routed.circumstances.latest), oldest, or now; or before, for the newest commits first"
+            )
         }
         var follow = ChangesRequest(
             since: lastID != nil
@@ -26,14 +30,9 @@ extension Contract {
             form: try isKeyed(parameters) ? .keyed : .patches, wait: try wait(parameters, request),
             debounce: try debounce(parameters), onLost: .problem, style: try parameters.style(),
             coding: coding(of: request), requestID: routed.circumstances.requestID)
-        if let text = try parameters.text("limit") {
+        if let limit = try limit(parameters) {
             guard format == nil else { throw Problem(.badRequest, "bad-parameter", "a stream takes no limit") }
-            // A number of any length is valid; the server cuts what is above the limit.
-            let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
-            guard let limit = digits ? Int(text) ?? .max : nil, limit > 0 else {
-                throw Problem(.badRequest, "bad-parameter", "limit must be a whole number above 0")
-            }
-            follow.limit = min(limit, limits.changesLimitMax)
+            follow.limit = limit
         }
         follow.filter = try filter(parameters, store)
         if let format { return .stream(stream(follow, format, lastID)) }
@@ -44,6 +43,36 @@ extension Contract {
         }
         return .changes(follow)
     }
+
+    /// Reads a GET of the commits before a cursor.
+    private func earlier(
+        _ before: String, _ parameters: Parameters, _ routed: RoutedRequest
+    ) throws(Problem) -> Plan {
+        for name in ["since", "wait", "debounce", "on-lost", "as"] where try parameters.text(name) != nil {
+            throw Problem(.badRequest, "bad-parameter", "\(name) does not go with before")
+        }
+        guard streamFormat(routed.request, offered: [.events, .lines]) == nil else {
+            throw Problem(.badRequest, "bad-parameter", "a stream goes forward, and takes no before")
+        }
+        let request = ChangesRequest(
+            since: .now, limit: try limit(parameters) ?? limits.changesLimitDefault,
+            filter: try filter(parameters, routed.store), store: routed.store, form: .patches, onLost: .problem,
+            style: try parameters.style(), coding: coding(of: routed.request),
+            requestID: routed.circumstances.requestID)
+        return .earlier(request, before: before == "now" ? nil : try cursor(before, "before"))
+    }
+
+    /// The most commits that a client asks for; nil where it does not say.
+    private func limit(_ parameters: Parameters) throws(Problem) -> Int? {
+        guard let text = try parameters.text("limit") else { return nil }
+        // A number of any length is valid; the server cuts what is above the limit.
+        let digits = !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber }
+        guard let limit = digits ? Int(text) ?? .max : nil, limit > 0 else {
+            throw Problem(.badRequest, "bad-parameter", "limit must be a whole number above 0")
+        }
+        return min(limit, limits.changesLimitMax)
+    }
+
     /// The filter that `path`, `types` and `by` ask for.
     func filter(_ parameters: Parameters, _ store: VisibleStore) throws(Problem) -> ChangesFilter {
         var path: JSONPointer?

@@ -51,6 +51,19 @@ extension RequestHandler {
         }
     }
 
+    /// Answers with the commits before a cursor, or the newest ones, newest first.
+    func earlier(_ request: ChangesRequest, before cursor: Cursor?, _ exchange: Exchange) -> Reply {
+        let bounds = hub.bounds
+        if let cursor, cursor.epoch != bounds.latest.epoch || cursor.version > bounds.latest.version {
+            return isBehind(cursor.version, bounds.latest) && cursor.epoch == bounds.latest.epoch
+                ? .now(respond(.behind(bounds.latest), request.requestID)) : .now(lost(.lost, request))
+        }
+        return reading(exchange, request.requestID) { [self] in
+            var earlier = EarlierChanges(before: cursor?.version ?? bounds.latest.version + 1, request.query(since: 0))
+            return contract.response(to: request, try earlier.page(in: bounds, page))
+        }
+    }
+
     /// Whether a version is one that another server of a shared history has, and this one does not have yet.
     ///
     /// Where the history is not shared, such a version is lost.

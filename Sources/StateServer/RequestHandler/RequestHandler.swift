@@ -203,6 +203,7 @@ final class RequestHandler: Sendable {
             return forward(dispatch, request, exchange, name) ?? self.dispatch(dispatch, exchange, name)
         case .read(let read): return self.read(read, exchange)
         case .changes(let changes): return self.changes(changes, exchange)
+        case .earlier(let changes, let before): return earlier(changes, before: before, exchange)
         case .stream(let stream): return self.stream(stream, exchange)
         case .entities(let entities): return self.entities(entities, exchange)
         case .outcome(let id, let visible, let style): return outcome(id, visible, style, exchange, name.id)

@@ -148,7 +148,7 @@ extension Transcript {
         "descriptions",
         "dispatch",
         "derived-stores", "dry-runs", "durable-streams", "following", "grants", "idempotency", "idempotency-limit",
-        "keyed",
+        "keyed", "newest-first",
         "lost-cursors",
         "methods", "past-versions",
         "preferences", "readiness", "reading",
