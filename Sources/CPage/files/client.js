@@ -1,0 +1,436 @@
+// A client of a Storekeeper server, for browsers, Node 18 and later, Deno and Bun; client.d.ts describes it.
+//
+//     import { connect } from "http://localhost:8080/v1/client.js"
+//     const store = connect("http://localhost:8080", { token })
+//     store.subscribe("/counter", (value) => console.log(value))
+//     await store.dispatch("counter/add", { amount: 2 })
+//     for await (const commit of store.changes()) console.log(commit.action, commit.patch)
+
+/** A refusal, with what the server's problem document says. Its status is 0 where there was no answer. */
+export class Problem extends Error {
+    constructor(status, document, retryAfter = 0, cause = undefined) {
+        super(document.detail, { cause })
+        const { code, detail, errors = [] } = document
+        Object.assign(this, { name: "Problem", status, code, detail, errors, document, retryAfter })
+    }
+
+    /** Whether the same request can succeed later. */
+    get isPassing() { return [0, 408, 429, 502, 503, 504].includes(this.status) }
+}
+
+export function connect(url, { token, onConnection } = {}) {
+    const { document, location, navigator } = globalThis
+    const address = new URL(url, location?.href)
+    const base = address.origin + (address.pathname === "/" ? "/v1" : address.pathname.replace(/\/$/, ""))
+    const running = new Set(), listeners = new Set(), watches = new Map()
+    let isClosed = false, isFollowing = false, isThere, poll, seen = "now"
+
+    // Requests
+
+    /** Runs `work` with a signal that aborts after so many seconds, with another signal, and at `close`. */
+    async function within(seconds, outer, work) {
+        const controller = new AbortController(), abort = () => controller.abort(outer?.reason)
+        const timer = seconds && setTimeout(() => controller.abort(), 1000 * seconds)
+        running.add(controller)
+        outer?.addEventListener("abort", abort)
+        if (isClosed || outer?.aborted) abort()
+        try {
+            return await work(controller.signal)
+        } finally {
+            clearTimeout(timer)
+            running.delete(controller)
+            outer?.removeEventListener("abort", abort)
+        }
+    }
+
+    /** Waits until the function that `begin` gets is called, the time is over, or the signal aborts. */
+    const waken = (begin, signal, seconds) => within(seconds, signal, (ended) => new Promise((resume) => {
+        ended.addEventListener("abort", resume)
+        if (ended.aborted) resume()
+        begin(resume)
+    }))
+    const sleep = (seconds, signal) => waken(() => {}, signal, seconds)
+
+    /** Sends a request until it has an answer, or for so many seconds. */
+    async function request(path, { method = "GET", headers, body, signal, seconds = 120 } = {}) {
+        const fields = new Headers(headers), end = Date.now() + 1000 * seconds
+        for (let failures = 0; ; failures++) {
+            let error
+            try {
+                return await within(method === "GET" ? 60 : 20, signal, async (signal) => {
+                    const credential = typeof token === "function" ? await token() : token
+                    if (credential) fields.set("Authorization", `Bearer ${credential}`)
+                    const answer = await fetch(base + path, { method, headers: fields, body, signal, cache: "no-store" })
+                    const { status, headers } = answer, text = await answer.text()
+                    if (answer.ok || status === 304) return { status, headers, json: text ? JSON.parse(text) : undefined }
+                    throw new Problem(status, problemIn(text, status), Number(headers.get("Retry-After")) || 0)
+                })
+            } catch (caught) {
+                error = caught
+            }
+            if (isClosed || signal?.aborted || error instanceof SyntaxError || error.isPassing === false) throw error
+            const pause = pauseAfter(failures, error), detail = `${base} does not answer`
+            if (Date.now() + 1000 * pause > end) {
+                throw error instanceof Problem ? error : new Problem(0, { code: "no-answer", detail }, 0, error)
+            }
+            await sleep(pause, signal)
+        }
+    }
+
+    /** A retry has the key of the first attempt, so the action commits once. */
+    async function dispatch(type, payload, { id, meta, expect, key = newKey(), ...options } = {}) {
+        const headers = { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` }
+        const body = JSON.stringify({ type, payload, id, meta, expect })
+        return (await request("/actions", { ...options, method: "POST", headers, body })).json
+    }
+
+    /** A value with its cursor and tag; undefined where nothing is there, or the token may not see it. */
+    async function read(path, options) {
+        const { route, rest } = routeOf(path)
+        try {
+            const { status, headers, json } = await request(route, options)
+            return { status, value: at(json, rest), cursor: headers.get("State-Cursor"), tag: headers.get("ETag") }
+        } catch (problem) {
+            if (!["no-such-path", "no-such-view"].includes(problem.code)) throw problem
+            return { status: 404, value: undefined, cursor: problem.document.cursor, tag: null }
+        }
+    }
+
+    const state = async (path = "", options = {}) => (await read(path, options)).value
+
+    // Following: one long-poll of /v1/changes after the other, for all listeners
+
+    function join(listener) {
+        listeners.add(listener)
+        poll?.abort()
+        follow()
+    }
+
+    function leave(listener) {
+        if (listeners.delete(listener) && listeners.size === 0) poll?.abort()
+    }
+
+    async function follow() {
+        if (isFollowing) return
+        isFollowing = true
+        const turn = () => poll.abort()
+        document?.addEventListener("visibilitychange", turn)
+        for (let failures = 0; listeners.size > 0 && !isClosed; ) {
+            poll = new AbortController()
+            const { signal } = poll
+            try {
+                // Listeners that join together share a poll, and the commits of a busy server come several at once.
+                await sleep(0.01)
+                const isStale = (await Promise.all([...listeners].map((listener) => listener.prepare()))).includes(true)
+                if (document?.hidden) {
+                    seen = "now"
+                    await sleep(3600, signal)
+                } else if (isStale || !isThere) {
+                    await ask(0, signal)
+                } else {
+                    await askInTurn(signal)
+                }
+                failures = 0
+            } catch (error) {
+                if (signal.aborted || isClosed) continue
+                if (error.isPassing === false) for (const listener of [...listeners]) listener.fail(error)
+                if (isThere !== false) onConnection?.(isThere = false, error)
+                await sleep(pauseAfter(failures++, error))
+            }
+        }
+        document?.removeEventListener("visibilitychange", turn)
+        isFollowing = false
+    }
+
+    /** A browser opens six connections to a host, for all its tabs: four of these may wait, the others ask each second. */
+    async function askInTurn(signal) {
+        // A page has no locks without TLS, but on localhost.
+        let isDone = !document || !navigator.locks
+        if (isDone) return ask(25, signal)
+        for (let place = 0; place < 4 && !isDone; place++) {
+            await navigator.locks.request(`storekeeper ${place}`, { ifAvailable: true }, async (lock) => {
+                if (!lock) return
+                isDone = true
+                await ask(25, signal)
+            })
+        }
+        if (isDone) return
+        await ask(0, signal)
+        await sleep(1, signal)
+    }
+
+    async function ask(wait, signal) {
+        const filter = queryOf(commonFilter([...listeners]))
+        const query = `since=${seen}&wait=${wait}&limit=1000&on-lost=snapshot${filter}`
+        const { json: page } = await request(`/changes?${query}`, { signal, seconds: 0 })
+        const first = page.reset || seen === "now" ? page.next : seen
+        seen = page.next
+        if (!isThere) onConnection?.(isThere = true)
+        for (const listener of [...listeners]) listener.take(page.changes ?? [], first, seen, filter)
+    }
+
+    // Commits
+
+    /** Each commit behind `since`, once and in order; `{ reset: true, reason, state, cursor }` where they are gone. */
+    async function* changes({ since = "now", signal, path, types, by } = {}) {
+        const filter = queryOf({ path, types, by }), queue = []
+        // The queue goes to the cursor `end`. What comes behind it has to be asked for where `isBehind`.
+        let end = since, isBehind = true, failure, wake = () => {}
+        const listener = {
+            path, types, by,
+            prepare() {},
+            take(commits, first, last, common) {
+                isBehind ||= isBefore(end, first) || commits.length > 0 && common !== filter || queue.length > 5000
+                if (!isBehind) queue.push(...commits.filter((commit) => isBefore(end, commit.cursor)))
+                if (!isBehind && isBefore(end, last)) end = last
+                wake()
+            },
+            fail(error) {
+                leave(listener)
+                failure = error
+                wake()
+            },
+        }
+        try {
+            while (!isClosed) {
+                signal?.throwIfAborted()
+                if (queue.length > 0) yield queue.shift()
+                else if (failure) throw failure
+                else if (isBehind) {
+                    const query = `since=${encodeURIComponent(end)}&limit=1000&on-lost=snapshot${filter}`
+                    const { json: page } = await request(`/changes?${query}`, { signal, seconds: Infinity })
+                    const { reason, state, next } = page
+                    if (page.reset) queue.push({ reset: true, reason, state, cursor: next })
+                    else queue.push(...page.changes)
+                    end = next
+                    isBehind = page.more
+                    // The server has taken the filter, so it can be a part of the common one.
+                    if (!isBehind && !listeners.has(listener)) join(listener)
+                    else if (!isBehind && seen !== "now" && isBefore(end, seen)) {
+                        isBehind = true
+                        await sleep(0.1, signal)
+                    }
+                } else await waken((resume) => { wake = resume }, signal)
+            }
+        } catch (error) {
+            if (!isClosed) throw error
+        } finally {
+            leave(listener)
+        }
+    }
+
+    // Values
+
+    /** What all subscriptions to a path share: its value, which the patches of the commits keep up to date. */
+    function watch(path) {
+        const isView = path.startsWith("view:"), takers = new Set()
+        let value, cursor, tag, isKnown = false, isStale = true
+
+        const listener = {
+            path: isView ? "" : path,
+            async prepare() {
+                if (!isStale) return false
+                try {
+                    const answer = await read(path, { headers: tag ? { "If-None-Match": tag } : {}, seconds: 0 })
+                    // Of several servers, the one that answers can be behind the one that was asked before.
+                    isStale = seen !== "now" && isBefore(answer.cursor, seen)
+                    if (isStale) {
+                        await sleep(0.1)
+                    } else {
+                        ({ cursor, tag } = answer)
+                        const isOld = isKnown && (answer.status === 304 || isSame(value, answer.value))
+                        isKnown = true
+                        if (!isOld) set(answer.value)
+                    }
+                } catch (error) {
+                    if (error.isPassing !== false) throw error
+                    listener.fail(error)
+                }
+                return isStale
+            },
+            take(commits, first, last) {
+                isStale ||= isBefore(cursor, first) || isView && commits.length > 0
+                const news = isStale ? [] : commits.filter((commit) => isBefore(cursor, commit.cursor))
+                const next = withPatches(value, path, news.flatMap(({ patch }) => patch))
+                if (next === doubt) isStale = true
+                if (isStale) return
+                cursor = last
+                if (next !== value) {
+                    tag = null
+                    set(next)
+                }
+            },
+            fail(error) {
+                end()
+                for (const taker of takers) taker.failed(error)
+            },
+        }
+
+        function set(next) {
+            value = next
+            for (const taker of [...takers]) give(taker)
+        }
+
+        function give(taker) {
+            try {
+                if (takers.has(taker)) taker.f(value, cursor)
+            } catch (error) {
+                report(error)
+            }
+        }
+
+        function end() {
+            leave(listener)
+            if (watches.get(path) === watched) watches.delete(path)
+        }
+
+        const watched = {
+            value: () => value,
+            add(taker) {
+                takers.add(taker)
+                if (isKnown) queueMicrotask(() => give(taker))
+                return () => { if (takers.delete(taker) && takers.size === 0) end() }
+            },
+        }
+        watches.set(path, watched)
+        join(listener)
+        return watched
+    }
+
+    /** Calls `f(value, cursor)` with the value and each newer one, until the function that it returns is called. */
+    function subscribe(path, f, failed = report) {
+        routeOf(path)
+        return (watches.get(path) ?? watch(path)).add({ f, failed })
+    }
+
+    const latest = (path) => watches.get(path)?.value()
+
+    /** The value and each newer one; a slow loop skips values. */
+    async function* values(path, { signal } = {}) {
+        let next, failure, wake = () => {}
+        const end = subscribe(path, (value) => { next = { value }; wake() }, (error) => { failure = { error }; wake() })
+        try {
+            while (!isClosed) {
+                signal?.throwIfAborted()
+                if (failure) throw failure.error
+                if (next) {
+                    const { value } = next
+                    next = undefined
+                    yield value
+                } else await waken((resume) => { wake = resume }, signal)
+            }
+        } finally {
+            end()
+        }
+    }
+
+    function close() {
+        isClosed = true
+        for (const controller of running) controller.abort()
+    }
+
+    return { state, subscribe, values, latest, changes, dispatch, request, close }
+}
+
+const report = (error) => queueMicrotask(() => { throw error })
+
+/** What the server asks for, and at random up to ten seconds more: the clients of a server do not come back at once. */
+const pauseAfter = (failures, error) => (error.retryAfter ?? 0) + Math.random() * Math.min(10, 0.5 * 2 ** failures)
+
+/** Node 18 has no `crypto` in modules. */
+const random = () => globalThis.crypto?.getRandomValues(new Uint32Array(1))[0] ?? Math.floor(Math.random() * 2 ** 32)
+const newKey = () => [random(), random(), random(), random()].map((number) => number.toString(36)).join("-")
+
+function problemIn(text, status) {
+    try {
+        const document = JSON.parse(text)
+        if (document.code) return document
+    } catch { /* It is the page of a proxy. */ }
+    return { code: `status-${status}`, detail: `the answer is ${status} without a problem document` }
+}
+
+/** Whether a cursor is of an older version than another one, or of another history. */
+function isBefore(cursor, other) {
+    const [epoch, version] = cursor.split("."), [otherEpoch, otherVersion] = other.split(".")
+    return epoch !== otherEpoch || Number(version) < Number(otherVersion)
+}
+
+// Filters
+
+const queryOf = ({ path, types, by }) => Object.entries({ path, types, by })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `&${name}=${[value].flat().map(encodeURIComponent).join(",")}`).join("")
+
+/** A filter that passes what any of these passes; of equal ones, the same. */
+function commonFilter([first, ...others]) {
+    return others.reduce((common, { path, types, by }) => ({
+        path: common.path !== undefined && path !== undefined ? commonPath(common.path, path) : undefined,
+        types: common.types && types && [...new Set([...common.types, ...types])],
+        by: common.by === by ? by : undefined,
+    }), first)
+}
+
+function commonPath(path, other) {
+    while (!(other + "/").startsWith(path + "/")) path = path.slice(0, path.lastIndexOf("/"))
+    return path
+}
+
+// Pointers and patches
+
+const tokensOf = (pointer) => pointer.split("/").slice(1)
+const keyOf = (token) => token.replaceAll("~1", "/").replaceAll("~0", "~")
+
+/** The route of a path. A URL cannot hold a token "", "." or "..": the value around it is read, and has the `rest`. */
+function routeOf(path) {
+    if (path.startsWith("view:")) return { route: `/views/${encodeURIComponent(path.slice(5))}`, rest: [] }
+    if (path !== "" && path[0] !== "/") throw new TypeError(`${path} is neither a JSON Pointer nor view:<name>`)
+    const tokens = tokensOf(path), odd = tokens.findIndex((token) => /^\.{0,2}$/.test(token))
+    const rest = odd < 0 ? [] : tokens.splice(odd)
+    return { route: ["/state", ...tokens.map(encodeURIComponent)].join("/"), rest }
+}
+
+/** The part of a value at these tokens. */
+const at = (value, tokens) => tokens.map(keyOf).reduce((value, key) => {
+    const isIn = Object(value) === value && Object.hasOwn(value, key) && (!Array.isArray(value) || key !== "length")
+    return isIn ? value[key] : undefined
+}, value)
+
+const doubt = Symbol("to be read again")
+
+/** The value at a path with the operations of patches done; `doubt` where they do not tell. */
+function withPatches(value, path, operations) {
+    const fresh = new Set()
+    for (const operation of operations) {
+        const { op, path: place } = operation
+        // Elements of an array change their places.
+        const list = place.slice(0, place.lastIndexOf("/") + 1)
+        const isInside = place.startsWith(path + "/")
+        if (!isInside && op !== "replace" && /\/(\d+|-)$/.test(place) && path.startsWith(list)) return doubt
+        // A token that sees what changes inside, but no value, may not see the whole of it.
+        if (isInside && value !== undefined) value = patched(value, tokensOf(place.slice(path.length)), operation, fresh)
+        else if ((path + "/").startsWith(place + "/")) value = at(operation.value, tokensOf(path.slice(place.length)))
+        if (value === doubt) return doubt
+    }
+    return value
+}
+
+/** A value with an operation done inside; it shares what does not change, and `fresh` has the copies of its own. */
+function patched(value, [token, ...rest], operation, fresh) {
+    if (Object(value) !== value) return doubt
+    const copy = fresh.has(value) ? value : Array.isArray(value) ? [...value] : { ...value }
+    fresh.add(copy)
+    const key = keyOf(token), isLast = rest.length === 0, isList = Array.isArray(copy)
+    if (isLast && isList && operation.op === "add") copy.splice(key === "-" ? copy.length : key, 0, operation.value)
+    else if (isLast && isList && operation.op === "remove") copy.splice(key, 1)
+    else if (isLast && operation.op === "remove") delete copy[key]
+    else {
+        const value = isLast ? operation.value : patched(at(copy, [token]), rest, operation, fresh)
+        if (value === doubt) return doubt
+        // An assignment to "__proto__" would make no member.
+        Object.defineProperty(copy, key, { value, writable: true, enumerable: true, configurable: true })
+    }
+    return copy
+}
+
+/** Whether two values have the same JSON; where only the order of members differs, they count as different. */
+const isSame = (value, other) => JSON.stringify(value) === JSON.stringify(other)

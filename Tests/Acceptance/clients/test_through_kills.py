@@ -1,0 +1,80 @@
+"""client.js while the server is killed and started again: each commit once, each action once, the last value."""
+
+import time
+
+import pytest
+
+from harness.actions import add
+from harness.expectations import expect, expect_equal, wait_until
+from harness.followers import judge_history
+from harness.javascript import ended, printed, start
+from harness.programs import free_port
+
+# How many commits there are for each kill, and the scripts that dispatch.
+COMMITS, WRITERS = 250, 2
+
+FOLLOW = """
+for await (const { version, id, reset } of store.changes(given)) print("commit", version, id, reset)
+"""
+SUBSCRIBE = """
+store.subscribe("/counter/value", (value) => print("value", value))
+"""
+DISPATCH = """
+let lost = 0
+const plainFetch = fetch
+globalThis.fetch = (...request) => plainFetch(...request).catch((error) => { lost += 1; throw error })
+for (let number = 0; number < given.count; number++) {
+    const { version } = await store.dispatch("counter/add", { amount: 1 }, { id: `${given.name}-${number}` })
+    print("receipt", `${given.name}-${number}`, version)
+}
+print("lost", lost)
+"""
+
+
+@pytest.mark.rounds(4, long=20)
+@pytest.mark.seconds(long=900)
+def test_each_commit_comes_once_and_each_action_commits_once_through_kills(workspace, rounds, figures):
+    server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
+    count = (COMMITS if rounds == 4 else 2 * COMMITS) * rounds
+    with server.client() as client:
+        begin = client.get("/v1/state")
+    follower, filtered = start(workspace, port, FOLLOW), start(workspace, port, FOLLOW, given={"path": "/counter"})
+    subscriber = start(workspace, port, SUBSCRIBE)
+    wait_until(lambda: printed(subscriber, "value"), "the subscriber has the first value")
+    wait_until(lambda: printed(follower, "connection") and printed(filtered, "connection"), "the followers are there")
+    writers = [
+        start(workspace, port, DISPATCH, given={"name": f"w{number}", "count": count // WRITERS})
+        for number in range(WRITERS)
+    ]
+    kill_at_shares(server, count, rounds)
+    for writer in writers:
+        ended(writer, 120)
+    with server.client() as client:
+        last = client.commit(add(1, id="last"))["version"]
+        history = judge_history(client, begin.json, begin.cursor).by_version()
+    commits = [[version, identifier] for version, (identifier, _) in sorted(history.items())]
+    receipts = [tuple(line) for writer in writers for line in printed(writer, "receipt")]
+
+    expect_equal(last, count + 1, "the last version, where each action has committed once")
+    expect_equal(len(set(receipts)), count, "the receipts")
+    expect(set(receipts) <= {(identifier, version) for version, identifier in commits}, "a receipt names another commit")
+    for each in (follower, filtered):
+        wait_until(lambda: printed(each, "commit")[-1][0] == last, "a follower has the last commit", 20)
+        expect_equal([line[:2] for line in printed(each, "commit")], commits, "what a follower has seen")
+    wait_until(lambda: printed(subscriber, "value")[-1] == [last], "the subscriber has the last value", 20)
+    values = [value for value, in printed(subscriber, "value")]
+    expect_equal(values, sorted(set(values)), "the values that the subscriber has seen")
+    lost = sum(printed(writer, "lost")[0][0] for writer in writers)
+    expect(lost >= rounds // 2, f"only {lost} answers were lost in {rounds} kills: these came in the middle of nothing")
+    figures(f"{count} commits, {lost} answers lost in {rounds} kills, {len(values)} values seen")
+
+
+def kill_at_shares(server, count, kills):
+    """Kills the server as often, at equal distances of its versions, and starts it again."""
+    for kill in range(1, kills + 1):
+        with server.client() as client:
+            wait_until(
+                lambda: client.get("/v1").json["version"] >= kill * count // (kills + 1), "the writers go on", 60)
+        server.kill()
+        time.sleep(0.1 * (kill % 3))
+        server.start()
