@@ -12,7 +12,8 @@ from harness.tools import need
 CLIENT = ROOT / "Sources/CPage/files/client.js"
 PRELUDE = """\
 import { connect, Problem } from "./client.mjs"
-const [url, token, given] = JSON.parse(process.argv[2])
+import { readFileSync } from "node:fs"
+const [url, token, given] = JSON.parse(readFileSync("given.json"))
 const print = (...values) => console.log(JSON.stringify(values.map((value) => value === undefined ? "undefined" : value)))
 const pause = (milliseconds) => new Promise((resume) => setTimeout(resume, milliseconds))
 const told = ({ name, status, code, detail, errors }) => ({ name, status, code, detail, errors })
@@ -29,8 +30,9 @@ def start(workspace, port, text, token=None, given=None):
     shutil.copy(CLIENT, os.path.join(directory, "client.mjs"))
     with open(os.path.join(directory, "main.mjs"), "w") as file:
         file.write(PRELUDE + text)
-    arguments = json.dumps([f"http://127.0.0.1:{port}", token, given or {}])
-    return Program(workspace, ["node", "main.mjs", arguments], directory)
+    with open(os.path.join(directory, "given.json"), "w") as file:
+        json.dump([f"http://127.0.0.1:{port}", token, given or {}], file)
+    return Program(workspace, ["node", "main.mjs"], directory)
 
 
 def printed(script, name):

@@ -1,0 +1,231 @@
+"""What client.js gives to those who subscribe: the value that the state has at its cursor, over one connection."""
+
+import json
+import random
+import time
+
+from harness.actions import action, batch
+from harness.expectations import expect, expect_equal, wait_until
+from harness.javascript import ended, printed, start
+from harness.messages import version_of
+from harness.programs import free_port
+from harness.tokens import make_token
+
+PATHS = [
+    "", "/tasks", "/tasks/ids", "/tasks/ids/1", "/tasks/favourites/0", "/tasks/entities", "/tasks/entities/3",
+    "/tasks/entities/3/title", "/counter/value", "/session", "/session/user", "/nowhere", "view:tasks.open", "view:count",
+]
+SUBSCRIBE = """
+let reads = 0
+const plainFetch = fetch
+globalThis.fetch = (url, ...rest) => { reads += !url.includes("/changes"); return plainFetch(url, ...rest) }
+for (const path of given) store.subscribe(path, (value, cursor) => print("value", path, cursor, value, reads))
+"""
+
+
+def change(chance, known):
+    """An action at random on the tasks, the counter or the session; an array now and then."""
+    kind = chance.random()
+    if kind < 0.1:
+        return batch(*(change_one(chance, known) for _ in range(3)))
+    return change_one(chance, known)
+
+
+def change_one(chance, known):
+    kind = chance.random()
+    if len(known) < 3 or kind < 0.3 and len(known) < 30:
+        number = chance.choice([number for number in range(40) if number not in known])
+        known.append(number)
+        return action("tasks/add", {"id": number, "title": f"title {number}"})
+    if kind < 0.4:
+        return action("tasks/remove", {"id": known.pop(chance.randrange(len(known)))})
+    if kind < 0.6:
+        return action("tasks/move", {"id": chance.choice(known), "position": chance.randrange(len(known))})
+    if kind < 0.7:
+        return action("tasks/favourite", {"id": chance.choice(known), "favourite": chance.random() < 0.5})
+    if kind < 0.8:
+        return action("tasks/rename", {"id": chance.choice(known), "title": f"{chance.random()}"})
+    if kind < 0.9:
+        return action("counter/add", {"amount": chance.randint(-2, 2)})
+    return action(*chance.choice([("session/login", {"user": "u"}), ("session/logout", {}), ("session/succeed", {})]))
+
+
+def value_of(client, path, version=None):
+    """A value as a script prints it."""
+    route = f"/v1/views/{path[5:]}" if path.startswith("view:") else f"/v1/state{path}"
+    answer = client.get(route if version is None else f"{route}?version={version}")
+    return "undefined" if answer.status == 404 else answer.json
+
+
+def test_each_value_is_the_one_of_its_cursor_and_the_last_one_comes(workspace, figures):
+    server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
+    script = start(workspace, port, SUBSCRIBE, given=PATHS)
+    chance, known = random.Random(workspace.seed), []
+    wait_until(lambda: len(printed(script, "value")) >= len(PATHS), "the first values")
+
+    with server.client() as client:
+        for number in range(400):
+            client.post(change(chance, known))
+            if number == 200:
+                server.kill()
+                server.start()
+                client = server.client()
+            # The commits come alone as well as several at once.
+            time.sleep(chance.choice([0, 0, 0.005, 0.03]))
+        wait_until(lambda: last_values(script) == {path: value_of(client, path) for path in PATHS}, "the last values", 20)
+        lines = printed(script, "value")
+        for path, cursor, value, _ in lines:
+            expect_equal(value, value_of(client, path, version_of(cursor)), f"{path} at {cursor}")
+        for path in PATHS:
+            versions = [version_of(cursor) for each, cursor, *_ in lines if each == path]
+            expect_equal(versions, sorted(set(versions)), f"the versions at which {path} came")
+
+    figures(f"{len(lines)} values of {len(PATHS)} paths, {lines[-1][3]} of them read")
+
+
+def last_values(script):
+    return {path: value for path, _, value, _ in printed(script, "value")}
+
+
+def test_a_value_without_doubt_is_read_once_and_then_made_of_the_patches(workspace):
+    server = workspace.server()
+    script = start(workspace, server.port, SUBSCRIBE, given=["/tasks", "/counter/value"])
+    wait_until(lambda: printed(script, "connection"), "the client follows")
+
+    with server.client() as client:
+        for number in range(20):
+            client.commit(action("tasks/add", {"id": number, "title": "a"}))
+        client.commit(action("tasks/remove", {"id": 3}))
+        wait_until(lambda: last_values(script)["/tasks"] == client.get("/v1/state/tasks").json, "the last value")
+
+    expect_equal(printed(script, "value")[-1][3], 2, "the reads of two values")
+
+
+def test_all_that_a_page_follows_takes_one_connection(workspace):
+    server = workspace.server()
+    script = start(workspace, server.port, SUBSCRIBE + """
+for (let number = 0; number < 5; number++) {
+    follow(number)
+}
+follow(5, { types: ["counter/add"] })
+for await (const value of store.values("/counter/value")) print("iterated", value)
+async function follow(number, options) {
+    for await (const { version } of store.changes(options)) print("commit", number, version)
+}
+""", given=PATHS)
+    with server.client() as client:
+        wait_until(lambda: server.metric(client, "waiters") == 1, "one request waits")
+        time.sleep(0.5)
+        expect_equal(server.metric(client, "waiters"), 1, "the requests that wait")
+        client.commit(action("counter/add", {"amount": 3}))
+        client.commit(action("tasks/add", {"id": 1, "title": "a"}))
+
+    wait_until(lambda: len(printed(script, "commit")) == 11, "each loop has its commits")
+    found = [[version for each, version in printed(script, "commit") if each == number] for number in range(6)]
+    expect_equal(found, [[1, 2]] * 5 + [[1]], "the commits of each loop")
+    expect_equal(printed(script, "iterated"), [[0], [3]], "the values of a loop")
+
+
+def test_a_subscription_that_has_ended_costs_nothing(workspace):
+    server = workspace.server()
+    script = start(workspace, server.port, """
+const ends = ["/counter", "/counter", "/tasks"].map((path) => store.subscribe(path, (value) => print("value", path, value)))
+for await (const commit of store.changes({ since: "oldest" })) break
+for (const end of ends) { end(); end() }
+print("latest", store.latest("/counter"))
+""")
+    with server.client() as client:
+        wait_until(lambda: printed(script, "value"), "the first value")
+        client.commit(action("counter/add", {"amount": 1}))
+        # Nothing keeps Node from its end.
+        ended(script)
+        wait_until(lambda: server.metric(client, "waiters") == 0, "nothing waits")
+    expect_equal(printed(script, "latest"), [["undefined"]], "what is known of a path without a subscription")
+
+
+def test_the_same_object_is_given_while_nothing_in_it_changes(workspace):
+    server = workspace.server()
+    script = start(workspace, server.port, """
+await store.dispatch("tasks/add", { id: 1, title: "a" })
+await store.dispatch("tasks/add", { id: 2, title: "b" })
+const values = store.values("/tasks")
+const { value: before } = await values.next()
+await store.dispatch("tasks/rename", { id: 2, title: "c" })
+const { value: after } = await values.next()
+print("shared", before.entities[1] === after.entities[1], before.ids === after.ids)
+print("changed", before !== after, before.entities[2], after.entities[2], store.latest("/tasks") === after)
+store.close()
+""")
+    lines = dict((name, rest) for name, *rest in ended(script))
+    expect_equal(lines["shared"], [True, True], "whether what is equal is the same object")
+    expect_equal(
+        lines["changed"], [True, {"title": "b", "done": False}, {"title": "c", "done": False}, True], "what has changed")
+
+
+def test_a_function_that_throws_does_not_keep_values_from_others(workspace):
+    server = workspace.server()
+    script = start(workspace, server.port, """
+process.on("uncaughtException", (error) => print("uncaught", error.message))
+store.subscribe("/counter/value", () => { throw new Error("of the page") })
+store.subscribe("/counter/value", (value) => print("value", value))
+""")
+    with server.client() as client:
+        wait_until(lambda: printed(script, "value") == [[0]], "the first value")
+        client.commit(action("counter/add", {"amount": 1}))
+    wait_until(lambda: printed(script, "value") == [[0], [1]], "the second value")
+    expect_equal(printed(script, "uncaught"), [["of the page"]] * 2, "what the function has thrown")
+
+
+def test_what_a_token_may_not_see_is_undefined(workspace):
+    data = workspace.path("data")
+    make_token(workspace, data, "all", "--all")
+    token = make_token(workspace, data, "page", "--read", "/tasks", "--read", "actions:tasks/*", "--dispatch", "*")
+    server = workspace.server(data=data)
+    script = start(workspace, server.port, """
+for (const path of ["", "/counter", "/tasks/ids", "view:count"]) {
+    print("state", path, await store.state(path))
+    store.subscribe(path, (value) => print("value", path, value))
+}
+(async () => { for await (const { action, patch } of store.changes({ since: "oldest" })) print("commit", action, patch.length) })()
+await store.dispatch("counter/add", { amount: 1 })
+await store.dispatch("tasks/add", { id: 1, title: "a" })
+await pause(500)
+store.close()
+""", token)
+    lines = ended(script)
+    states = [line[1:] for line in lines if line[0] == "state"]
+    expect_equal(states, [["", "undefined"], ["/counter", "undefined"], ["/tasks/ids", []], ["view:count", "undefined"]], "the state")
+    values = [line[1:] for line in lines if line[0] == "value"]
+    expect_equal(sorted(values), sorted([*states, ["/tasks/ids", [1]]]), "the values")
+    commits = [line[1:] for line in lines if line[0] == "commit"]
+    expect_equal(commits, [[None, 0], [{"type": "tasks/add", "payload": {"id": 1, "title": "a"}}, 2]], "the commits")
+
+
+def test_hostile_strings_come_back_as_they_were_sent(workspace):
+    hostile = ["</script><img src=x onerror=alert(1)>", "\u202eright to left\u202c", "\u2028\u2029\u0000\ufeff", "\U0001f600", "__proto__",
+               "\\\"\n\r\t", "{{constructor}}", "${1}", "x" * 1_000_000]
+    server = workspace.server()
+    script = start(workspace, server.port, """
+const titles = given
+const ids = titles.map((_, index) => `</script>"\\u202e ${index}`)
+for (const [index, title] of titles.entries()) await store.dispatch("tasks/add", { id: index, title }, { id: ids[index] })
+for (const [index, title] of titles.entries()) {
+    print("title", index, await store.state(`/tasks/entities/${index}/title`) === title)
+}
+let index = 0
+for await (const { id, action } of store.changes({ since: "oldest" })) {
+    print("commit", index, id === ids[index] && action.payload.title === titles[index])
+    if (++index === titles.length) break
+}
+store.subscribe("/tasks/entities", (value) => {
+    print("value", Object.keys(value).length, titles.every((title, index) => value[index].title === title))
+    store.close()
+})
+""", given=hostile)
+    lines = ended(script)
+    for name in ("title", "commit"):
+        found = [rest for each, *rest in lines if each == name]
+        expect_equal(found, [[index, True] for index in range(len(hostile))], f"each {name}")
+    expect_equal([rest for each, *rest in lines if each == "value"], [[len(hostile), True]], "the value")
+    with server.client() as client:
+        expect(json.loads(client.get("/v1/state/tasks/entities/1/title").body) == hostile[1], "a title of the server")
