@@ -1,0 +1,240 @@
+"""client.js where a server refuses, is gone, has another history, or the page wants no more."""
+
+import subprocess
+import time
+
+import pytest
+
+from harness.actions import action, add, bulk
+from harness.expectations import expect, expect_equal, wait_until
+from harness.javascript import ended, printed, start
+from harness.programs import free_port
+from harness.tokens import make_token, token_names
+
+CATCH = """
+const caught = async (name, work) => print(name, await work().then((value) => ({ value }), told))
+"""
+FOLLOW_ALL = CATCH + """
+const first = async (loop) => { for await (const item of loop) print("item", item) }
+const followed = caught("changes", () => first(store.changes({ since: "oldest" })))
+const valued = caught("values", () => first(store.values("/counter/value")))
+const subscribed = caught("subscribe", () => new Promise((_, fail) => store.subscribe("/counter", () => print("there"), fail)))
+"""
+
+
+def named(lines):
+    return {name: rest[0] for name, *rest in lines if rest}
+
+
+def test_a_refusal_is_a_problem_with_its_code(workspace):
+    server = workspace.server()
+    lines = named(ended(start(workspace, server.port, CATCH + """
+const add = (id, options) => store.dispatch("tasks/add", { id, title: "a" }, options)
+await caught("taken", () => add(1))
+await caught("rejected", () => add(1))
+await caught("wrong", () => add("1"))
+await caught("unknown", () => store.dispatch("tasks/ad", {}))
+await caught("unexpected", () => add(2, { expect: [{ path: "/tasks/ids", value: [7] }] }))
+await caught("expected", () => add(2, { expect: [{ path: "/tasks/ids", value: [1] }], id: "mine", key: "of the page" }))
+await caught("again", () => add(2, { expect: [{ path: "/tasks/ids", value: [1] }], id: "mine", key: "of the page" }))
+await caught("reused", () => add(3, { key: "of the page" }))
+await caught("bad key", () => add(3, { key: "\\n" }))
+await caught("bad pointer", () => store.state("/tasks/~2"))
+await caught("no path", () => store.state("tasks"))
+await caught("no type", () => store.changes({ types: ["tasks/ad"] }).next())
+await caught("no cursor", () => store.changes({ since: "yesterday" }).next())
+await caught("bad subscription", () => new Promise((_, fail) => store.subscribe("/a~2", print, fail)))
+await caught("the cause", () => add(1).catch(({ document, message, stack }) => [document.cursor.length, message, stack.length > 20]))
+""")))
+    expect_equal(
+        {name: (line.get("status"), line.get("code")) for name, line in lines.items() if line and line.get("name") == "Problem"},
+        {
+            "rejected": (409, "tasks.duplicate"), "wrong": (422, "invalid-action"), "unknown": (422, "unknown-action"),
+            "unexpected": (412, "precondition-failed"), "reused": (422, "idempotency-key-reused"),
+            "bad pointer": (400, "bad-pointer"), "no type": (400, "unknown-action"), "no cursor": (400, "bad-cursor"),
+            "bad subscription": (400, "bad-pointer"),
+        },
+        "the refusals",
+    )
+    expect_equal(lines["rejected"]["errors"][0]["pointer"], "/payload/id", "the place of a fault")
+    expect_equal(lines["no path"]["name"], "TypeError", "what a path without a slash gives")
+    expect_equal(lines["bad key"]["name"], "TypeError", "what a key with a line feed gives")
+    receipts = [lines[name]["value"] for name in ("taken", "expected", "again")]
+    expect_equal([receipt["version"] for receipt in receipts], [1, 2, 2], "the versions")
+    expect_equal((receipts[1]["id"], receipts[2]), ("mine", receipts[1]), "the receipt of a repeated key")
+    expect_equal(lines["the cause"]["value"], [18, "task 1 exists already", True], "the document of a problem")
+
+
+def test_a_revoked_token_ends_everything_with_a_problem(workspace):
+    data = workspace.path("data")
+    make_token(workspace, data, "all", "--all")
+    token = make_token(workspace, data, "page", "--read", "/counter", "--dispatch", "counter/*")
+    server = workspace.server(data=data)
+    script = start(workspace, server.port, FOLLOW_ALL + """
+await Promise.all([followed, valued, subscribed])
+await caught("dispatch", () => store.dispatch("counter/add", { amount: 1 }))
+await caught("state", () => store.state("/counter"))
+""", token)
+    wait_until(lambda: printed(script, "there") and printed(script, "connection"), "the client is there")
+    name = token_names(data)["page"]
+    subprocess.run([workspace.binary, "token", "revoke", name, "--data", data], check=True, capture_output=True)
+
+    lines = named(ended(script))
+
+    for name in ("changes", "values", "subscribe", "dispatch", "state"):
+        expect_equal((lines[name]["name"], lines[name]["status"], lines[name]["code"]), ("Problem", 401, "unauthorized"), name)
+
+
+def test_a_token_can_come_from_a_function(workspace):
+    data = workspace.path("data")
+    token = make_token(workspace, data, "all", "--all")
+    server = workspace.server(data=data)
+    lines = named(ended(start(workspace, server.port, CATCH + """
+let count = 0
+const mine = connect(url, { token: async () => { count += 1; return token } })
+await caught("good", () => mine.state("/counter/value"))
+await caught("again", () => mine.state("/counter/value"))
+print("count", count)
+await caught("bad", () => connect(url, { token: () => "other" }).state("/counter/value"))
+""", token)))
+    expect_equal((lines["good"], lines["again"], lines["count"]), ({"value": 0}, {"value": 0}, 2), "what comes of a function")
+    expect_equal(lines["bad"]["code"], "unauthorized", "what comes of another token")
+
+
+def test_a_server_that_is_gone_and_comes_back_is_awaited(workspace):
+    server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
+    script = start(workspace, port, FOLLOW_ALL + """
+await pause(500)
+print("ready")
+await new Promise((resume) => process.once("SIGUSR1", resume))
+await caught("impatient", () => store.dispatch("counter/add", { amount: 100 }, { seconds: 1 }))
+await caught("dispatch", () => store.dispatch("counter/add", { amount: 1 }))
+""")
+    wait_until(lambda: ["ready"] in script.printed(), "the client is there")
+    server.kill()
+    script.process.send_signal(10)
+    wait_until(lambda: printed(script, "impatient"), "a dispatch with a limit has ended")
+    expect(not printed(script, "dispatch"), "a dispatch was answered by nobody")
+    server.start()
+    wait_until(lambda: printed(script, "dispatch"), "the dispatch is answered", 20)
+    wait_until(lambda: [1] in printed(script, "item"), "the value has come", 20)
+
+    impatient, = printed(script, "impatient")[0]
+    expect_equal((impatient["name"], impatient["status"], impatient["code"]), ("Problem", 0, "no-answer"), "the limit")
+    expect_equal(printed(script, "connection"), [[True], [False], [True]], "what is told of the connection")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 1, "the counter")
+        expect_equal(client.get("/v1").json["version"], 1, "the commits")
+
+
+def test_another_history_is_told_with_its_state(workspace):
+    port = free_port()
+    server = workspace.server(data="none", listen_also=f"127.0.0.1:{port}")
+    script = start(workspace, port, FOLLOW_ALL)
+    with server.client() as client:
+        wait_until(lambda: printed(script, "connection") and [0] in printed(script, "item"), "the client is there")
+        client.commit(add(3))
+    wait_until(lambda: [3] in printed(script, "item"), "the value has come")
+    server.kill()
+    server.start()
+    with server.client() as client:
+        cursor = client.get("/v1").json["cursor"]
+        state = client.get("/v1/state").json
+        wait_until(lambda: [0] == printed(script, "item")[-1] or len(printed(script, "item")) >= 5, "the new value", 20)
+        wait_until(lambda: any(is_reset(item) for item, in printed(script, "item")), "the loop knows", 20)
+        commit = client.commit(add(5))
+        wait_until(lambda: [5] in printed(script, "item"), "the next value", 20)
+    items = [item for item, in printed(script, "item") if isinstance(item, dict)]
+    wait_until(lambda: printed(script, "item")[-1] != [5] or items[-1].get("cursor") == commit["cursor"], "the commit", 10)
+    items = [item for item, in printed(script, "item") if isinstance(item, dict)]
+    expect_equal(items[1], {"reset": True, "reason": "cursor-lost", "state": state, "cursor": cursor}, "what is told")
+    expect_equal([item.get("version") for item in items], [1, None, 1], "the versions")
+
+
+def is_reset(item):
+    return isinstance(item, dict) and "reset" in item
+
+
+def test_a_signal_ends_what_it_belongs_to_and_close_ends_everything(workspace):
+    server = workspace.server()
+    script = start(workspace, server.port, CATCH + """
+const controller = new AbortController(), { signal } = controller
+const drain = async (loop) => { for await (const item of loop) print("item", item) }
+const ends = [
+    caught("changes", () => drain(store.changes({ signal }))), caught("values", () => drain(store.values("/counter", { signal }))),
+]
+const other = caught("other", () => drain(store.changes()))
+await pause(300)
+controller.abort()
+await Promise.all(ends)
+await caught("late", () => store.state("", { signal }))
+await caught("late loop", () => store.changes({ signal }).next())
+store.close()
+await other
+await caught("closed", () => store.state(""))
+await caught("closed loop", () => drain(store.changes()))
+""")
+    lines = named(ended(script))
+    for name in ("changes", "values", "late", "late loop", "closed"):
+        expect_equal(lines[name].get("name"), "AbortError", f"the end of {name}")
+    for name in ("other", "closed loop"):
+        expect_equal(lines[name], {}, f"the end of {name}")
+    with server.client() as client:
+        wait_until(lambda: server.metric(client, "waiters") == 0, "nothing waits any more")
+
+
+def test_a_slow_loop_has_each_commit_although_its_queue_is_bounded(workspace):
+    server = workspace.server()
+    script = start(workspace, server.port, """
+let count = 0, last = 0
+for await (const { version } of store.changes({ since: "oldest" })) {
+    if (version !== last + 1) throw new Error(`${version} behind ${last}`)
+    last = version
+    if (count++ % 1000 === 1) await pause(300)
+    if (version === 12000) break
+}
+print("count", count)
+""")
+    wait_until(lambda: printed(script, "connection"), "the client is there")
+    with server.client() as client:
+        for _ in range(12):
+            bulk(client, [add(1)] * 1000)
+    ended(script, 60)
+    expect_equal(printed(script, "count"), [[12000]], "the commits")
+
+
+@pytest.mark.parametrize("status, field, least", [(503, "1", 1.0), (429, "1", 1.0), (502, None, 0.0), (409, "1", None)])
+def test_a_busy_server_is_asked_again_when_it_says_so(workspace, status, field, least):
+    server = workspace.server()
+    script = start(workspace, server.port, CATCH + """
+const plainFetch = fetch
+let times = []
+globalThis.fetch = (target, options) => {
+    times.push([Date.now(), options.headers.get("Idempotency-Key")])
+    if (times.length > 1) return plainFetch(target, options)
+    const headers = given.field ? { "Retry-After": given.field } : {}
+    return Promise.resolve(new Response("<html>", { status: given.status, headers }))
+}
+await caught("dispatch", () => store.dispatch("counter/add", { amount: 1 }))
+print("times", times.map(([time]) => time), new Set(times.map(([, key]) => key)).size)
+""", given={"status": status, "field": field})
+    lines = ended(script)
+    [(times, keys)] = printed(script, "times")
+    if least is None:
+        expect_equal((named(lines)["dispatch"]["code"], len(times)), ("status-409", 1), "a refusal")
+        return
+    expect_equal((len(times), keys), (2, 1), "the attempts, and their keys")
+    waited = (times[1] - times[0]) / 1000
+    expect(least - 0.01 <= waited < least + 2, f"the second attempt came after {waited} s")
+    expect_equal(named(lines)["dispatch"]["value"]["version"], 1, "the version")
+
+
+def test_keys_of_dispatches_differ(workspace):
+    script = start(workspace, 1, """
+const keys = new Set()
+globalThis.fetch = async (_, { headers }) => { keys.add(headers.get("Idempotency-Key")); return new Response("{}") }
+for (let number = 0; number < 5000; number++) await store.dispatch("counter/reset")
+print("keys", keys.size, [...keys].every((key) => /^"[ -~]{10,200}"$/.test(key)))
+""")
+    ended(script)
+    expect_equal(printed(script, "keys"), [[5000, True]], "the keys")
