@@ -1,0 +1,183 @@
+// The types of client.js. Those at the end are of this server, as the token of the request sees it.
+
+/** A refusal, with what the server's problem document says. */
+export declare class Problem extends Error {
+    /** The status of the answer; 0 where there was none. */
+    readonly status: number
+    /** What happened, for programs; `no-answer` and `status-<n>` are of the client. */
+    readonly code: string
+    /** What happened, for people. */
+    readonly detail: string
+    /** The parts at fault: JSON Pointers into the action. */
+    readonly errors: { pointer: string; detail: string }[]
+    /** The whole problem document. */
+    readonly document: { [member: string]: unknown }
+    /** After how many seconds the server wants to be asked again. */
+    readonly retryAfter: number
+    /** Whether the same request can succeed later. */
+    readonly isPassing: boolean
+}
+
+/**
+ * Connects to a server by its URL, or to a store below it, such as `http://localhost:8080/v1/stores/tasks`.
+ *
+ * The types are those of the whole server; for another store, give those of its own client.d.ts.
+ */
+export declare function connect(url: string | URL, options?: ConnectOptions): Store
+
+export interface ConnectOptions {
+    /** The token, or what makes one for each request. */
+    token?: string | (() => string | Promise<string>)
+    /** Called when the server begins or ceases to answer what follows it; the store goes on by itself. */
+    onConnection?: (isThere: boolean, error?: unknown) => void
+}
+
+export interface Store {
+    /** The value at a path now; undefined where nothing is there, or the token may not see it. */
+    state(): Promise<State>
+    state<Path extends string>(path: Known<Path>, options?: RequestOptions): Promise<Value<Path>>
+
+    /**
+     * Calls `f` with the value at a path, and with each newer one; values that come and go between two are left out.
+     *
+     * `failed` gets the problem that ends it, as when the token is revoked; without it, the problem is thrown uncaught.
+     *
+     * @returns a function that ends it.
+     */
+    subscribe<Path extends string>(
+        path: Known<Path>, f: (value: Value<Path>, cursor: string) => void, failed?: (error: unknown) => void,
+    ): () => void
+
+    /** The same as a loop: `for await (const value of store.values("/counter"))`. */
+    values<Path extends string>(
+        path: Known<Path>, options?: { signal?: AbortSignal },
+    ): AsyncGenerator<Value<Path>, void>
+
+    /** The newest value of a path with a subscription: the same object, as long as nothing in it changes. */
+    latest<Path extends string>(path: Known<Path>): Value<Path> | undefined
+
+    /**
+     * Each commit behind a cursor, once and in order, through restarts of the server and of the connection.
+     *
+     * Where the commits are gone, a {@link Reset} comes in their place. `cursor` of the last item is where another
+     * loop goes on.
+     */
+    changes(options?: ChangesOptions): AsyncGenerator<Commit | Reset, void>
+
+    /** Dispatches an action until the server answers; it commits once, however often it is sent. */
+    dispatch<Type extends keyof Actions>(
+        type: Type,
+        ...rest: {} extends Actions[Type]
+            ? [payload?: Actions[Type], options?: DispatchOptions]
+            : [payload: Actions[Type], options?: DispatchOptions]
+    ): Promise<Receipt>
+
+    /** Any request below the store, as `/actions/order-7`. It can be sent twice: a `POST` needs an `Idempotency-Key`. */
+    request(
+        path: string, options?: RequestOptions & { method?: string; headers?: HeadersInit; body?: string },
+    ): Promise<{ status: number; headers: Headers; json: unknown }>
+
+    /** Ends everything: loops end, subscriptions are silent, requests are aborted. */
+    close(): void
+}
+
+export interface RequestOptions {
+    signal?: AbortSignal
+    /** For how long a request without an answer is sent again: 120. */
+    seconds?: number
+}
+
+export interface DispatchOptions extends RequestOptions {
+    /** The name of the action: `/v1/actions/<id>` finds its commit. */
+    id?: string
+    /** What is recorded with the action. */
+    meta?: { [member: string]: unknown }
+    /** Values that have to be in the state before the action, or it is refused as `precondition-failed`. */
+    expect?: { path: string; value: unknown }[]
+    /** The name of the intent: the same key commits once, also from another process. At random where it is missing. */
+    key?: string
+}
+
+export interface ChangesOptions {
+    /** A cursor, `oldest`, or `now`: when the loop begins. */
+    since?: string
+    /** Only commits that change this part of the state. */
+    path?: string
+    /** Only commits with an action of one of these types. */
+    types?: (keyof Actions)[]
+    /** Only commits of this subject. */
+    by?: string
+    signal?: AbortSignal
+}
+
+/** What became of an action. */
+export interface Receipt {
+    cursor: string
+    version: number
+    id: string
+    changed: boolean
+    /** Whether there is a commit: a middleware can swallow an action. */
+    committed?: false
+}
+
+export type RecordedAction = { type: string; payload?: unknown; id?: string; meta?: { [member: string]: unknown } }
+
+export interface Commit {
+    reset?: undefined
+    version: number
+    cursor: string
+    time: string
+    id: string
+    /** Null where the token may not see it. */
+    action: RecordedAction | RecordedAction[] | null
+    patch: { op: "add" | "remove" | "replace"; path: string; value?: unknown }[]
+    by?: string
+    cause?: string
+    root?: string
+    traceparent?: string
+}
+
+/** The commits behind the cursor are gone: the state is as it is at the new one. */
+export interface Reset {
+    reset: true
+    reason: "cursor-lost" | "cursor-expired"
+    state: State
+    cursor: string
+}
+
+/** A path where the state can have a value: a JSON Pointer, or `view:` and the name of a view. */
+export type Known<Path extends string> =
+    | ([Value<Path>] extends [never] ? never : Path)
+    // What an editor offers.
+    | "" | `/${keyof State & string}` | `view:${keyof Views & string}`
+
+/** The type of the value at a path; `unknown` below what is declared. */
+export type Value<Path extends string> = Path extends `view:${infer Name}`
+    ? Name extends keyof Views ? Views[Name] : string extends Name ? unknown : never
+    : At<State, Path>
+
+type At<Whole, Path extends string> = string extends Path ? unknown
+    : Path extends "" ? Whole
+    : Path extends `/${infer Token}/${infer Rest}` ? Inside<Whole, Key<Token>, `/${Rest}`>
+    : Path extends `/${infer Token}` ? Inside<Whole, Key<Token>, "">
+    : never
+
+type Inside<Whole, Token extends string, Rest extends string> = unknown extends Whole ? unknown
+    : null extends Whole ? Possible<Inside<Exclude<Whole, null>, Token, Rest>>
+    : Whole extends readonly (infer Element)[] ? Possible<At<Element, Rest>>
+    : Whole extends object ? Member<Whole, Token, Rest>
+    : never
+
+type Member<Whole, Token extends string, Rest extends string> = Token extends Names<Whole> & keyof Whole
+    ? {} extends Pick<Whole, Token> ? Possible<At<Exclude<Whole[Token], undefined>, Rest>> : At<Whole[Token], Rest>
+    : string extends keyof Whole ? Possible<At<Whole[string & keyof Whole], Rest>>
+    : never
+
+/** The names of an object's declared members, where it can have others as well. */
+type Names<Whole> = keyof {
+    [Name in keyof Whole as string extends Name ? never : number extends Name ? never : Name]: true
+}
+
+type Possible<Found> = [Found] extends [never] ? never : Found | undefined
+
+type Key<Token extends string> = Token extends `${infer Before}~1${infer Behind}` ? Key<`${Before}/${Behind}`> : Token
