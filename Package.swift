@@ -73,6 +73,14 @@ let package = Package(
             dependencies: [
                 .product(name: "HTTPTypes", package: "swift-http-types")
             ]),
+        // The files of the page and of the client for JavaScript, as bytes of the program. Only Page sees it.
+        .target(name: "CPage", exclude: ["files"]),
+        // The page by which a server shows itself, and the client for JavaScript: the answers with their files.
+        .target(
+            name: "Page",
+            dependencies: [
+                "CPage", "CXXHash", "HTTPMessages", .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]),
         // The content codings of answers: gzip and Zstandard.
         .target(name: "ContentCodings", dependencies: ["CZlib", "CZstd", "HTTPMessages"]),
         // The OpenAPI document's source as bytes of the program. Only StateHTTP sees it.
@@ -112,7 +120,8 @@ let package = Package(
         .target(
             name: "StateServer",
             dependencies: [
-                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "MicroHTTP", "StateCluster", "StateHTTP",
+                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "MicroHTTP", "Page", "StateCluster",
+                "StateHTTP",
                 "StateJSON",
                 "StateJournal", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -191,7 +200,7 @@ if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
 
 for target in package.targets
 where [.regular, .executable, .test].contains(target.type)
-    && !["CDocuments", "CJemalloc", "CSimdjson", "CSocketCalls"].contains(target.name)
+    && !["CDocuments", "CJemalloc", "CPage", "CSimdjson", "CSocketCalls"].contains(target.name)
 {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),

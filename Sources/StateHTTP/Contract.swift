@@ -21,6 +21,8 @@ package struct ContractLimits: Sendable {
     /// The least bytes of an answer that is compressed for a client that takes it so; 0: none.
     package var compressedBytesMin = 1024
     package var debounceMax = Duration.seconds(10)
+    /// Whether the server has the page.
+    package var hasPage = true
     /// The limits that other parts of the server enforce, by the names of their settings.
     package var transport: [(name: String, value: Int)] = []
 
@@ -42,15 +44,18 @@ package struct Contract: Sendable {
     private let stores: [String: Scope]
     /// The JSON Schemas of the domain's types.
     let schemas: DomainSchemas
+    /// The types of the client for JavaScript, to which those of a store are added.
+    let clientTypes: [UInt8]
     /// The descriptions of each store, as its clients see it.
     let documents = SharedDocuments()
 
     /// Prepares the interface for a domain's actions and views.
     package init(
         catalogue: Catalogue, limits: ContractLimits = ContractLimits(), hosts: AllowedHosts = .any,
-        origins: AllowedOrigins = AllowedOrigins([])
+        origins: AllowedOrigins = AllowedOrigins([]), clientTypes: [UInt8] = []
     ) {
         self.catalogue = catalogue
+        self.clientTypes = clientTypes
         self.hosts = hosts
         self.origins = origins
         self.limits = limits
@@ -80,6 +85,12 @@ package struct Contract: Sendable {
             }
             return (plan, remembered == nil ? RememberedHead(access, nil) : nil)
         } catch {
+            var error = error
+            // A browser asks for a name and a password, so that a person can open an address at all.
+            if error.status == .unauthorized, isNavigation(request) {
+                error.fields.append(
+                    .init(name: .wwwAuthenticate, value: "Basic realm=\"storekeeper\", charset=\"UTF-8\""))
+            }
             let isKnown = if case .granted = circumstances.authentication { true } else { false }
             let response = response(
                 to: error, latest: isKnown ? circumstances.latest : nil, requestID: circumstances.requestID)
@@ -104,6 +115,11 @@ package struct Contract: Sendable {
         // Probes come by whatever address an orchestrator knows, and say nothing about the state.
         if probe != "livez", probe != "readyz" { try checkHost(request) }
         if let preflight = origins.preflight(request) { return .respond(preflight) }
+        // The page has nothing of the state, and asks for a credential itself.
+        if let name = file(request, path) {
+            if let options = try onlyReads(request) { return .respond(options) }
+            return .file(name)
+        }
         switch probe {
         case "livez": return try operations(.live, request, target)
         case "readyz": return try readiness(request, target, circumstances)
@@ -141,6 +157,22 @@ package struct Contract: Sendable {
         }
     }
 
+    /// The file of the page that a request asks for; nil for any other request.
+    private func file(_ request: Request, _ path: [String]) -> String? {
+        switch (path.first, path.dropFirst().first) {
+        case ("v1", "client.js") where path.count == 2: "client.js"
+        case ("page", let name?) where limits.hasPage && path.count == 2: name
+        case (nil, _) where limits.hasPage && isNavigation(request): "index.html"
+        case ("", nil) where limits.hasPage && isNavigation(request): "index.html"
+        default: nil
+        }
+    }
+
+    /// Whether a person has opened an address in a browser, and not a script: `Sec-Fetch-Mode` is absent on plain HTTP.
+    private func isNavigation(_ request: Request) -> Bool {
+        request[values: .accept].flatMap(WeightedNames.read).contains { $0.name == "text/html" && $0.weight > 0 }
+    }
+
     /// The names of the derived stores that a client may see, sorted.
     private func names(ofStores access: Access) -> [String] {
         stores.values.filter { access.sees($0.pointer) }.map(\.name).sorted()
@@ -173,11 +205,13 @@ package struct Contract: Sendable {
         case "streams": return try streams(routed, Array(path.dropFirst()))
         case "openapi.json" where path.count == 1:
             return try document(.openAPI, routed)
+        case "client.d.ts" where path.count == 1: return try document(.types, routed)
         default: throw Self.noSuchRoute
         }
     }
 
-    private static var noSuchRoute: Problem {
+    /// Nothing is at the path of a request.
+    package static var noSuchRoute: Problem {
         Problem(
             .notFound, "no-such-route",
             "there is nothing at this path; GET /v1 tells where state, actions and changes are")

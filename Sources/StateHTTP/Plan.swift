@@ -29,6 +29,8 @@ package enum Plan: Sendable {
     case ready(ReadinessForm)
     /// Answer `/metrics`.
     case metrics
+    /// Send a file of the page, or 404 where there is none of this name.
+    case file(String)
     /// Send a backup of the journal; then ``Contract/response(toBackupAt:)``.
     case backup(Access)
 }

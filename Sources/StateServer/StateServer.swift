@@ -3,6 +3,7 @@ internal import Dispatch
 internal import Glibc
 public import Logging
 internal import MicroHTTP
+internal import Page
 public import ServiceLifecycle
 internal import StateHTTP
 internal import StateJSON
@@ -107,7 +108,8 @@ public struct StateServer: Service, Sendable {
             authenticator: authenticator, origins: settings.pageOrigins,
             contract: Contract(
                 catalogue: compiled.catalogue, limits: settings.contractLimits,
-                hosts: try settings.hosts(listening: places), origins: settings.pageOrigins), store: store,
+                hosts: try settings.hosts(listening: places), origins: settings.pageOrigins,
+                clientTypes: Page.bytes(of: "client.d.ts")), store: store,
             journal: journal, cluster: try opened?.cluster.map { try Cluster($0) }, quarantine: quarantine,
             backups: hasDirectory
                 ? Backups(directory: data, schedule: schedule, memory: gauges.memory, logger: logger) : nil,

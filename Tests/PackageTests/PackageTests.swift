@@ -36,8 +36,9 @@ enum Tree {
 @Suite("The import table")
 struct ImportTests {
     static let own: Set<String> = [
-        "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib", "CZstd",
-        "ContentCodings", "HTTPClient", "StateCluster", "StateJSON", "HTTPMessages",
+        "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CPage", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib",
+        "CZstd",
+        "ContentCodings", "HTTPClient", "Page", "StateCluster", "StateJSON", "HTTPMessages",
         "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting",
         "Showcase",
     ]
@@ -48,6 +49,7 @@ struct ImportTests {
         ("ContentCodings", ["CZlib", "CZstd", "HTTPMessages"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("HTTPClient", ["CCurl"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("HTTPMessages", [], ["Foundation", "Dispatch", "Logging", "Glibc"]),
+        ("Page", ["CPage", "CXXHash", "HTTPMessages"], ["Foundation", "Dispatch", "Logging", "Glibc"]),
         ("StateStore", ["StateJSON"], ["Foundation", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
         (
             "StateHTTP", ["CDocuments", "ContentCodings", "HTTPMessages", "StateJSON", "StateStore"],
@@ -63,7 +65,8 @@ struct ImportTests {
         (
             "StateServer",
             [
-                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "MicroHTTP", "StateCluster", "StateHTTP",
+                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "MicroHTTP", "Page", "StateCluster",
+                "StateHTTP",
                 "StateJSON",
                 "StateJournal", "StateStore",
             ],
@@ -103,7 +106,7 @@ struct ImportTests {
 
         #expect(
             Set(folders).subtracting([
-                "CCrypto", "CCurl", "CDocuments", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CSimdjson",
+                "CCrypto", "CCurl", "CDocuments", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CPage", "CSimdjson",
                 "CSocketCalls",
                 "CXXHash",
             ]) == Set(Self.table.map(\.target)))
@@ -258,5 +261,22 @@ struct ContainerTests {
         return output.split(separator: "\n").filter { $0.contains("(NEEDED)") }.compactMap { line in
             line.split(separator: "[").last.map { String($0.prefix { $0 != "]" }) }
         }
+    }
+}
+
+@Suite("The page")
+struct PageFileTests {
+    @Test("every file of the page is in the program, under its name")
+    func files() throws {
+        let source = try Tree.text("Sources/CPage/page.c")
+        let names = try FileManager.default.contentsOfDirectory(
+            atPath: Tree.root.appending(path: "Sources/CPage/files").path)
+
+        for name in names {
+            let array = name.replacing(#/[^a-z0-9]/#, with: "_")
+            #expect(source.contains("static const char \(array)[] = {\n#embed \"files/\(name)\"\n};\n"), "\(name)")
+            #expect(source.contains("FILE_OF(\"\(name)\", \(array)),"), "\(name)")
+        }
+        #expect(source.components(separatedBy: "#embed").count - 1 == names.count + 1)
     }
 }

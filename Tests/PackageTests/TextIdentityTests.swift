@@ -19,6 +19,7 @@ struct TextIdentityTests {
         ("StateHTTP/Descriptions/ActionSchemas.swift", "declared names"),
         ("StateHTTP/Descriptions/OpenAPIDocument.swift", "names that the document has made"),
         ("StateHTTP/Descriptions/OpenAPISource.swift", "codes of the server's problems"),
+        ("StateHTTP/Descriptions/TypeDeclarations.swift", "names of the domain"),
         ("StateHTTP/DurableStreams/DurableRead.swift", "tags, which say only what the client has"),
         ("StateHTTP/Requests/Contract+ReadRequests.swift", "tags, which say only what the client has"),
         ("StateHTTP/Requests/Parameters.swift", "names of small letters, which equal no other text"),

@@ -50,7 +50,7 @@ struct DocumentsTests {
         func make(_ number: Int) {
             let bytes = [UInt8](repeating: 1, count: 500)
             _ = kept.documents(of: store(number)) { _ in
-                StoreDocuments(catalogue: Encoded(bytes), openAPI: Encoded(bytes))
+                StoreDocuments(catalogue: Encoded(bytes), openAPI: Encoded(bytes), types: Encoded([]))
             }
             kept.trim()
         }

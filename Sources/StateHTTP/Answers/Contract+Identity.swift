@@ -40,6 +40,10 @@ extension Contract {
             writer.byte(UInt8(ascii: ":"))
             writer.string("\(store.path)/\(link)")
         }
+        if store.isWhole {
+            writer.member("client", "/v1/client.js", &isFirstLink)
+            if limits.hasPage { writer.member("page", "/", &isFirstLink) }
+        }
         writer.raw("}}")
         return writer.bytes
     }

@@ -50,22 +50,23 @@ struct ActionSchemas {
     private let store: VisibleStore
     private let schemas: DomainSchemas
     private let limits: ContractLimits
+    /// The types of the client for JavaScript.
+    private let clientTypes: [UInt8]
 
-    init(_ store: VisibleStore, _ schemas: DomainSchemas, _ limits: ContractLimits) {
+    init(_ store: VisibleStore, _ schemas: DomainSchemas, _ limits: ContractLimits, clientTypes: [UInt8] = []) {
         actions = store.types.compactMap { type in schemas.payloads[type].map { (type, $0) } }
-        (self.store, self.schemas, self.limits) = (store, schemas, limits)
+        (self.store, self.schemas, self.limits, self.clientTypes) = (store, schemas, limits, clientTypes)
     }
 
     var documents: StoreDocuments {
-        StoreDocuments(
+        // To a client that sees parts of the state, its form is not known.
+        let state = store.seesWholeState ? schemas.state(of: store.scope) : [:]
+        let views = store.views.mapValues { schemas.views[$0] ?? [:] }
+        return StoreDocuments(
             catalogue: Encoded(catalogue),
             openAPI: Encoded(
-                OpenAPIDocument(
-                    store: store, limits: limits, actions: actions,
-                    // To a client that sees parts of the state, its form is not known.
-                    state: store.seesWholeState ? schemas.state(of: store.scope) : [:],
-                    views: store.views.mapValues { schemas.views[$0] ?? [:] }
-                ).text))
+                OpenAPIDocument(store: store, limits: limits, actions: actions, state: state, views: views).text),
+            types: Encoded(clientTypes + TypeDeclarations(actions: actions, state: state, views: views).text))
     }
 
     /// `{"actions":[{"type","payload":<JSON Schema>}]}`, UTF-8, sorted by type.
@@ -74,22 +75,24 @@ struct ActionSchemas {
     }
 }
 
-/// The descriptions of a store, UTF-8 JSON.
+/// The descriptions of a store, UTF-8: JSON, and the types for TypeScript.
 struct StoreDocuments: Sendable {
-    enum Name { case catalogue, openAPI }
+    enum Name { case catalogue, openAPI, types }
 
     let catalogue: Encoded
     let openAPI: Encoded
+    let types: Encoded
 
     subscript(name: Name) -> Encoded {
         switch name {
         case .catalogue: catalogue
         case .openAPI: openAPI
+        case .types: types
         }
     }
 
     /// How many bytes they have, with the forms that clients have asked for.
-    var bytesCount: Int { catalogue.bytesCount + openAPI.bytesCount }
+    var bytesCount: Int { catalogue.bytesCount + openAPI.bytesCount + types.bytesCount }
 }
 
 /// The descriptions that clients have asked for; clients that see the same share them.

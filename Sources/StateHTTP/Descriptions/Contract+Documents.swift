@@ -8,7 +8,7 @@ extension Contract {
     /// Responds with a description of the store where it is there in the form that the request asks for.
     func document(_ document: StoreDocuments.Name, _ routed: RoutedRequest) throws(Problem) -> Plan {
         if let options = try onlyReads(routed.request) { return .respond(options) }
-        let style = try Parameters(routed.target, known: ["pretty"]).style()
+        let style = try Parameters(routed.target, known: document == .types ? [] : ["pretty"]).style()
         let request = DocumentRequest(
             document: document, store: routed.store, style: style,
             coding: style == .compact ? coding(of: routed.request) : nil, latest: routed.circumstances.latest,
@@ -33,7 +33,9 @@ extension Contract {
     /// It makes the description where no client that sees the same has asked for it, and the form that the request asks for
     /// where no other has: this takes milliseconds. Both are kept.
     package func response(to request: DocumentRequest) -> Response {
-        let known = documents.documents(of: request.store) { ActionSchemas($0, schemas, limits).documents }
+        let known = documents.documents(of: request.store) {
+            ActionSchemas($0, schemas, limits, clientTypes: clientTypes).documents
+        }
         let response = response(to: request, known[request.document])
         documents.trim()
         return response
@@ -48,6 +50,7 @@ extension Contract {
                 : coding.map { coding in document.form(coding.rawValue) { coding.compressed($0) ?? [] } }
                     ?? document.body,
             latest: request.latest)
+        if request.document == .types { response.fields[.contentType] = "text/plain; charset=utf-8" }
         if let coding {
             response.fields[.contentEncoding] = coding.rawValue
             response.fields[.vary] = "Accept-Encoding"

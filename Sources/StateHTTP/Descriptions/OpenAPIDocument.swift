@@ -67,7 +67,7 @@ struct OpenAPIDocument {
     /// Whether a path of the source is one of this store, and the client may use it.
     private func isThere(_ path: String) -> Bool {
         switch path {
-        case "/v1/stores", "/livez", "/readyz": store.isWhole
+        case "/v1/stores", "/v1/client.js", "/livez", "/readyz": store.isWhole
         case "/v1/journal/backup": store.isWhole && store.access.backsUp
         case "/metrics": store.isWhole && store.access.operates
         default: true

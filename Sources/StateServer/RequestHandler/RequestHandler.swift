@@ -2,6 +2,7 @@ internal import HTTPMessages
 internal import HTTPTypes
 internal import Logging
 internal import MicroHTTP
+internal import Page
 internal import StateHTTP
 internal import StateJSON
 internal import StateStore
@@ -211,6 +212,8 @@ final class RequestHandler: Sendable {
         case .ready(.plain): return .now(readiness(name.id))
         case .ready(.verbose): return .now(verboseReadiness())
         case .metrics: return .now(metricsText())
+        case .file(let file):
+            return .now(Page.response(to: request, file: file) ?? respond(Contract.noSuchRoute, name.id))
         case .backup(let access): return backup(request, access, exchange, name.id)
         }
     }

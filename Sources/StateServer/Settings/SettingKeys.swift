@@ -44,6 +44,10 @@ public struct SettingKeys: Sendable {
         "trusted_proxies", default: "none",
         "peers whose Forwarded or X-Forwarded-For names the client: addresses, networks, or unix, with commas between; none: no peer"
     )
+    /// Whether the server shows itself to a browser at /.
+    public let page = Setting(
+        "page", default: "on", "on: the server shows itself to a browser at /; off: it does not", "on or off"
+    ) { ["on", "off"].contains($0) }
     /// Which clients need a token.
     public let access = Setting(
         "access", default: AccessPolicy.auto,

@@ -33,6 +33,7 @@ extension Settings {
         limits.expectationsMax = self.expectationsMax
         limits.bulkFaultsMax = self.bulkFaultsMax
         limits.idempotencyLifetime = .seconds(self.idempotencySeconds)
+        limits.hasPage = self.page == "on"
         let transport = ServerConfiguration()
         limits.transport = [
             ("batch_milliseconds_max", self.batchMillisecondsMax),

@@ -9,7 +9,7 @@ from harness.expectations import expect, expect_equal
 from harness.javascript import ended, start
 from harness.tokens import bearer, make_token
 from harness.tools import need
-from harness.typescript import TEMPLATE, compile_strictly, declarations
+from harness.typescript import TEMPLATE, compile_strictly
 
 BEGIN = 'import { connect, Problem, type Commit, type Reset } from "./client.mjs"\nconst store = connect("http://localhost:8080")\n;'
 RIGHT = """
@@ -91,7 +91,7 @@ def check(workspace):
 
 def test_right_uses_compile_and_each_wrong_one_is_refused(workspace, check):
     with workspace.server(data="none").client() as client:
-        types = declarations(client)
+        types = client.get("/v1/client.d.ts").body.decode()
     wrong = WRONG.splitlines()
 
     refused, said = check(types, [RIGHT, *wrong])
@@ -104,9 +104,9 @@ def test_a_token_has_the_types_of_the_actions_and_views_that_it_sees(workspace, 
     data = workspace.path("data")
     make_token(workspace, data, "all", "--all")
     token = make_token(workspace, data, "page", "--read", "/tasks", "--dispatch", "tasks/*")
-    client = workspace.server(data=data).client()
-    client.get = lambda target: type(client).get(client, target, **bearer(token))
-    types = declarations(client)
+    with workspace.server(data=data).client() as client:
+        types = client.get("/v1/client.d.ts", **bearer(token)).body.decode()
+        expect_equal(client.get("/v1/client.d.ts").status, 401, "the status without a token")
     right = 'await store.dispatch("tasks/remove", { id: 1 })'
     hidden = ['await store.dispatch("counter/reset")', 'await store.state("view:count")']
 

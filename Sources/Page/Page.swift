@@ -1,0 +1,77 @@
+internal import CPage
+internal import CXXHash
+package import HTTPMessages
+internal import HTTPTypes
+
+/// The page by which a server shows itself, and the client for JavaScript: files inside the program.
+///
+/// The page uses nothing but the public contract, so that whatever it does, another client can do.
+package enum Page {
+    private struct File {
+        var name: String
+        var type: String
+        /// The entity tag, in quotes.
+        var tag: String
+        var bytes: [UInt8]
+    }
+
+    private static let files: [File] = {
+        var count = 0
+        let first = storekeeper_page_files(&count)
+        return UnsafeBufferPointer(start: first, count: count).map { file in
+            let name = String(cString: file.name)
+            let bytes = [UInt8](UnsafeRawBufferPointer(start: file.bytes, count: file.length))
+            let hash = String(storekeeper_short_hash(bytes, bytes.count), radix: 36)
+            return File(name: name, type: type(of: name), tag: "\"\(hash)\"", bytes: bytes)
+        }
+    }()
+
+    private static func file(_ name: String) -> File? { files.first { $0.name.utf8.elementsEqual(name.utf8) } }
+
+    private static func type(of name: String) -> String {
+        let type =
+            switch name.split(separator: ".").last {
+            case "css": "text/css"
+            case "html": "text/html"
+            case "js": "text/javascript"
+            case "svg": "image/svg+xml"
+            default: "text/plain"
+            }
+        return type + "; charset=utf-8"
+    }
+
+    /// What a browser lets the page do: load and ask this server only, and run no code but its files.
+    private static let policy =
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        + "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+
+    /// The names of the files.
+    package static var names: [String] { files.map(\.name) }
+
+    /// The content of a file; empty where there is none of this name.
+    package static func bytes(of name: String) -> [UInt8] { file(name)?.bytes ?? [] }
+
+    /// The answer to a GET of a file; nil where there is none of this name.
+    ///
+    /// A client that has the file gets 304. A file is the same for every client, and has nothing of the state.
+    package static func response(to request: Request, file name: String) -> Response? {
+        guard let file = file(name) else { return nil }
+        var fields: HTTPFields = [
+            .contentType: file.type, .eTag: file.tag, .cacheControl: "no-cache", .xContentTypeOptions: "nosniff",
+        ]
+        if name.hasSuffix(".html") {
+            fields[.contentSecurityPolicy] = policy
+            for (name, value) in [("Referrer-Policy", "no-referrer"), ("Cross-Origin-Opener-Policy", "same-origin")] {
+                HTTPField.Name(name).map { fields[$0] = value }
+            }
+        }
+        let isKnown =
+            switch request[.ifNoneMatch].flatMap({ EntityTagCondition($0) }) {
+            case .any?: true
+            case .tags(let tags)?: tags.contains { file.tag == "\"\($0.opaque)\"" }
+            case nil: false
+            }
+        guard !isKnown else { return Response(status: .notModified, fields: fields) }
+        return Response(status: .ok, fields: fields, body: file.bytes)
+    }
+}
