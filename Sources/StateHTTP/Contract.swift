@@ -38,6 +38,8 @@ package struct Contract: Sendable {
     let limits: ContractLimits
     /// The parts of the state that a state stream sends as entities.
     package var parts: [StatePart] { catalogue.parts }
+    /// The path of the whole store, without a slash at the end; another than `/v1` for a fork.
+    private var root = "/v1"
     private let hosts: AllowedHosts
     private let origins: AllowedOrigins
     /// The derived stores by name.
@@ -47,7 +49,7 @@ package struct Contract: Sendable {
     /// The types of the client for JavaScript, to which those of a store are added.
     let clientTypes: [UInt8]
     /// The descriptions of each store, as its clients see it.
-    let documents = SharedDocuments()
+    private(set) var documents = SharedDocuments()
 
     /// Prepares the interface for a domain's actions and views.
     package init(
@@ -61,6 +63,13 @@ package struct Contract: Sendable {
         self.limits = limits
         stores = Dictionary(uniqueKeysWithValues: catalogue.stores.map { ($0.name, $0) })
         schemas = DomainSchemas(catalogue)
+    }
+
+    /// The interface of a fork of the store, which is reached below a path of its own.
+    package func ofFork(named name: String) -> Contract {
+        var contract = self
+        (contract.root, contract.documents) = ("/v1/forks/\(name)", SharedDocuments())
+        return contract
     }
 
     /// Reads a request into a plan; a request with a fault gives a plan that responds with a problem.
@@ -131,7 +140,7 @@ package struct Contract: Sendable {
         case .refused(let problem): throw problem
         }
         var routed = RoutedRequest(
-            request: request, target: target, store: VisibleStore(scope: catalogue.whole, access: access),
+            request: request, target: target, store: VisibleStore(scope: catalogue.whole, access: access, root: root),
             circumstances: circumstances)
         switch (path.first, path.dropFirst().first) {
         case ("metrics", nil) where access.operates: return try operations(.metrics, request, target)
@@ -145,13 +154,18 @@ package struct Contract: Sendable {
                         ? "there are no derived stores"
                         : "there is no derived store of this name; there are \(names.joined(separator: ", "))")
             }
-            routed.store = VisibleStore(scope: scope, access: access)
+            routed.store = VisibleStore(scope: scope, access: access, root: root)
             return try route(routed, path.dropFirst(3))
         case ("v1", "journal") where access.backsUp && path.count == 3 && path[2] == "backup":
             if let options = try onlyReads(request) { return .respond(options) }
             _ = try Parameters(target, known: [])
             return .backup(access)
-        case ("v1", "stores"): return try fixed(routed) { list(names(ofStores: access), of: "stores", in: "/v1") }
+        case ("v1", "operations") where access.operates && path.count == 2:
+            if let options = try onlyReads(request) { return .respond(options) }
+            return .operations(try Parameters(target, known: ["pretty"]).style())
+        case ("v1", "forks") where access.forks: return try forks(routed, Array(path.dropFirst(2)))
+        case ("v1", "bisect") where access.seesEverything && path.count == 2: return try bisect(routed)
+        case ("v1", "stores"): return try fixed(routed) { list(names(ofStores: access), of: "stores", in: root) }
         case ("v1", _): return try route(routed, path.dropFirst())
         default: throw Self.noSuchRoute
         }

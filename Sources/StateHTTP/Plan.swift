@@ -29,6 +29,12 @@ package enum Plan: Sendable {
     case ready(ReadinessForm)
     /// Answer `/metrics`.
     case metrics
+    /// Say what the server is doing; then ``Contract/response(to:style:latest:)-(OperationsReport)``.
+    case operations(Style)
+    /// Do something with forks.
+    case forks(ForkRequest)
+    /// Search the first commit after which a test holds; then ``Contract/response(to:found:looks:latest:)``.
+    case bisect(BisectRequest)
     /// Send a file of the page, or 404 where there is none of this name.
     case file(String)
     /// Send a backup of the journal; then ``Contract/response(toBackupAt:)``.

@@ -113,6 +113,9 @@ public struct StateServer: Service, Sendable {
             journal: journal, cluster: try opened?.cluster.map { try Cluster($0) }, quarantine: quarantine,
             backups: hasDirectory
                 ? Backups(directory: data, schedule: schedule, memory: gauges.memory, logger: logger) : nil,
+            forks: settings.forksMax == 0
+                ? nil
+                : Forks(settings.forkLimits, memory: gauges.memory, schedule: schedule),
             schedule: schedule,
             heartbeat: .seconds(settings.heartbeatSeconds),
             streamLifetime: .seconds(settings.streamSecondsMax), gauges: gauges,

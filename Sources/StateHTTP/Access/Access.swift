@@ -12,6 +12,8 @@ package final class Access: Sendable {
     let isUnlimited: Bool
     /// Whether the client may see metrics and every reason of readiness, and operate the journal.
     package let operates: Bool
+    /// Whether the client may make forks.
+    private let mayFork: Bool
     /// Whether the client may see the actions of other subjects.
     let seesOthers: Bool
     /// The parts of the state that the client may see; nil for the whole state.
@@ -28,7 +30,7 @@ package final class Access: Sendable {
 
     /// The access of every client of a server that does not ask who they are.
     package init() {
-        (subject, isUnlimited, operates, seesOthers) = (nil, true, true, true)
+        (subject, isUnlimited, operates, mayFork, seesOthers) = (nil, true, true, true, true)
         (parts, views, sight, share) = (nil, nil, nil, nil)
         var types = TypeSet()
         types.insert("*")
@@ -42,6 +44,7 @@ package final class Access: Sendable {
         self.subject = subject
         share = "subject " + Self.escaped(subject)
         operates = grant.operate
+        mayFork = grant.fork
         seesOthers = grant.others
         var dispatched = TypeSet()
         for type in grant.dispatch { dispatched.insert(type) }
@@ -142,8 +145,14 @@ package final class Access: Sendable {
     /// Whether the client may see every action in the log.
     var seesEveryAction: Bool { seesOthers && seenTypes.isEverything }
 
+    /// Whether the client may see everything: the whole state of each version, and each action.
+    package var seesEverything: Bool { parts == nil && views == nil && seesEveryAction }
+
     /// Whether the client may have a copy of the journal, in which is everything.
-    var backsUp: Bool { operates && parts == nil && seesEveryAction }
+    var backsUp: Bool { operates && seesEverything }
+
+    /// Whether the client may make forks: one shows all of the history.
+    package var forks: Bool { mayFork && seesEverything }
 
     /// Whether the client may dispatch actions of a type.
     func dispatches(_ type: String) -> Bool { dispatchedTypes.contains(type) }

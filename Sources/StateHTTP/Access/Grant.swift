@@ -15,9 +15,14 @@ package struct Grant: Sendable, Hashable, Codable {
     package var others: Bool
     /// Whether the subject may see metrics and every reason of readiness, and operate the journal.
     package var operate: Bool
+    /// Whether the subject may make forks of the history, which cost memory and time.
+    package var fork: Bool
 
     /// Makes a grant; by default it allows nothing.
-    package init(read: [String] = [], dispatch: [String] = [], others: Bool = false, operate: Bool = false) {
+    package init(
+        read: [String] = [], dispatch: [String] = [], others: Bool = false, operate: Bool = false, fork: Bool = false
+    ) {
+        self.fork = fork
         self.read = read
         self.dispatch = dispatch
         self.others = others
@@ -25,10 +30,10 @@ package struct Grant: Sendable, Hashable, Codable {
     }
 
     /// The grant that allows everything.
-    package static let everything = Grant(read: ["*"], dispatch: ["*"], others: true, operate: true)
+    package static let everything = Grant(read: ["*"], dispatch: ["*"], others: true, operate: true, fork: true)
 
     /// Whether the grant allows everything, whatever else it names.
-    package var isEverything: Bool { read.contains("*") && dispatch.contains("*") && others && operate }
+    package var isEverything: Bool { read.contains("*") && dispatch.contains("*") && others && operate && fork }
 
     /// Reads a grant; a member that is missing allows nothing.
     package init(from decoder: any Decoder) throws {
@@ -37,6 +42,9 @@ package struct Grant: Sendable, Hashable, Codable {
         dispatch = try members.decodeIfPresent([String].self, forKey: .dispatch) ?? []
         others = try members.decodeIfPresent(Bool.self, forKey: .others) ?? false
         operate = try members.decodeIfPresent(Bool.self, forKey: .operate) ?? false
+        // A file of an older program does not have it; what allowed everything then does so now.
+        let allowedEverything = read.contains("*") && dispatch.contains("*") && others && operate
+        fork = try members.decodeIfPresent(Bool.self, forKey: .fork) ?? allowedEverything
     }
 
     /// The first entry that is spelled as none may be, with a sentence; nil where there is none.

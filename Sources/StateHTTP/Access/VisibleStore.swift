@@ -6,14 +6,18 @@ package struct VisibleStore: Sendable {
     /// The store that the path names.
     let scope: Scope
     package let access: Access
+    /// The path of the whole store, without a slash at the end.
+    var root = "/v1"
 
     /// The name of the derived store; empty for the whole store.
     package var name: String { scope.name }
     /// The pointer to the store's state in the whole state.
     package var pointer: JSONPointer { scope.pointer }
     var isWhole: Bool { scope.isWhole }
+    /// Whether it is one of a fork.
+    var isFork: Bool { root != "/v1" }
     /// The path of the store, without a slash at the end.
-    var path: String { scope.path }
+    var path: String { isWhole ? root : "\(root)/stores/\(name)" }
 
     func outer(_ pointer: JSONPointer) -> JSONPointer { scope.outer(pointer) }
     func inner(_ pointer: JSONPointer) -> JSONPointer? { scope.inner(pointer) }
@@ -84,9 +88,4 @@ package struct VisibleStore: Sendable {
         }
         return filter
     }
-}
-
-extension Scope {
-    /// The path of the store, without a slash at the end.
-    var path: String { isWhole ? "/v1" : "/v1/stores/\(name)" }
 }

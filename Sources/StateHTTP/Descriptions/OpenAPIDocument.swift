@@ -67,6 +67,13 @@ struct OpenAPIDocument {
     /// Whether a path of the source is one of this store, and the client may use it.
     private func isThere(_ path: String) -> Bool {
         switch path {
+        case _
+        where store.isFork && !path.hasPrefix("/v1/state") && !path.hasPrefix("/v1/views")
+            && !path.hasPrefix("/v1/actions") && !path.hasPrefix("/v1/changes"):
+            false
+        case "/v1/forks", "/v1/forks/{fork}": store.isWhole && store.access.forks
+        case "/v1/bisect": store.isWhole && store.access.seesEverything
+        case "/v1/operations": store.isWhole && store.access.operates
         case "/v1/stores", "/v1/client.js", "/livez", "/readyz": store.isWhole
         case "/v1/journal/backup": store.isWhole && store.access.backsUp
         case "/metrics": store.isWhole && store.access.operates

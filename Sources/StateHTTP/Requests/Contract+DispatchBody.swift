@@ -63,16 +63,7 @@ extension Contract {
         do throws(JSONFault) {
             document = try JSONDocument(body, depthMax: limits.depthMax)
         } catch {
-            let code =
-                switch error.kind {
-                case .duplicateKey: "duplicate-key"
-                case .tooDeep: "too-deep"
-                case .numberOutOfRange: "number-out-of-range"
-                case .malformed, .mismatch: "malformed-json"
-                }
-            throw Problem(
-                .badRequest, code, "the body cannot be read as JSON: \(error.detail)",
-                parts: [.init(error.pointer.description, error.detail)])
+            throw .unreadable(error)
         }
         let node = JSONNode(document)
         let sent = JSONText.minified(body)
@@ -96,7 +87,7 @@ extension Contract {
     }
 
     /// What is wrong with an ID that a client gives to an action; nil where nothing is.
-    private static func fault(ofID id: String) -> String? {
+    static func fault(ofID id: String) -> String? {
         guard (1...255).contains(id.utf8.count) else { return "expected a string of 1 to 255 bytes" }
         guard !hasControlCharacter(id) else { return "expected a string without control characters" }
         return Cursor(text: id) == nil ? nil : "is spelled like a cursor, which is how the server names commits"
@@ -241,5 +232,21 @@ extension DispatchOptions {
             },
             contentHash: key == nil && !isNamed ? ContentHash(body) : nil, subject: store.access.subject, trace: trace,
             wantsRepresentation: returning == .representation)
+    }
+}
+
+extension Problem {
+    /// A body that is no JSON.
+    static func unreadable(_ fault: JSONFault) -> Problem {
+        let code =
+            switch fault.kind {
+            case .duplicateKey: "duplicate-key"
+            case .tooDeep: "too-deep"
+            case .numberOutOfRange: "number-out-of-range"
+            case .malformed, .mismatch: "malformed-json"
+            }
+        return Problem(
+            .badRequest, code, "the body cannot be read as JSON: \(fault.detail)",
+            parts: [.init(fault.pointer.description, fault.detail)])
     }
 }

@@ -23,7 +23,7 @@ extension Contract {
             purpose: purpose, trace: request.trace?.text)
     }
 
-    private func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {
+    func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {
         if let coding = request[.contentEncoding], coding.lowercased() != "identity" {
             throw Problem(
                 .unsupportedMediaType, "content-coding", "the body is compressed; actions come as they are",

@@ -74,6 +74,12 @@ final class Authenticator: Sendable {
     /// Why the token file cannot be read; nil while it can.
     var unreadableReason: String? { file?.unreadableReason }
 
+    /// The tokens of the file, without their hashes.
+    var grantees: [OperationsReport.Grantee] {
+        state.withLock { Array($0.accesses.values) }.map(\.entry).sorted { ($0.created, $0.id) < ($1.created, $1.id) }
+            .map { .init(id: $0.id, subject: $0.subject, grant: $0.grant) }
+    }
+
     /// What a request gets whose access has ended.
     var problemOfEndedAccess: Problem { state.withLock { $0.isShut } ? .tokensUnreadable : .unauthorized }
 

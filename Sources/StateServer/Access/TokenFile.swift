@@ -46,7 +46,8 @@ struct TokenFile: Sendable {
         /// Whether the members have the same bytes: two spellings of a name are two names.
         static func == (left: Entry, right: Entry) -> Bool {
             zip(left.texts, right.texts).allSatisfy { $0.map { ExactText($0) } == $1.map { ExactText($0) } }
-                && (left.grant.others, left.grant.operate) == (right.grant.others, right.grant.operate)
+                && (left.grant.others, left.grant.operate, left.grant.fork)
+                    == (right.grant.others, right.grant.operate, right.grant.fork)
         }
 
         private var texts: [[String]] { [[id, subject, hash, created], grant.read, grant.dispatch] }

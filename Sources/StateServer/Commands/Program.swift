@@ -48,7 +48,8 @@ struct Program: Sendable {
 
     /// The names of the options that are no settings, in any command.
     static let optionNames: Set<String> = [
-        "accept-loss", "all", "config", "deep", "dispatch", "from", "help", "help-hidden", "json", "open", "operate",
+        "accept-loss", "all", "config", "deep", "dispatch", "fork", "from", "help", "help-hidden", "json", "open",
+        "operate",
         "others", "port-file", "read", "same-epoch", "since", "subject", "to", "version",
     ]
 

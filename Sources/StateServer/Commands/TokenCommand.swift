@@ -37,11 +37,15 @@ struct TokenCreate: SettingsCommand {
     @Flag(help: "It may see metrics and operate the journal.")
     var operate = false
 
+    @Flag(help: "It may make forks; with --read '*' --others.")
+    var fork = false
+
     @Flag(help: "It may do everything.")
     var all = false
 
     func run(_ reading: SettingsReading) async throws {
-        let grant = all ? Grant.everything : Grant(read: read, dispatch: dispatch, others: others, operate: operate)
+        let grant =
+            all ? Grant.everything : Grant(read: read, dispatch: dispatch, others: others, operate: operate, fork: fork)
         if let fault = grant.fault ?? TokenFile.fault(inSubject: subject) { throw SettingsFault(description: fault) }
         let settings = reading.settings
         let token = Token()
@@ -76,7 +80,7 @@ struct TokenList: SettingsCommand {
             let grant = token.grant
             let words =
                 grant.read.map { "read=\($0)" } + grant.dispatch.map { "dispatch=\($0)" }
-                + (grant.others ? ["others"] : []) + (grant.operate ? ["operate"] : [])
+                + (grant.others ? ["others"] : []) + (grant.operate ? ["operate"] : []) + (grant.fork ? ["fork"] : [])
             print(token.id, token.subject, token.created, words.joined(separator: " "), separator: "  ")
         }
     }

@@ -9,7 +9,6 @@ enum ProcessFigures {
     static func text() -> [UInt8] {
         var usage = rusage()
         getrusage(RUSAGE_SELF.rawValue, &usage)
-        let pages = words("/proc/self/statm")?.dropFirst().first.flatMap { Double($0) }
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         let figures: [(String, String, String, Double?)] = [
@@ -19,7 +18,7 @@ enum ProcessFigures {
             ),
             (
                 "resident_memory_bytes", "gauge", "Resident memory of the process.",
-                pages.map { $0 * Double(sysconf(Int32(_SC_PAGESIZE))) }
+                residentBytes.map { Double($0) }
             ),
             ("open_fds", "gauge", "Open file descriptors.", openFiles()),
             ("max_fds", "gauge", "How many file descriptors may be open.", Double(limit.rlim_cur)),
@@ -31,6 +30,11 @@ enum ProcessFigures {
             text += "\(Int64(exactly: value).map(String.init) ?? "\(value)")\n"
         }
         return Array(text.utf8)
+    }
+
+    /// The resident memory; nil where /proc does not tell it.
+    static var residentBytes: Int? {
+        words("/proc/self/statm")?.dropFirst().first.flatMap { Int($0) }.map { $0 * sysconf(Int32(_SC_PAGESIZE)) }
     }
 
     private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }

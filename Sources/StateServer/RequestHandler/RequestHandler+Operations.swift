@@ -23,7 +23,7 @@ extension RequestHandler {
     /// A thing with `[!]` makes the server refuse some requests, and it is ready all the same.
     func verboseReadiness() -> Response {
         let unreadableReason = authenticator.unreadableReason
-        let isReady = !isDraining.load(ordering: .relaxed) && journal?.failure == nil && unreadableReason == nil
+        let isReady = reasons.isEmpty
         if journal?.failure != nil, let journal { schedule.slow(.read, "") { journal.probe() } }
         let draining = isDraining.load(ordering: .relaxed)
         var lines = [
@@ -50,6 +50,39 @@ extension RequestHandler {
         return Response(
             status: isReady ? .ok : .serviceUnavailable,
             fields: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"], body: Array(text.utf8))
+    }
+
+    /// Why the server is not ready; empty where it is.
+    private var reasons: [String] {
+        [
+            isDraining.load(ordering: .relaxed) ? "the server is stopping and takes no more actions" : nil,
+            journal?.failure, authenticator.unreadableReason,
+        ].compactMap(\.self)
+    }
+
+    /// What the server is doing now.
+    ///
+    /// O(n) in the number of watches.
+    var operationsReport: OperationsReport {
+        var waiters: [OperationsReport.Waiters.Subject: OperationsReport.Waiters] = [:]
+        for case let watched as WatchedRequest in hub.watchedRequests {
+            let subject = watched.kind.subject
+            if case .stream = watched.kind {
+                waiters[subject, default: .init(subject)].streams += 1
+            } else {
+                waiters[subject, default: .init(subject)].waits += 1
+            }
+        }
+        let statistics = gauges.statistics
+        let appends = metrics.appends
+        return OperationsReport(
+            time: schedule.time(), uptime: schedule.now() - begun, reasons: reasons,
+            waiters: waiters.values.sorted { $0.waits + $0.streams > $1.waits + $1.streams },
+            connectionsCount: statistics.connections,
+            queue: (store.waitingCount, metrics.limits.mailboxActions), requestsTotal: statistics.requests,
+            journal: journal.map { ($0.bytesCount, appends.count, .nanoseconds(appends.nanoseconds)) },
+            memory: (ProcessFigures.residentBytes ?? 0, gauges.memory.bytes, gauges.memory.bytesMax),
+            grants: authenticator.grantees)
     }
 
     /// The line about the actions that are set aside, which names the newest ten.
@@ -86,6 +119,7 @@ extension RequestHandler {
         isDraining.store(true, ordering: .sequentiallyConsistent)
         hub.endGeneration()
         backups?.stop()
+        forks?.stop()
     }
 
     /// Ends every wait as if its time were up, and finishes the actions that wait for a turn.
@@ -100,5 +134,25 @@ extension RequestHandler {
             if ids.count > parts { try? await Task.sleep(for: window / parts) }
         }
         store.drain()
+    }
+}
+
+extension WatchedRequest.Kind {
+    /// What it looks at.
+    fileprivate var subject: OperationsReport.Waiters.Subject {
+        func subject(_ selection: Selection) -> OperationsReport.Waiters.Subject {
+            switch selection {
+            case .pointer(let pointer), .hidden(let pointer): .path(pointer.description)
+            case .view(let name): .view(name)
+            }
+        }
+        switch self {
+        case .read(let request): return subject(request.selection)
+        case .changes: return .changes
+        case .dispatch: return .cascade
+        case .stream(let stream):
+            if case .value(let request) = stream.source { return subject(request.selection) }
+            return .changes
+        }
     }
 }

@@ -109,6 +109,7 @@ extension RequestHandler: WatchReceiver {
         // The answers that the transport keeps were made for a client that may no longer see them.
         hub.endGeneration()
         backups?.endWithoutAccess()
+        forks?.endWatches()
         for case let watched as WatchedRequest in hub.watchedRequests where watched.access.hasEnded {
             let exchange = watched.exchange
             switch watched.kind {
@@ -130,6 +131,7 @@ extension RequestHandler: WatchReceiver {
         // The connection of a backup is cut off, and gets no end of a body that is not complete.
         if backups?.end(exchange) == true { return nil }
         guard let delivery = hub.end(exchange.id) else {
+            if case .hangUp = expiry, forks?.hangUp(exchange) == true { return Response(status: .ok) }
             // The exchange has no watch: it is work that outlasts the grace time, or another thread answers it now.
             switch expiry {
             case .stopping: return respond(.draining, requestID(of: exchange))

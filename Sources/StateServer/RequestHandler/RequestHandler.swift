@@ -22,6 +22,8 @@ final class RequestHandler: Sendable {
     let quarantine: Quarantine?
     /// Nil where there is no journal in a directory.
     let backups: Backups?
+    /// Nil for a fork itself.
+    let forks: Forks?
     let schedule: Schedule
     let logger: Logger
     let gauges: ServerGauges
@@ -38,6 +40,8 @@ final class RequestHandler: Sendable {
     /// The state of the past version that was made last: a client that goes through versions gets each from the one before.
     let lastPast = Mutex<(any AnySnapshot)?>(nil)
     let stateFeed = StateFeed()
+    /// When it was made.
+    let begun: Instant
     private let requestNumbers: RequestNumbers
     /// The exchanges of streams whose start the journal has found a moment ago.
     let checkedStreams = Mutex<Set<UInt64>>([])
@@ -45,7 +49,7 @@ final class RequestHandler: Sendable {
     init(
         authenticator: Authenticator, origins: AllowedOrigins = AllowedOrigins([]), contract: Contract,
         store: any AnyStore, journal: (any Journal)?, cluster: Cluster? = nil, quarantine: Quarantine? = nil,
-        backups: Backups? = nil, schedule: Schedule, heartbeat: Duration, streamLifetime: Duration,
+        backups: Backups? = nil, forks: Forks? = nil, schedule: Schedule, heartbeat: Duration, streamLifetime: Duration,
         gauges: ServerGauges, slowReads: SlowReads = SlowReads(),
         requestNumbers: RequestNumbers = .counting,
         metrics: ServerMetrics = ServerMetrics(), logger: Logger
@@ -62,7 +66,9 @@ final class RequestHandler: Sendable {
         self.cluster = cluster
         self.quarantine = quarantine
         self.backups = backups
+        self.forks = forks
         self.schedule = schedule
+        begun = schedule.now()
         self.heartbeat = heartbeat
         self.streamLifetime = streamLifetime
         self.gauges = gauges
@@ -212,6 +218,12 @@ final class RequestHandler: Sendable {
         case .ready(.plain): return .now(readiness(name.id))
         case .ready(.verbose): return .now(verboseReadiness())
         case .metrics: return .now(metricsText())
+        case .operations(let style):
+            return reading(exchange, name.id) { [self] in
+                contract.response(to: operationsReport, style: style, latest: latest)
+            }
+        case .forks(let request): return carryOut(request, exchange, name.id)
+        case .bisect(let request): return bisect(request, exchange)
         case .file(let file):
             return .now(Page.response(to: request, file: file) ?? respond(Contract.noSuchRoute, name.id))
         case .backup(let access): return backup(request, access, exchange, name.id)

@@ -194,6 +194,14 @@ public struct SettingKeys: Sendable {
     /// Snapshots kept in the journal.
     public let journalSnapshotsMax = Setting(
         "journal_snapshots_max", default: 8, in: 2...1000, "snapshots kept in the journal")
+    /// Most forks; more are answered 503; 0: no forks.
+    public let forksMax = Setting(
+        "forks_max", default: 8, in: 0...1000, "most forks; more are answered 503; 0: no forks")
+    /// How long a fork lives.
+    public let forkSecondsMax = Setting("fork_seconds_max", default: 900, in: 1...86_400, "how long a fork lives")
+    /// Most commits that a fork runs again.
+    public let forkCommitsMax = Setting(
+        "fork_commits_max", default: 100_000, in: 1...10_000_000, "most commits that a fork runs again")
     /// How the other servers on a history in etcd reach this one, such as http://10.0.0.1:8080; none: it writes by itself.
     public let clusterAddress = Setting(
         "cluster_address", default: "none",

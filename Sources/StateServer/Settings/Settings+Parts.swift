@@ -52,6 +52,11 @@ extension Settings {
         return limits
     }
 
+    var forkLimits: Forks.Limits {
+        Forks.Limits(
+            countMax: self.forksMax, lifetime: .seconds(self.forkSecondsMax), commitsMax: self.forkCommitsMax)
+    }
+
     var metricLimits: ServerMetrics.Limits {
         ServerMetrics.Limits(
             connections: connectionsLimit, waiters: watchLimits.watchesMax,

@@ -29,8 +29,14 @@ package struct HistoryFault: Error, Sendable, CustomStringConvertible {
     package let pointer: JSONPointer?
     /// What is wrong, as a sentence without the version.
     package let detail: String
+    /// The code of the reducer's rejection; nil for any other fault.
+    package let rejectionCode: String?
 
-    init(_ commit: Commit, type: String? = nil, at pointer: JSONPointer? = nil, _ detail: String) {
+    init(
+        _ commit: Commit, type: String? = nil, at pointer: JSONPointer? = nil, rejectionCode: String? = nil,
+        _ detail: String
+    ) {
+        self.rejectionCode = rejectionCode
         version = commit.version
         types = type.map { [$0] } ?? commit.types
         self.pointer = pointer

@@ -13,13 +13,21 @@ package final class MemoryJournal: Journal {
     private let content = Mutex(Content())
     private let start: Version
     private let initial: [UInt8]
+    private let hasRoom: @Sendable (_ bytes: Int) -> Bool
 
     /// Begins with the state of a version.
     ///
     /// - Parameters:
     ///   - initial: UTF-8 JSON of the state.
     ///   - version: the version of the state.
-    package init(_ initial: [UInt8], version: Version = 0) {
+    ///   - commits: the commits behind it.
+    ///   - hasRoom: takes room for the bytes of further commits, and returns whether there is any.
+    package init(
+        _ initial: [UInt8], version: Version = 0, commits: [Commit] = [],
+        hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool = { _ in true }
+    ) {
+        self.hasRoom = hasRoom
+        content.withLock { $0.commits = commits }
         self.initial = initial
         start = version
     }
@@ -44,6 +52,7 @@ package final class MemoryJournal: Journal {
             guard version == start + Version(content.commits.count) else {
                 return (.refused(after: version), [])
             }
+            guard hasRoom(commits.reduce(0) { $0 + $1.weight }) else { return (.failed, []) }
             content.commits += commits
             return (.landed, content.followers)
         }

@@ -5,7 +5,7 @@ package import StateJSON
 /// No middleware and no effect runs: the journal records the actions that have reached the reducers.
 package struct Replay<State: StateType>: HistoryFollower {
     private let domain: CompiledDomain<State>
-    private var state: State
+    private(set) var state: State
     /// The encodings of parts of the state that are known.
     private var encodings = KnownTexts()
     package private(set) var version: Version
@@ -23,7 +23,8 @@ package struct Replay<State: StateType>: HistoryFollower {
     ///
     /// The cost is that of the original commit; for an upgrade it is O(n) in the size of the state.
     ///
-    /// - Throws: ``HistoryFault`` where today's domain does not know or rejects an action, or the record cannot be read.
+    /// - Throws: ``HistoryFault`` where today's domain does not know or rejects an action, or the record cannot be read. The
+    ///   state then is as it was.
     package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit {
         let isUpgrade = recorded.types == [Commit.upgradeType]
         if isUpgrade { encodings = KnownTexts() }
@@ -57,7 +58,7 @@ package struct Replay<State: StateType>: HistoryFollower {
                 try domain.reduce(&next, action, by: entry, context)
             } catch {
                 throw HistoryFault(
-                    recorded, type: type,
+                    recorded, type: type, rejectionCode: error.code,
                     "today's domain rejects the action with \(error.code): \(error.detail)")
             }
             entries.append(entry)
@@ -67,6 +68,7 @@ package struct Replay<State: StateType>: HistoryFollower {
             try domain.compare(state, with: next, by: entries, into: &patch, knowing: &encodings)
             return (next, patch)
         } catch {
+            encodings = KnownTexts()
             throw HistoryFault(recorded, "the state that today's reducers make cannot be encoded as JSON: \(error)")
         }
     }

@@ -1,0 +1,127 @@
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+/// What a server is doing at one instant, for the operator.
+package struct OperationsReport: Sendable {
+    /// The requests that wait for, or stream, one thing.
+    package struct Waiters: Sendable {
+        /// What they look at.
+        package enum Subject: Hashable, Sendable {
+            case path(String)
+            case view(String)
+            case changes
+            case cascade
+        }
+
+        package var subject: Subject
+        package var waits = 0
+        package var streams = 0
+
+        package init(_ subject: Subject) { self.subject = subject }
+    }
+
+    package struct Grantee: Sendable {
+        package var id: String
+        package var subject: String
+        package var grant: Grant
+
+        package init(id: String, subject: String, grant: Grant) {
+            (self.id, self.subject, self.grant) = (id, subject, grant)
+        }
+    }
+
+    package var time: Timestamp
+    package var uptime: Duration
+    /// Why the server is not ready; empty where it is.
+    package var reasons: [String]
+    /// The most waited for first.
+    package var waiters: [Waiters]
+    package var connectionsCount: Int
+    /// How many actions wait for a turn, and how many may.
+    package var queue: (waiting: Int, most: Int)
+    package var requestsTotal: Int
+    /// The bytes of the journal's files, how often it was appended to, and how long that took in all; nil without one.
+    package var journal: (bytes: Int?, appendsTotal: Int, appendTime: Duration)?
+    package var memory: (resident: Int, used: Int, most: Int)
+    package var grants: [Grantee]
+
+    package init(
+        time: Timestamp, uptime: Duration, reasons: [String], waiters: [Waiters], connectionsCount: Int,
+        queue: (waiting: Int, most: Int), requestsTotal: Int,
+        journal: (bytes: Int?, appendsTotal: Int, appendTime: Duration)?,
+        memory: (resident: Int, used: Int, most: Int), grants: [Grantee]
+    ) {
+        self.time = time
+        self.uptime = uptime
+        self.reasons = reasons
+        self.waiters = waiters
+        self.connectionsCount = connectionsCount
+        self.queue = queue
+        self.requestsTotal = requestsTotal
+        self.journal = journal
+        self.memory = memory
+        self.grants = grants
+    }
+}
+
+extension Contract {
+    /// How many subjects of waiters a report names.
+    private static let waitersMax = 100
+
+    /// The answer with what the server is doing.
+    package func response(to report: OperationsReport, style: Style, latest: Cursor) -> Response {
+        let journal = report.journal.map { journal in
+            JSONValue.of(
+                [
+                    ("bytes", journal.bytes.map { .integer(Int64($0)) } ?? .null),
+                    ("appendsTotal", .integer(Int64(journal.appendsTotal))),
+                    ("appendSecondsTotal", .double(journal.appendTime / .seconds(1))),
+                ].filter { $0.1 != .null })
+        }
+        let document = JSONValue.of(
+            ("time", .string(Self.text(report.time))), ("cursor", .string(latest.description)),
+            ("version", .unsigned(latest.version)), ("uptimeSeconds", .integer(report.uptime.components.seconds)),
+            ("ready", .bool(report.reasons.isEmpty)), ("reasons", .array(report.reasons.map { .string($0) })),
+            ("waiters", .array(report.waiters.prefix(Self.waitersMax).map(json))),
+            ("waitersCount", .integer(Int64(report.waiters.reduce(0) { $0 + $1.waits }))),
+            ("streamsCount", .integer(Int64(report.waiters.reduce(0) { $0 + $1.streams }))),
+            ("connectionsCount", .integer(Int64(report.connectionsCount))),
+            ("queue", ["waiting": .integer(Int64(report.queue.waiting)), "max": .integer(Int64(report.queue.most))]),
+            ("requestsTotal", .integer(Int64(report.requestsTotal))), ("journal", journal ?? .null),
+            (
+                "memory",
+                .of(
+                    ("residentBytes", .integer(Int64(report.memory.resident))),
+                    ("usedBytes", .integer(Int64(report.memory.used))),
+                    ("maxBytes", .integer(Int64(report.memory.most))))
+            ),
+            ("grants", .array(report.grants.map(json))))
+        return .json(.ok, document.text, style: style, latest: latest)
+    }
+
+    private func json(_ waiters: OperationsReport.Waiters) -> JSONValue {
+        let subject: (String, JSONValue) =
+            switch waiters.subject {
+            case .path(let path): ("path", .string(path))
+            case .view(let name): ("view", .string(name))
+            case .changes: ("changes", true)
+            case .cascade: ("cascade", true)
+            }
+        return .of(subject, ("waits", .integer(Int64(waiters.waits))), ("streams", .integer(Int64(waiters.streams))))
+    }
+
+    private func json(_ grantee: OperationsReport.Grantee) -> JSONValue {
+        let grant = grantee.grant
+        return .of(
+            ("id", .string(grantee.id)), ("subject", .string(grantee.subject)),
+            (
+                "grant",
+                .of(
+                    ("read", .array(grant.read.map { .string($0) })),
+                    ("dispatch", .array(grant.dispatch.map { .string($0) })), ("others", .bool(grant.others)),
+                    ("operate", .bool(grant.operate)), ("fork", .bool(grant.fork)))
+            ))
+    }
+}

@@ -1,0 +1,69 @@
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+/// The search for the first commit after which a test of a value holds.
+extension Contract {
+    func bisect(_ routed: RoutedRequest) throws(Problem) -> Plan {
+        guard routed.request.method == .post else {
+            return .respond(try Self.refuseMethod(routed.request, allowed: "POST, OPTIONS"))
+        }
+        let style = try Parameters(routed.target, known: ["pretty"]).style()
+        var found: (test: (JSONPointer, BisectRequest.Test)?, from: Cursor?, to: Cursor?)
+        for (key, value) in try members(of: routed) {
+            let pointer = JSONPointer([key])
+            switch key {
+            case "test": found.test = try test(value, pointer)
+            case "from": found.from = try cursor(in: value, pointer, routed)
+            case "to": found.to = try cursor(in: value, pointer, routed)
+            default: throw Self.invalid(pointer, "is not known here: test, from and to are")
+            }
+        }
+        guard let (pointer, test) = found.test else { throw Self.invalid(JSONPointer(["test"]), "expected a test") }
+        return .bisect(
+            BisectRequest(
+                pointer: pointer, test: test, from: found.from, to: found.to, store: routed.store, style: style,
+                requestID: routed.circumstances.requestID))
+    }
+
+    private func test(
+        _ value: JSONValue, _ place: JSONPointer
+    ) throws(Problem) -> (JSONPointer, BisectRequest.Test) {
+        guard case .object(let members) = value, members.members.count == 2, case .string(let text)? = members["path"],
+            let pointer = JSONPointer(text: text), pointer.tokens.count <= Self.tokensMax,
+            let (key, wanted) = members.members.first(where: { $0.key != "path" })
+        else { throw Self.invalid(place, "expected path, a JSON Pointer, and one of value, exists and repeats") }
+        switch (key, wanted) {
+        case ("value", _): return (pointer, .value(wanted))
+        case ("exists", .bool(let exists)): return (pointer, .exists(exists))
+        case ("repeats", .bool(let repeats)): return (pointer, .repeats(repeats))
+        default: throw Self.invalid(place.appending(key), "expected value, or exists or repeats with true or false")
+        }
+    }
+
+    /// Why there is no such commit.
+    package enum BisectMiss: String, Error {
+        case holdsAtStart = "holds-at-start"
+        case neverHolds = "never-holds"
+    }
+
+    /// The answer to a search.
+    package func response(
+        to request: BisectRequest, found: Result<Commit, BisectMiss>, looks: Int, latest: Cursor
+    ) -> Response {
+        var writer = JSONWriter()
+        switch found {
+        case .success(let commit):
+            writer.raw("{\"found\":true,\"commit\":")
+            write(commit, of: request.store, as: .patches, epoch: latest.epoch, to: &writer)
+        case .failure(let miss):
+            writer.raw("{\"found\":false,\"reason\":")
+            writer.string(miss.rawValue)
+        }
+        writer.raw(",\"looks\":")
+        writer.integer(looks)
+        writer.byte(UInt8(ascii: "}"))
+        return .json(.ok, writer.bytes, style: request.style, latest: latest)
+    }
+}

@@ -1,0 +1,200 @@
+package import HTTPMessages
+internal import HTTPTypes
+internal import StateJSON
+package import StateStore
+
+/// Forks of the history.
+extension Contract {
+    /// Reads a request about forks.
+    ///
+    /// - Parameter path: the segments behind `/v1/forks`.
+    func forks(_ routed: RoutedRequest, _ path: [String]) throws(Problem) -> Plan {
+        let request = routed.request
+        guard let name = path.first, !(path.count == 1 && name.isEmpty) else {
+            switch request.method {
+            case .post: return .forks(.make(try order(routed)))
+            case .get, .head: return .forks(.list(try Parameters(routed.target, known: ["pretty"]).style()))
+            default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, POST, OPTIONS"))
+            }
+        }
+        guard path.count > 1 else {
+            switch request.method {
+            case .get, .head: return .forks(.describe(name, try Parameters(routed.target, known: ["pretty"]).style()))
+            case .delete: return .forks(.remove(name))
+            default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, DELETE, OPTIONS"))
+            }
+        }
+        guard ["state", "views", "actions", "changes", "stores", "openapi.json", "client.d.ts"].contains(path[1]) else {
+            throw Self.noSuchRoute
+        }
+        guard streamFormat(request, offered: [.events, .lines]) == nil else {
+            throw Problem(.badRequest, "bad-parameter", "a fork has no streams; wait with ?wait=")
+        }
+        return .forks(.inside(name, inner(request)))
+    }
+
+    /// A request to a fork as one to a whole store: without the segments `forks` and the name.
+    private func inner(_ request: Request) -> Request {
+        let path = request.target.utf8.prefix { $0 != UInt8(ascii: "?") }
+        let query = request.target.utf8.dropFirst(path.count)
+        let segments = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst(4)
+        let target = "/v1/" + segments.map { String(Substring($0)) }.joined(separator: "/") + String(Substring(query))
+        return Request(
+            Request.Head(method: request.method, target: target, fieldsOf: request.head), body: request.body,
+            client: request.client)
+    }
+
+    private func order(_ routed: RoutedRequest) throws(Problem) -> ForkOrder {
+        var order = ForkOrder(
+            skipped: [], insertions: [], style: try Parameters(routed.target, known: ["pretty"]).style())
+        for (key, value) in try members(of: routed) {
+            let pointer = JSONPointer([key])
+            switch key {
+            case "from": order.from = try cursor(in: value, pointer, routed)
+            case "to": order.to = try cursor(in: value, pointer, routed)
+            case "skip": order.skipped = try texts(in: value, pointer)
+            case "insert":
+                guard case .array(let elements) = value else { throw Self.invalid(pointer, "expected an array") }
+                for (index, element) in elements.enumerated() {
+                    order.insertions.append(try insertion(element, pointer.appending("\(index)"), routed))
+                }
+                order.insertions.sort { $0.after.version < $1.after.version }
+            default: throw Self.invalid(pointer, "is not known here: from, to, skip and insert are")
+            }
+        }
+        return order
+    }
+
+    private func insertion(
+        _ value: JSONValue, _ pointer: JSONPointer, _ routed: RoutedRequest
+    ) throws(Problem) -> ForkOrder.Insertion {
+        guard case .object(let members) = value, let after = members["after"], let action = members["action"],
+            members.members.count == 2
+        else { throw Self.invalid(pointer, "expected an object with after, a cursor, and action") }
+        let place = pointer.appending("action")
+        guard case .object(let parts) = action, case .string(let type)? = parts["type"],
+            routed.store.action(ofType: type) != nil
+        else { throw Self.invalid(place.appending("type"), "expected the type of an action that you may dispatch") }
+        var id: String?
+        for (key, value) in parts.members {
+            switch (key, value) {
+            case ("type", _), ("payload", .object), ("meta", .object): break
+            case ("id", .string(let text)):
+                if let fault = Self.fault(ofID: text) { throw Self.invalid(place.appending("id"), fault) }
+                id = text
+            default: throw Self.invalid(place.appending(key), "an action to insert has type, payload, id and meta")
+            }
+        }
+        var recorded = JSONObject()
+        for key in ["id", "type", "payload", "meta"] { if let value = parts[key] { recorded[key] = value } }
+        return ForkOrder.Insertion(
+            after: try cursor(in: after, pointer.appending("after"), routed), type: type, id: id,
+            action: JSONValue.object(recorded).text)
+    }
+
+    private func texts(in value: JSONValue, _ pointer: JSONPointer) throws(Problem) -> [String] {
+        guard case .array(let elements) = value else { throw Self.invalid(pointer, "expected an array of IDs") }
+        var texts: [String] = []
+        for (index, element) in elements.enumerated() {
+            guard case .string(let text) = element else {
+                throw Self.invalid(pointer.appending("\(index)"), "expected an ID, as a commit has it")
+            }
+            texts.append(text)
+        }
+        return texts
+    }
+
+    /// A cursor of this history.
+    func cursor(
+        in value: JSONValue, _ pointer: JSONPointer, _ routed: RoutedRequest
+    ) throws(Problem) -> Cursor {
+        guard case .string(let text) = value, let cursor = Cursor(text: text) else {
+            throw Self.invalid(pointer, "expected a cursor")
+        }
+        let bounds = routed.circumstances.bounds
+        guard cursor.epoch == bounds.latest.epoch, cursor.version <= bounds.latest.version else {
+            throw lost("cursor-lost", bounds, routed.store)
+        }
+        return cursor
+    }
+
+    /// The members of a body that is an object; none without a body.
+    func members(of routed: RoutedRequest) throws(Problem) -> [(key: String, value: JSONValue)] {
+        guard try form(routed.request) == .one else {
+            throw Problem(.unsupportedMediaType, "media-type", "this path takes application/json")
+        }
+        guard !routed.request.body.isEmpty else { return [] }
+        let value: JSONValue
+        do throws(JSONFault) {
+            value = try JSONValue(parsing: routed.request.body, depthMax: limits.depthMax)
+        } catch {
+            throw .unreadable(error)
+        }
+        guard case .object(let object) = value else { throw Self.invalid(JSONPointer([]), "expected an object") }
+        return object.members
+    }
+
+    static func invalid(_ pointer: JSONPointer, _ detail: String) -> Problem {
+        Problem(
+            .unprocessableContent, "invalid-request", "the body does not say what to do: \(pointer) \(detail)",
+            parts: [.init(pointer.description, detail)])
+    }
+
+    // MARK: Answers
+
+    /// The answer to a POST that has made a fork.
+    package func response(toNew description: ForkDescription, style: Style, latest: Cursor) -> Response {
+        var response = Response.json(.created, json(description).text, style: style, latest: latest)
+        response.fields[.location] = "/v1/forks/\(description.name)"
+        return response
+    }
+
+    /// The answer with what is known of a fork.
+    package func response(to description: ForkDescription, style: Style, latest: Cursor) -> Response {
+        .json(.ok, json(description).text, style: style, latest: latest)
+    }
+
+    /// The answer with all forks.
+    package func response(toList descriptions: [ForkDescription], style: Style, latest: Cursor) -> Response {
+        .json(
+            .ok, JSONValue.of(("forks", .array(descriptions.map(json)))).text, style: style, latest: latest)
+    }
+
+    private func json(_ description: ForkDescription) -> JSONValue {
+        let (fork, epoch) = (description.fork, description.from.epoch)
+        let refusals = fork.refusals.map { refusal in
+            JSONValue.of(
+                [
+                    ("id", .string(refusal.id)),
+                    ("cursor", refusal.version.map { .string(Cursor(epoch, $0).description) } ?? .null),
+                    ("type", .string(refusal.type)), ("code", refusal.code.map { .string($0) } ?? .null),
+                    ("detail", .string(refusal.detail)),
+                ].filter { $0.1 != .null })
+        }
+        return .of(
+            ("name", .string(description.name)), ("href", .string("/v1/forks/\(description.name)")),
+            ("from", .string(description.from.description)), ("to", .string(description.to.description)),
+            ("cursor", .string(description.latest.description)), ("expires", .string(Self.text(description.expiry))),
+            ("appliedCount", .integer(Int64(fork.appliedCount))), ("skippedCount", .integer(Int64(fork.skippedCount))),
+            ("refused", .array(refusals)), ("refusedCount", .integer(Int64(fork.refusalsCount))))
+    }
+}
+
+extension Problem {
+    package static var noSuchFork: Problem {
+        Problem(.notFound, "no-such-fork", "there is no fork of this name: it has expired, or was ended")
+    }
+
+    package static func tooManyForks(_ most: Int) -> Problem {
+        Problem(
+            .serviceUnavailable, "too-many-forks",
+            "this server has \(most) forks, as many as it may; end one with DELETE, or come back when one has expired",
+            fields: [.retryAfter: "60"])
+    }
+
+    package static func forkTooLong(_ most: Int) -> Problem {
+        Problem(
+            .unprocessableContent, "fork-too-long",
+            "a fork runs at most \(most) commits again; begin with a later one")
+    }
+}

@@ -1,0 +1,101 @@
+internal import HTTPMessages
+internal import HTTPTypes
+internal import MicroHTTP
+internal import StateHTTP
+internal import StateJSON
+internal import StateStore
+
+/// Requests about forks, and to them.
+extension RequestHandler {
+    func carryOut(_ request: ForkRequest, _ exchange: Exchange, _ requestID: RequestID) -> Reply {
+        guard let forks else { return .now(respond(Contract.noSuchRoute, requestID)) }
+        switch request {
+        case .make(let order): return make(order, forks, exchange, requestID)
+        case .list(let style):
+            return .now(contract.response(toList: forks.descriptions, style: style, latest: latest))
+        case .describe(let name, let style):
+            guard let description = forks.description(name) else { return .now(respond(.noSuchFork, requestID)) }
+            return .now(contract.response(to: description, style: style, latest: latest))
+        case .remove(let name):
+            guard forks.remove(name) else { return .now(respond(.noSuchFork, requestID)) }
+            return .now(Response(status: .noContent, fields: [.stateCursor: latest.description]))
+        case .inside(let name, let request):
+            guard forks.carryOut(request, in: name, exchange) else { return .now(respond(.noSuchFork, requestID)) }
+            return .waiting()
+        }
+    }
+
+    private func make(
+        _ order: ForkOrder, _ forks: Forks, _ exchange: Exchange, _ requestID: RequestID
+    ) -> Reply {
+        guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, requestID)) }
+        let to = order.to ?? latest
+        let from: Cursor
+        do {
+            from = try order.from ?? beginning(of: order) ?? to
+        } catch {
+            return .now(failedReading(requestID, error))
+        }
+        guard from.version <= to.version else { return .now(respond(.forkBackwards, requestID)) }
+        let count = to.version - from.version + Version(order.insertions.count)
+        guard count <= Version(forks.limits.commitsMax) else {
+            return .now(respond(.forkTooLong(forks.limits.commitsMax), requestID))
+        }
+        guard forks.begin() else { return .now(respond(.tooManyForks(forks.limits.countMax), requestID)) }
+        return reading(exchange, requestID) { [self] in
+            let description = try forks.make(from: from, to: to) { hasRoom in
+                guard let state = try pastState(at: from, hub.path(to: from.version), isOver: { false }) else {
+                    throw Problem.versionGone(oldest: try journal?.oldestState() ?? hub.oldestState)
+                }
+                let source = Fork.Source(
+                    state: try state.whole(), cursor: from, last: to.version, skipped: order.skipped,
+                    insertions: order.insertions.map {
+                        .init(after: $0.after.version, type: $0.type, id: $0.id, action: $0.action)
+                    }, time: schedule.time())
+                do {
+                    return try store.fork(source, hasRoom: hasRoom) { after in
+                        try page(ChangesQuery(since: after, limit: 1000))?.commits ?? []
+                    }
+                } catch is Fork.NoRoom {
+                    throw Problem.memoryExhausted
+                }
+            } serve: { store, name in
+                handler(of: store, named: name)
+            }
+            return contract.response(toNew: description, style: order.style, latest: latest)
+        }
+    }
+
+    /// The cursor before the first commit that is left out, or behind which an action is added; nil for a plain copy.
+    private func beginning(of order: ForkOrder) throws -> Cursor? {
+        var versions = order.insertions.map(\.after.version)
+        for (index, id) in order.skipped.enumerated() {
+            let cursor = Cursor(text: id).flatMap { $0.epoch == latest.epoch ? $0.version : nil }
+            guard
+                let version = try cursor ?? (hub.commit(id: id, by: nil) ?? journal?.commit(id: id, by: nil))?.version,
+                version > 0
+            else {
+                throw Problem(
+                    .unprocessableContent, "invalid-request",
+                    "the body does not say what to do: no commit with an ID in skip is kept",
+                    parts: [.init("/skip/\(index)", "no commit with this ID is kept")])
+            }
+            versions.append(version - 1)
+        }
+        return versions.min().map { Cursor(latest.epoch, $0) }
+    }
+
+    /// The handlers of a fork: those of a server with its store and its paths.
+    private func handler(of store: any AnyStore, named name: String) -> RequestHandler {
+        RequestHandler(
+            authenticator: authenticator, contract: contract.ofFork(named: name), store: store, journal: store.journal,
+            schedule: schedule, heartbeat: heartbeat, streamLifetime: streamLifetime, gauges: gauges,
+            slowReads: slowReads, logger: logger)
+    }
+}
+
+extension Problem {
+    static let forkBackwards = Problem(
+        .unprocessableContent, "invalid-request", "the body does not say what to do: from is behind to",
+        parts: [.init("/from", "expected a cursor before that of to")])
+}
