@@ -73,6 +73,8 @@ struct ClusterKeys: Sendable {
 
     /// What the history is: see ``ClusterMeta``.
     var meta: String { "\(name)/meta" }
+    /// Which command makes a history that is not whole yet: see ``ClusterDraft``.
+    var draft: String { "\(name)/draft" }
     /// Which server writes by choice: see ``WriterLease``.
     var writer: String { "\(name)/writer" }
     /// The prefix of the turns.
@@ -95,9 +97,12 @@ struct ClusterKeys: Sendable {
     /// The manifest of a snapshot.
     func snapshot(_ version: Version) -> String { snapshots + Self.digits(version) }
 
+    /// The prefix of the parts of snapshots.
+    var chunks: String { "\(name)/chunks/" }
+
     /// A part of a snapshot; for nil the prefix of all its parts.
     func chunk(_ version: Version, _ index: Int?) -> String {
-        "\(name)/chunks/\(Self.digits(version))/" + (index.map { "\($0)" } ?? "")
+        "\(chunks)\(Self.digits(version))/" + (index.map { "\($0)" } ?? "")
     }
 
     /// The first key behind all that begin with a prefix that ends with a slash.

@@ -446,7 +446,7 @@ package final class ClusterJournal: Journal {
     }
 
     package func oldestState() throws -> Version {
-        try ClusterOpening(client, keys).snapshots(limit: 1).first?.version ?? 0
+        try ClusterSnapshots(client: client, keys: keys).manifests(limit: 1).first?.version ?? 0
     }
 
     // MARK: Condition

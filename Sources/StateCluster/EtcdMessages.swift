@@ -22,6 +22,9 @@ enum Etcd {
         var limit: Int?
         var revision: String?
         var keys_only: Bool?
+        var count_only: Bool?
+        /// `DESCEND` for the last keys first.
+        var sort_order: String?
 
         /// One key.
         init(_ key: String) { self.key = Data(key.utf8) }
@@ -65,6 +68,8 @@ enum Etcd {
         var header: Header
         var kvs: [Pair]?
         var more: Bool?
+        /// How many keys the range has; absent for none.
+        var count: String?
     }
 
     struct Put: Encodable, Sendable {
@@ -102,10 +107,24 @@ enum Etcd {
 
     struct Compare: Encodable, Sendable {
         var key: Data
+        var range_end: Data?
         var target: String
         var result: String
         var create_revision: String?
         var mod_revision: String?
+        var value: Data?
+
+        /// That the key exists with a value.
+        static func equal(_ key: String, _ value: Data) -> Compare {
+            Compare(key: Data(key.utf8), target: "VALUE", result: "EQUAL", value: value)
+        }
+
+        /// That no key exists that begins with a prefix, which ends with a slash.
+        static func absent(below prefix: String) -> Compare {
+            Compare(
+                key: Data(prefix.utf8), range_end: Data(ClusterKeys.end(of: prefix).utf8), target: "CREATE",
+                result: "EQUAL", create_revision: "0")
+        }
 
         /// That no such key exists.
         static func absent(_ key: String) -> Compare {

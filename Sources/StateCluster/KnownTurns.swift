@@ -96,7 +96,7 @@ struct KnownTurns: Sendable {
     private static func bytes(_ commit: Commit) -> Int { commit.action.count + commit.patch.count }
 
     /// Reads a turn's commits, and verifies that it follows the one before.
-    private static func decode(
+    static func decode(
         _ first: Version, _ value: [UInt8], _ hash: SegmentHash, after tip: ChainLink, _ epoch: Epoch
     ) throws(Fault) -> (ChainLink, [Commit]) {
         do {
@@ -116,8 +116,12 @@ struct KnownTurns: Sendable {
         }
     }
 
+    /// Whether this is the value of the key at which a history begins, which has no commits.
+    static func isBeginning(_ value: some Swift.Collection) -> Bool { value.count == 16 }
+
     /// Reads a turn alone, for the past: only its own bytes are looked at, not the chain.
     static func commits(_ first: Version, _ value: [UInt8], _ epoch: Epoch) throws(Fault) -> [Commit] {
+        guard !isBeginning(value) else { return [] }
         do {
             return try value.dropFirst(16).withUnsafeBytes { body in
                 var decoder = try SegmentDecoder(body, first: first, epoch: epoch)

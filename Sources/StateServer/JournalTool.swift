@@ -2,31 +2,43 @@ internal import StateJSON
 internal import StateJournal
 internal import StateStore
 
-/// Does what can be done with the journal in a data directory without a server.
+/// Does what can be done with a journal without a server, in a directory or in etcd.
 ///
-/// ``export(since:to:)`` and ``verify(_:_:)`` only read, so a server may run on the same directory. ``load(_:)`` and
-/// ``replay(_:_:)`` make a whole new journal, or none, in a directory without one. Each holds the state and a few megabytes
-/// of commits in memory, for a history of any length.
+/// ``export(since:to:)`` and ``verify(_:_:)`` only read, so a server may run meanwhile. ``load(_:)``, ``replay(_:_:)`` and
+/// ``copy(to:under:)`` make a whole new journal, or none, in a place without one. Each holds the state and a few megabytes of
+/// commits in memory, for a history of any length.
 struct JournalTool: Sendable {
-    /// How much is verified.
-    enum Depth: Sendable {
-        /// The fence, the chain, the tables, the newest snapshot, and what the domain's reducers make of each action.
-        case plain
-        /// Besides: each snapshot, the index of IDs, and the table of keys.
-        case deep
+    /// The epoch of a copy.
+    enum CopyEpoch: Sendable {
+        /// That of the journal: the copy goes on where the journal has ended.
+        case same
+        /// A new one: the journal may have gone on, or may still do.
+        case new
     }
 
-    let directory: String
+    let place: JournalPlace
 
-    /// Makes a tool for the directory in the setting `data`.
+    /// Makes a tool for the journal in a place, as the setting `data` has it.
+    ///
+    /// - Throws: ``SettingsFault`` for `none`.
+    init(_ text: String, _ settings: Settings) throws(SettingsFault) {
+        guard let place = try JournalPlace(text, settings) else {
+            throw SettingsFault(description: "there is no journal in \(text); name a directory or an etcd:// address")
+        }
+        self.place = place
+    }
+
+    /// Makes a tool for the journal in the setting `data`.
     ///
     /// - Throws: ``SettingsFault`` when `data` is `none`.
-    init(settings: Settings) throws(SettingsFault) {
-        directory = settings.data
-        guard OpenedJournal.directory(of: settings) != nil else {
-            throw SettingsFault(
-                description: "data is \(directory): there is no journal in a directory; name one with --data")
-        }
+    init(settings: Settings) throws(SettingsFault) { try self.init(settings.data, settings) }
+
+    /// Makes another journal with the states, commits and keys of this one; a server may be writing to this one.
+    ///
+    /// - Throws: `JournalError` or `ClusterFault`, also where this journal is damaged. No journal is made then.
+    func copy(to other: JournalTool, under epoch: CopyEpoch) throws -> JournalSpan {
+        let history = try place.history()
+        return try history.copy(to: other.place.draft(epoch: epoch == .same ? history.epoch : .random()))
     }
 
     /// Writes the history as JSON Lines: a header with a state, then one line for each commit after it.
@@ -40,7 +52,7 @@ struct JournalTool: Sendable {
     /// - Throws: `JournalError`, or what `write` throws.
     @discardableResult
     func export(since: Version? = nil, to write: ([UInt8]) throws -> Void) throws -> JournalSpan {
-        let reader = try JournalReader(directory: directory)
+        let reader = try place.history()
         let beginning = try since.map { try reader.beginning(at: $0) } ?? reader.beginning()
         try write(
             Recording.line(
@@ -81,7 +93,7 @@ struct JournalTool: Sendable {
     private func build(
         from nextLine: () throws -> [UInt8]?, by begin: (Recording.Header) throws -> any HistoryFollower
     ) throws -> JournalSpan {
-        let draft = try JournalDraft(directory: directory)
+        let draft = try place.draft()
         var reader = try RecordingReader(nextLine(), for: draft.epoch)
         let header = reader.header
         var follower: any HistoryFollower
@@ -90,7 +102,8 @@ struct JournalTool: Sendable {
         } catch let fault as JSONFault {
             throw RecordingFault(line: 1, "the state does not fit the domain: at \(fault.pointer) \(fault.detail)")
         }
-        try draft.begin(follower.bytes(), version: header.version)
+        try draft.begin(version: header.version, keys: [])
+        try draft.save(follower.bytes())
         while let line = try nextLine() {
             let recorded = try reader.take(line)
             let commit: Commit
@@ -102,25 +115,21 @@ struct JournalTool: Sendable {
             try draft.append(commit)
         }
         try reader.end()
-        try draft.finish(follower.bytes(), version: follower.version)
+        if follower.version > header.version { try draft.save(follower.bytes()) }
+        try draft.finish()
         return JournalSpan(epoch: draft.epoch, start: header.version, end: follower.version)
     }
 
-    /// Verifies the fence, the whole chain of commits and the tables, then reduces every kept commit again and compares the result with the recorded patch.
+    /// Verifies the whole chain of commits and what stands beside it, then reduces every kept commit again and compares the result with the recorded patch.
     ///
     /// Where two patches differ, the states decide. Saved snapshots are compared, too.
     ///
-    /// - Parameter depth: ``Depth/deep`` reads everything in one transaction, so that the WAL of a server that runs grows
-    ///   meanwhile.
     /// - Throws: `JournalError`, or an error whose sentence names the first version and the pointer that differ, or the
     ///   action that the domain does not know or rejects.
-    func verify<D: Domain>(_ domain: D, _ depth: Depth = .plain) throws -> JournalSpan {
+    func verify<D: Domain>(_ domain: D, _ depth: HistoryDepth = .plain) throws -> JournalSpan {
         let compiled = try CompiledDomain(domain)
-        let reader = try JournalReader(directory: directory)
-        switch depth {
-        case .plain: try reader.verify()
-        case .deep: try reader.verifyDeeply(at: .now())
-        }
+        let reader = try place.history()
+        try reader.verify(depth, at: .now())
         let beginning = try reader.beginning()
         var verification: Verification<D.State>
         do {
@@ -131,7 +140,7 @@ struct JournalTool: Sendable {
                     "the state of version \(beginning.version) does not fit the domain: at \(fault.pointer) \(fault.detail); was it made by another domain?"
             )
         }
-        var snapshots = try reader.snapshots(after: beginning.version)[...]
+        var snapshots = try reader.snapshots().drop { $0 <= beginning.version }
         try reader.forEachCommit(after: beginning.version) { commit in
             try verification.take(commit)
             guard snapshots.first == commit.version else { return }

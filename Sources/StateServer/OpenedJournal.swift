@@ -37,7 +37,9 @@ struct OpenedJournal {
         _ settings: Settings, onDamage policy: StateServer.DamagePolicy, at now: Timestamp, _ logger: Logger,
         initial: () throws -> [UInt8]
     ) throws -> OpenedJournal? {
-        if let directory = directory(of: settings) {
+        switch try JournalPlace(settings.data, settings) {
+        case nil: return nil
+        case .directory(let directory):
             return try ServerFault.translating {
                 let (journal, recovery) = try SQLiteJournal.open(
                     directory: directory, retention: settings.retention,
@@ -49,18 +51,18 @@ struct OpenedJournal {
                     historyTime: recovery.historyTime, patchesCount: recovery.patchesCount,
                     warnings: recovery.warnings)
             }
-        }
-        guard let address = try settings.etcdAddress() else { return nil }
-        return try ServerFault.translating {
-            let (journal, recovery) = try ClusterJournal.open(
-                address, reachedAt: settings.clusterAddress == "none" ? nil : settings.clusterAddress,
-                retention: settings.clusterRetention, report: { logger.log($0) }, initial: initial)
-            return OpenedJournal(
-                journal: journal, cluster: journal, epoch: journal.epoch, place: address.description,
-                state: recovery.state,
-                version: recovery.version, oldest: recovery.oldest, keys: recovery.keys, historyTime: nil,
-                patchesCount: recovery.patchesCount,
-                commitBytesMax: ClusterJournal.commitBytesMax, warnings: recovery.warnings)
+        case .cluster(let address):
+            return try ServerFault.translating {
+                let (journal, recovery) = try ClusterJournal.open(
+                    address, reachedAt: settings.clusterAddress == "none" ? nil : settings.clusterAddress,
+                    retention: settings.clusterRetention, report: { logger.log($0) }, initial: initial)
+                return OpenedJournal(
+                    journal: journal, cluster: journal, epoch: journal.epoch, place: address.description,
+                    state: recovery.state,
+                    version: recovery.version, oldest: recovery.oldest, keys: recovery.keys, historyTime: nil,
+                    patchesCount: recovery.patchesCount,
+                    commitBytesMax: ClusterJournal.commitBytesMax, warnings: recovery.warnings)
+            }
         }
     }
 

@@ -34,7 +34,7 @@ struct AcceptedLossTests: FenceSuite {
         #expect(kept["damaged-1.sqlite-wal"] == damaged["journal.sqlite-wal"])
         #expect(kept["damaged-1.fence"] == damaged["fence"])
         try journal.record([.setting(5, to: 55)])
-        try JournalReader(directory: scratch.path).verify()
+        try JournalReader(directory: scratch.path).verify(.plain, at: Timestamp(milliseconds: 0))
     }
 
     @Test("with the loss accepted, damage before a good snapshot costs history and no state, and keys stay")
@@ -81,8 +81,9 @@ struct AcceptedLossTests: FenceSuite {
         let epoch = try make()
         let elsewhere = Scratch()
         let draft = try JournalDraft(in: directory, DirectoryLock(DataDirectory(path: elsewhere.path)))
-        try draft.begin(initial, version: 3)
-        try draft.finishReplacement(initial, version: 3)
+        try draft.begin(version: 3, keys: [])
+        try draft.save(initial)
+        try draft.finishReplacement()
         try FileManager.default.moveItem(
             atPath: directory.journal + "-wal", toPath: scratch.path + "/damaged-1.sqlite-wal")
 

@@ -114,7 +114,9 @@ struct FenceTests: FenceSuite {
         try FileManager.default.removeItem(atPath: directory.fence)
 
         #expect(try refusal().contains("the fence \(directory.fence) is missing"))
-        #expect(throws: JournalError.self) { try JournalReader(directory: scratch.path).verify() }
+        #expect(throws: JournalError.self) {
+            try JournalReader(directory: scratch.path).verify(.plain, at: Timestamp(milliseconds: 0))
+        }
     }
 
     @Test("a journal of another history, or with another commit of the acknowledged version, is refused")
@@ -143,7 +145,9 @@ struct FenceTests: FenceSuite {
         try journal.close()
 
         #expect(try refusal().contains("its tables are not those of a journal"))
-        #expect(throws: JournalError.self) { try JournalReader(directory: scratch.path).verify() }
+        #expect(throws: JournalError.self) {
+            try JournalReader(directory: scratch.path).verify(.plain, at: Timestamp(milliseconds: 0))
+        }
         var events: [JournalEvent] = []
         _ = try accept(events: &events)
         #expect(loss(in: events) != nil)

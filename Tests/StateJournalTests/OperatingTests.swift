@@ -34,22 +34,28 @@ struct OperatingTests {
             expiry: Timestamp(milliseconds: 1 << 50))
     }
 
+    /// Copies the journal, under its own epoch or another one.
+    func copy(under epoch: Epoch? = nil) throws -> JournalSpan {
+        let reader = try JournalReader(directory: scratch.path)
+        return try reader.copy(to: JournalDraft(directory: other.path, epoch: epoch ?? reader.epoch))
+    }
+
     @Test("a backup of an open journal has its commits, states, keys and epoch, and is closed in good order")
     func backup() throws {
         let journal = try filled()
 
-        let copy = try JournalCopy.make(of: scratch.path, in: other.path)
+        let copy = try copy()
 
         #expect(copy.epoch == journal.epoch)
         #expect(copy.end == 60)
         let facts = try JournalFacts(directory: other.path, at: start)
         #expect((facts.fence.stage, facts.fence.version) == ("closed", 60))
-        #expect(facts.snapshots?.map(\.version) == [0, 20, 40])
+        #expect(facts.snapshots?.map(\.version) == [0, 20, 40, 60])
         #expect(facts.keys == 20)
         #expect(facts.files.keys.sorted() == ["fence", "journal.sqlite"])
         #expect(!facts.isInUse)
         #expect(try JournalFacts(directory: scratch.path, at: start).isInUse)
-        try JournalReader(directory: other.path).verifyDeeply(at: start)
+        try JournalReader(directory: other.path).verify(.deep, at: start)
         let opened = try other.open()
         #expect(opened.epoch == journal.epoch)
         #expect(try opened.state(at: 33) == journal.state(at: 33))
@@ -63,7 +69,7 @@ struct OperatingTests {
             try db.execute(sql: "UPDATE segments SET body = zeroblob(length(body)) WHERE first = 31")
         }
 
-        let error = #expect(throws: JournalError.self) { try JournalCopy.make(of: scratch.path, in: other.path) }
+        let error = #expect(throws: JournalError.self) { try copy() }
 
         #expect(error?.description.contains("the commits of versions 31 to 33 is not what was recorded") == true)
         #expect(!FileManager.default.fileExists(atPath: other.path))
@@ -75,7 +81,7 @@ struct OperatingTests {
         try journal.database.write { db in try db.execute(sql: "DELETE FROM segments WHERE first = 58") }
         try FileManager.default.createDirectory(atPath: other.path, withIntermediateDirectories: true)
 
-        #expect(throws: JournalError.self) { try JournalCopy.make(of: scratch.path, in: other.path) }
+        #expect(throws: JournalError.self) { try copy() }
 
         let files = try FileManager.default.contentsOfDirectory(atPath: other.path)
         #expect(files == ["lock"])
@@ -86,7 +92,7 @@ struct OperatingTests {
         let journal = try filled()
         try journal.database.write { db in try db.execute(sql: "DELETE FROM segments WHERE first = 58") }
 
-        let error = #expect(throws: JournalError.self) { try JournalCopy.make(of: scratch.path, in: other.path) }
+        let error = #expect(throws: JournalError.self) { try copy() }
 
         #expect(error?.description.contains("version 60 was acknowledged: the end is lost") == true)
     }
@@ -99,9 +105,9 @@ struct OperatingTests {
             try Data("half".utf8).write(to: URL(fileURLWithPath: other.path + "/" + name))
         }
 
-        _ = try JournalCopy.make(of: scratch.path, in: other.path)
+        _ = try copy()
 
-        #expect(throws: JournalError.self) { try JournalCopy.make(of: scratch.path, in: other.path) }
+        #expect(throws: JournalError.self) { try copy() }
         #expect(try JournalReader(directory: other.path).latest == 60)
     }
 
@@ -109,10 +115,10 @@ struct OperatingTests {
     func renew() throws {
         let journal = try filled()
 
-        let copy = try JournalCopy.renew(scratch.path, in: other.path)
+        let copy = try copy(under: .random())
 
         #expect(copy.epoch != journal.epoch)
-        try JournalReader(directory: other.path).verifyDeeply(at: start)
+        try JournalReader(directory: other.path).verify(.deep, at: start)
         let opened = try other.open()
         #expect(opened.epoch == copy.epoch)
         for version in Version(0)...60 {
@@ -132,14 +138,14 @@ struct OperatingTests {
         let base = try journal.recover(at: start).oldest
         #expect(base > 20)
 
-        let copy = try JournalCopy.renew(scratch.path, in: other.path)
+        let copy = try copy(under: .random())
 
         #expect(copy.start == base)
         let recovery = try other.open().recover(at: start)
         #expect(recovery.oldest == base)
         #expect(recovery.keys.count == 20)
         #expect(recovery.state == state(60))
-        try JournalReader(directory: other.path).verifyDeeply(at: start)
+        try JournalReader(directory: other.path).verify(.deep, at: start)
     }
 
     @Test("the age drops what is older, and keeps what comes after the second-newest snapshot")
@@ -203,7 +209,7 @@ struct OperatingTests {
         #expect(done.oldestBefore == 0)
         #expect(done.oldestAfter == 2900)
         #expect(done.bytesAfter < done.bytesBefore / 4)
-        try JournalReader(directory: scratch.path).verifyDeeply(at: start)
+        try JournalReader(directory: scratch.path).verify(.deep, at: start)
         #expect(try scratch.open().recover(at: start).state == state(3000))
     }
 
@@ -246,12 +252,12 @@ struct OperatingTests {
             try IDTable.insert(ids, db)
             try IDTable.setIndexed(db, through: 60)
         }
-        try JournalReader(directory: scratch.path).verifyDeeply(at: start)
+        try JournalReader(directory: scratch.path).verify(.deep, at: start)
         try journal.database.write { db in try db.execute(sql: damage) }
 
-        try JournalReader(directory: scratch.path).verify()
+        try JournalReader(directory: scratch.path).verify(.plain, at: start)
         let error = #expect(throws: JournalError.self) {
-            try JournalReader(directory: scratch.path).verifyDeeply(at: start)
+            try JournalReader(directory: scratch.path).verify(.deep, at: start)
         }
 
         #expect(error?.description.contains(sentence) == true, "\(error?.description ?? "nothing")")
@@ -265,7 +271,7 @@ struct OperatingTests {
         }
 
         let error = #expect(throws: JournalError.self) {
-            try JournalReader(directory: scratch.path).verifyDeeply(at: start)
+            try JournalReader(directory: scratch.path).verify(.deep, at: start)
         }
 
         #expect(

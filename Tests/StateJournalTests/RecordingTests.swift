@@ -273,9 +273,11 @@ struct JournalDraftTests {
     @Test("a finished draft is a journal")
     func finished() throws {
         let draft = try JournalDraft(directory: scratch.path)
-        try draft.begin(state, version: 3)
+        try draft.begin(version: 3, keys: [])
+        try draft.save(state)
         for version: Version in 4...1200 { try draft.append(.setting(version, ids: ["id\(version)"])) }
-        try draft.finish(Array(#"{"value":1200,"list":[]}"#.utf8), version: 1200)
+        try draft.save(Array(#"{"value":1200,"list":[]}"#.utf8))
+        try draft.finish()
 
         let files = try files()
         let journal = try scratch.open()
@@ -293,7 +295,8 @@ struct JournalDraftTests {
     @Test("a draft that is released leaves no journal, and another draft can begin")
     func droppedDraft() throws {
         var draft: JournalDraft? = try JournalDraft(directory: scratch.path)
-        try draft?.begin(state, version: 0)
+        try draft?.begin(version: 0, keys: [])
+        try draft?.save(state)
         for version: Version in 1...1500 { try draft?.append(.setting(version)) }
         draft = nil
 
@@ -308,8 +311,9 @@ struct JournalDraftTests {
         try Data("half a draft".utf8).write(to: URL(fileURLWithPath: scratch.path + "/draft.sqlite"))
 
         let draft = try JournalDraft(directory: scratch.path)
-        try draft.begin(state, version: 0)
-        try draft.finish(state, version: 0)
+        try draft.begin(version: 0, keys: [])
+        try draft.save(state)
+        try draft.finish()
 
         #expect(try files() == ["fence", "journal.sqlite", "lock"])
     }

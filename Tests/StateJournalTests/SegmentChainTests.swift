@@ -141,7 +141,7 @@ struct SegmentChainTests {
         let reader = try JournalReader(directory: scratch.path)
         let gap = #expect(throws: JournalError.self) { try reader.beginning() }
         #expect(gap?.description.contains("lacks commits before version 31: with --since 30") == true)
-        #expect(throws: JournalError.self) { try reader.verify() }
+        #expect(throws: JournalError.self) { try reader.verify(.plain, at: Timestamp(milliseconds: 0)) }
         #expect(try reader.beginning(at: 45).version == 45)
     }
 

@@ -50,8 +50,9 @@ struct DamageRecovery {
         } catch { throw JournalError("copy", directory.journal, error) }
         if run == nil {
             let state = try initial()
-            try draft.begin(state, version: 0)
-            try draft.finishReplacement(state, version: 0)
+            try draft.begin(version: 0, keys: [])
+            try draft.save(state)
+            try draft.finishReplacement()
         }
         let aside = try Replacement.complete(directory)
         return Loss(
@@ -81,16 +82,17 @@ struct DamageRecovery {
             guard let epoch = (try? SegmentRows.epoch(db, directory.journal)) ?? fence?.epoch else { return nil }
             let rows = SegmentRows(path: directory.journal, epoch: epoch)
             guard let run = newestRun(rows, db), let (state, _) = try rows.snapshot(db, run.start) else { return nil }
-            try draft.begin(state.text, version: run.start)
-            copyKeys(rows, db, before: run, to: draft)
-            var last = PatchedState(state, version: run.start)
             let change = EpochChange(from: epoch, to: draft.epoch)
+            try draft.begin(version: run.start, keys: keys(rows, db, before: run).map(change.key))
+            try draft.save(state.text)
+            var last = PatchedState(state, version: run.start)
             try rows.read(db, after: run.start, through: run.end) { commit in
                 _ = try last.take(commit)
                 try draft.append(change.commit(commit))
                 return true
             }
-            try draft.finishReplacement(last.bytes(), version: run.end)
+            try draft.save(last.bytes())
+            try draft.finishReplacement()
             return run
         }
     }
@@ -116,21 +118,21 @@ struct DamageRecovery {
         return newest
     }
 
-    /// Copies the keys of the commits up to the beginning of a run, and counts the rows that cannot be read.
-    private mutating func copyKeys(_ rows: SegmentRows, _ db: Database, before run: Run, to draft: JournalDraft) {
-        let change = EpochChange(from: rows.epoch, to: draft.epoch)
+    /// The keys of the commits up to the beginning of a run; counts the rows that cannot be read.
+    private mutating func keys(_ rows: SegmentRows, _ db: Database, before run: Run) -> [KeyRecord] {
+        var old: [KeyRecord] = []
         do {
-            try rows.readKeys(db) { first, keys in
+            try rows.readKeys(db) { _, keys in
                 guard let keys else {
                     unreadableKeys += 1
                     return
                 }
-                let old = keys.filter { $0.version <= run.start }.map(change.key)
-                if !old.isEmpty { try draft.append(keys: old, from: first) }
+                old += keys.filter { $0.version <= run.start }
             }
         } catch {
             // The table itself is damaged: the rows behind the damage cannot be counted.
             unreadableKeys += 1
         }
+        return old
     }
 }

@@ -69,7 +69,7 @@ struct FormatUpgrade {
         var ids = try OldRows(
             Row.fetchCursor(db, sql: "SELECT version, id FROM old_ids ORDER BY version, id"))
         var keys = try OldRows(Row.fetchCursor(db, sql: "SELECT * FROM old_keys WHERE version >= 0 ORDER BY version"))
-        try insertKeys(keys.take(through: tip.version))
+        try writer.insert(keys.take(through: tip.version).map(Self.key), db)
         let commits = try Row.fetchCursor(db, sql: "SELECT * FROM commits ORDER BY version")
         var done = 0
         var next = tip.version + 1
@@ -103,20 +103,6 @@ struct FormatUpgrade {
         try IDTable.insert(entries.sorted(), db)
         entries.removeAll(keepingCapacity: true)
         if isLast { try IDTable.setIndexed(db, through: tip.version) }
-    }
-
-    /// Writes the keys of pruned commits.
-    private func insertKeys(_ rows: [Row]) throws {
-        var rest = rows.map(Self.key)[...]
-        while let first = rest.first {
-            var part: [KeyRecord] = []
-            // A version names one row, so keys of one version stay together.
-            while let key = rest.first, part.count < SegmentBody.commitsMax || part.last?.version == key.version {
-                part.append(key)
-                rest.removeFirst()
-            }
-            try writer.insert(part, from: first.version, db)
-        }
     }
 
     private func rewriteSnapshots() throws {

@@ -6,9 +6,8 @@ package import StateStore
 ///
 /// The draft writes a file of another name without syncs, and renames it once all of it is on the disk. A draft that is
 /// released before removes its file. Only one thread may use a draft.
-package final class JournalDraft {
-    /// The epoch of the new history: two servers must not have the same one.
-    package let epoch = Epoch.random()
+package final class JournalDraft: HistoryDraft {
+    package let epoch: Epoch
     private let directory: DataDirectory
     private let lock: DirectoryLock
     private let database: DatabaseQueue
@@ -22,14 +21,16 @@ package final class JournalDraft {
 
     /// Locks the directory, which it makes where there is none.
     ///
+    /// - Parameter epoch: the name of the new history; two servers must not have the same one.
     /// - Throws: ``JournalError`` when the directory has a journal, or another process has locked it.
-    package convenience init(directory: String) throws {
+    package convenience init(directory: String, epoch: Epoch = .random()) throws {
         let place = try NewDirectory(directory)
-        try self.init(in: place.directory, place.lock)
+        try self.init(in: place.directory, place.lock, epoch)
     }
 
     /// Begins a draft in a directory that the caller has locked.
-    init(in directory: DataDirectory, _ lock: DirectoryLock) throws {
+    init(in directory: DataDirectory, _ lock: DirectoryLock, _ epoch: Epoch = .random()) throws {
+        self.epoch = epoch
         self.directory = directory
         self.lock = lock
         rows = SegmentRows(path: directory.journal, epoch: epoch)
@@ -56,24 +57,17 @@ package final class JournalDraft {
         lock.undo()
     }
 
-    /// Begins the history with a state, as UTF-8 JSON.
-    ///
-    /// - Throws: ``JournalError``.
-    package func begin(_ state: [UInt8], version: Version) throws {
+    package func begin(version: Version, keys: [KeyRecord]) throws {
         tip = ChainLink(beginning: epoch, version: version)
-        try writing { try SQLiteJournal.begin($0, rows.path, epoch, version: version, state: state) }
+        try writing { db in
+            try SQLiteJournal.begin(db, epoch, version: version)
+            try writer.insert(keys, db)
+        }
     }
 
-    /// Begins the history behind a version, with a snapshot to come.
-    func begin(version: Version) throws {
-        tip = ChainLink(beginning: epoch, version: version)
-        try writing { try SQLiteJournal.begin($0, epoch, version: version) }
-    }
-
-    /// Saves the state at the version of a commit that the draft has.
-    func save(_ state: [UInt8], version: Version) throws {
+    package func save(_ state: [UInt8]) throws {
         try flush()
-        try writing { try rows.insertSnapshot($0, version: version, state: state) }
+        try writing { try rows.insertSnapshot($0, version: tip.version, state: state) }
     }
 
     /// Adds the next commit; writes 1,024 commits, which are four segments, or 16 megabytes at a time.
@@ -85,39 +79,31 @@ package final class JournalDraft {
         if waiting.count >= 4 * SegmentBody.commitsMax || waitingBytes >= 16 << 20 { try flush() }
     }
 
-    /// Adds keys of commits before the beginning, which have not expired.
-    ///
-    /// - Parameter first: a version that no other keys are added with, and no commit has.
-    func append(keys: [KeyRecord], from first: Version) throws {
-        try writing { try writer.insert(keys, from: first, $0) }
-    }
-
-    /// Saves the state after the last commit, and makes the draft the directory's journal.
+    /// Makes the draft the directory's journal.
     ///
     /// - Throws: ``JournalError``; the directory then has no journal.
-    package func finish(_ state: [UInt8], version: Version) throws {
-        try end(state, version: version)
+    package func finish() throws {
+        try end()
         try NewDirectory.publish(directory, epoch, term: 0, tip)
         isFinished = true
         lock.release()
     }
 
-    /// Saves the state after the last commit, and makes the draft the file that replaces the directory's journal.
+    /// Makes the draft the file that replaces the directory's journal.
     ///
     /// - Throws: ``JournalError``; the directory is then as it was.
-    func finishReplacement(_ state: [UInt8], version: Version) throws {
-        try end(state, version: version)
+    func finishReplacement() throws {
+        try end()
         try directory.rename(directory.draft, to: directory.replacement)
         isFinished = true
         try directory.sync(directory.path)
     }
 
-    private func end(_ state: [UInt8], version: Version) throws {
+    private func end() throws {
         try flush()
         try writing { db in
             try IDTable.insert(ids.sorted(), db)
             try IDTable.setIndexed(db, through: tip.version)
-            try rows.insertSnapshot(db, version: version, state: state)
             writer.finish()
         }
         do {

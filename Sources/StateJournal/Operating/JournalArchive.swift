@@ -28,7 +28,7 @@ package final class JournalArchive: Sendable {
 
     /// Copies the journal of a directory, and verifies the copy; a server may be writing to the journal.
     ///
-    /// The copy is in a directory `.outgoing` inside, which has gone at the end. The cost is that of ``JournalCopy/make(of:in:)``.
+    /// The copy is in a directory `.outgoing` inside, which has gone at the end. The copy is verified and O(n) in the size of the journal.
     ///
     /// - Throws: ``JournalError``: of the kind `noRoom` where the disk would have less room left than ``bytesToSpare``.
     package init(of journal: String) throws(JournalError) {
@@ -45,7 +45,8 @@ package final class JournalArchive: Sendable {
         var opened: [File] = []
         do {
             try Self.removeRemains(in: journal)
-            let copy = try JournalCopy.make(of: journal, in: place)
+            let reader = try JournalReader(directory: journal)
+            let copy = try reader.copy(to: JournalDraft(directory: place, epoch: reader.epoch))
             cursor = Cursor(copy.epoch, copy.end)
             let directory = DataDirectory(path: place)
             for path in [directory.journal, directory.fence] { opened.append(try Self.open(path)) }

@@ -4,22 +4,6 @@ package import StateStore
 
 /// What an operator asks about a journal first; `journal info` writes it as JSON.
 package struct JournalFacts: Sendable, Encodable {
-    /// The versions between which the journal has something.
-    package struct Versions: Sendable, Encodable {
-        /// The oldest version whose state can be read.
-        package var oldestState: Version
-        /// The version of the oldest commit; one above `latest` where there is none.
-        package var oldestCommit: Version
-        package var latest: Version
-    }
-
-    /// A saved state.
-    package struct Snapshot: Sendable, Encodable {
-        package var version: Version
-        /// The size of its JSON.
-        package var bytes: Int
-    }
-
     /// What the fence beside the journal says.
     package struct FenceFacts: Sendable, Encodable {
         /// `open`, `closed`, `missing` or `damaged`; open is also the fence of a server that was killed.
@@ -33,10 +17,10 @@ package struct JournalFacts: Sendable, Encodable {
     /// The number of the file's format; of an older one only the files and the fence are known.
     package var format = 0
     package var epoch: String?
-    package var versions: Versions?
+    package var versions: HistoryVersions?
     package var commits: Int?
     /// The snapshots, oldest first.
-    package var snapshots: [Snapshot]?
+    package var snapshots: [SnapshotSize]?
     /// How many idempotency keys have not expired.
     package var keys: Int?
     package var fence: FenceFacts
@@ -84,10 +68,10 @@ package struct JournalFacts: Sendable, Encodable {
         let saved = try Row.fetchAll(
             db, sql: "SELECT version, length(state) AS bytes FROM snapshots ORDER BY version"
         ).compactMap { row in
-            Version(row, "version").map { Snapshot(version: $0, bytes: Int.fromDatabaseValue(row["bytes"]) ?? 0) }
+            Version(row, "version").map { SnapshotSize(version: $0, bytes: Int.fromDatabaseValue(row["bytes"]) ?? 0) }
         }
         snapshots = saved
-        versions = Versions(
+        versions = HistoryVersions(
             oldestState: saved.first?.version ?? latest, oldestCommit: oldest + 1, latest: latest)
         commits = Int(latest - min(oldest, latest))
         var count = 0

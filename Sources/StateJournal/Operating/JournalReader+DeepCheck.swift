@@ -2,27 +2,22 @@ internal import FoundationEssentials
 internal import GRDB
 internal import Segments
 internal import StateJSON
-package import StateStore
+internal import StateStore
 
 extension JournalReader {
-    /// Verifies all that ``verify()`` does, and that each snapshot is what the commits make, that the index has each ID,
-    /// and that the table of keys has each key.
-    ///
-    /// It reads everything in one read transaction, so that the WAL of a serving journal grows meanwhile. O(n) in the size
-    /// of the journal.
+    /// Verifies that each snapshot is what the commits make, that the index has each ID, and that the table of keys has each
+    /// key.
     ///
     /// - Parameter time: the current time, at which keys may have expired.
     /// - Throws: ``JournalError`` for the first fault.
-    package func verifyDeeply(at time: Timestamp) throws {
-        try verify { db in
-            let found = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)")
-            guard found == ["ok"] else {
-                throw JournalError(damaged: path, "SQLite says: \(found.first ?? "nothing")")
-            }
-            try verifySnapshots(db)
-            try verifyIDs(db)
-            try verifyKeys(db, at: time)
+    func verifyDeeply(_ db: Database, at time: Timestamp) throws {
+        let found = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)")
+        guard found == ["ok"] else {
+            throw JournalError(damaged: path, "SQLite says: \(found.first ?? "nothing")")
         }
+        try verifySnapshots(db)
+        try verifyIDs(db)
+        try verifyKeys(db, at: time)
     }
 
     /// Verifies each snapshot by its hash, its place in the chain, and the state that the one before and the commits between

@@ -6,17 +6,9 @@ package import StateStore
 
 /// A read-only view of a journal, which may be open while a server writes to the journal.
 ///
-/// It ends at the version that was the newest when it was opened. Each read is one transaction of at most a thousand
-/// commits, so that a slow caller does not keep the server from checkpointing its WAL. A commit that the server prunes
-/// between two reads makes the next read throw; the reader never skips one. Any thread may use it.
-package final class JournalReader: Sendable {
-    /// A state after which the journal has every commit.
-    package struct Beginning: Sendable {
-        package let version: Version
-        /// UTF-8 JSON.
-        package let state: [UInt8]
-    }
-
+/// Each read is one transaction of at most a thousand commits, so that a slow caller does not keep the server from
+/// checkpointing its WAL. A commit that the server prunes between two reads makes the next read throw. Any thread may use it.
+package final class JournalReader: RecordedHistory, Sendable {
     /// The epoch of the history.
     package let epoch: Epoch
     /// The newest version when the reader was opened.
@@ -54,12 +46,31 @@ package final class JournalReader: Sendable {
         }
     }
 
+    /// Throws where another process serves or changes the journal in a directory.
+    package static func refuseInUse(_ directory: String) throws(JournalError) {
+        guard DirectoryLock.isTaken(DataDirectory(path: directory)) else { return }
+        throw JournalError(
+            "another process is using the data directory \(directory): a second server in the same epoch would make another history of it; stop that server, or restore a backup under a new epoch"
+        )
+    }
+
     /// Verifies that the journal has what its fence says, the whole chain of segments, and SQLite's tables.
     ///
-    /// O(n) in the size of the journal.
+    /// A deep verification reads everything in one transaction, so that the WAL of a serving journal grows meanwhile. O(n) in
+    /// the size of the journal.
     ///
     /// - Throws: ``JournalError`` for the first fault.
-    package func verify() throws { try verify { _ in } }
+    package func verify(_ depth: HistoryDepth, at time: Timestamp) throws {
+        try verify { db in if depth == .deep { try verifyDeeply(db, at: time) } }
+    }
+
+    /// Calls `body` in one read transaction, in which the journal is verified: the WAL of a serving journal grows meanwhile.
+    package func holding<Value>(_ body: () throws -> Value) throws -> Value {
+        var result: Result<Value, any Error>?
+        try verify { _ in result = Result { try body() } }
+        guard let result else { preconditionFailure("a verification without a fault calls its function") }
+        return try result.get()
+    }
 
     /// Verifies the same and more, in one read transaction.
     func verify(with more: (Database) throws -> Void) throws {
@@ -86,7 +97,7 @@ package final class JournalReader: Sendable {
     /// Returns the oldest undamaged state that the journal keeps with every commit after it.
     ///
     /// - Throws: ``JournalError`` when there is none, a commit is missing after it, or the journal is not as its fence says.
-    package func beginning() throws -> Beginning {
+    package func beginning() throws -> HistoryBeginning {
         let fence = try Fence.read(directory)
         return try reading { db in
             do {
@@ -104,7 +115,7 @@ package final class JournalReader: Sendable {
             }
             for candidate in try rows.snapshotVersions(db, after: Int64(first) - 1, through: latest) {
                 guard let (state, _) = try rows.snapshot(db, candidate) else { continue }
-                return Beginning(version: candidate, state: state.text)
+                return HistoryBeginning(version: candidate, state: state.text)
             }
             throw JournalError("the journal \(path) has no good snapshot whose later commits are all kept")
         }
@@ -113,7 +124,7 @@ package final class JournalReader: Sendable {
     /// Returns the state at a version.
     ///
     /// - Throws: ``JournalError`` when the journal lacks that state or a commit after it.
-    package func beginning(at version: Version) throws -> Beginning {
+    package func beginning(at version: Version) throws -> HistoryBeginning {
         try reading { db in
             guard version <= latest else {
                 throw JournalError("the journal \(path) ends at version \(latest): there is no version \(version)")
@@ -125,7 +136,8 @@ package final class JournalReader: Sendable {
                 )
             }
             var warnings: [String] = []
-            return Beginning(version: version, state: try rows.state(db, upTo: version, warnings: &warnings).state.text)
+            return HistoryBeginning(
+                version: version, state: try rows.state(db, upTo: version, warnings: &warnings).state.text)
         }
     }
 
@@ -164,21 +176,34 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// Returns the versions of the snapshots after a version, up to ``latest``.
-    package func snapshots(after version: Version) throws -> [Version] {
-        try reading { db in
-            try rows.snapshotVersions(db, after: Int64(clamping: version), through: latest)
-        }
+    /// Returns the versions of the snapshots up to ``latest``, oldest first.
+    package func snapshots() throws -> [Version] {
+        try reading { try rows.snapshotVersions($0, through: latest) }
     }
 
     /// Returns a snapshot as UTF-8 JSON, or nil when it is damaged or pruned.
     package func snapshot(_ version: Version) throws -> [UInt8]? {
-        try reading { try rows.snapshot($0, version)?.state.text }
+        try reading { db in
+            try rows.snapshotBytes(db, version).map { [UInt8]($0.state) }
+        }
     }
 
+    package func oldest() throws -> Version { try reading(rows.oldest) }
+
+    package func keys(through version: Version) throws -> [KeyRecord] {
+        try reading { try rows.keys($0).filter { $0.version <= version } }
+    }
+
+    /// Reads in a transaction: in that of a caller, or in one of its own.
     func reading<Value>(_ read: (Database) throws -> Value) throws -> Value {
         do {
-            return try database.read(read)
+            return try database.unsafeReentrantRead { db in
+                guard !db.isInsideTransaction else { return try read(db) }
+                try db.beginTransaction(.deferred)
+                // SQLite may have ended it itself, and nothing was written.
+                defer { try? db.rollback() }
+                return try read(db)
+            }
         } catch {
             throw JournalError("read", path, error)
         }

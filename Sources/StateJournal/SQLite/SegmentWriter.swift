@@ -196,10 +196,17 @@ final class SegmentWriter: @unchecked Sendable {
     }
 
     /// Inserts keys of commits that are pruned, within a transaction of the caller's.
-    ///
-    /// - Parameter first: the version of the first of them.
-    func insert(_ records: [KeyRecord], from first: Version, _ db: Database) throws {
-        try insert(records, first, prepared(db))
+    func insert(_ records: [KeyRecord], _ db: Database) throws {
+        var rest = records.sorted { $0.version < $1.version }[...]
+        while let first = rest.first {
+            var part: [KeyRecord] = []
+            // A version names one row, so keys of one version stay together.
+            while let key = rest.first, part.count < SegmentBody.commitsMax || part.last?.version == key.version {
+                part.append(key)
+                rest.removeFirst()
+            }
+            try insert(part, first.version, prepared(db))
+        }
     }
 
     private func insert(

@@ -1,15 +1,16 @@
 internal import ArgumentParser
 
-/// `check`: prints the effective settings and where each came from.
+/// `check`: prints the effective settings and where each came from, and what is at the place of the journal.
 struct Check: SettingsCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print the effective settings and where each came from.")
+        abstract: "Print the effective settings, where each came from, and what is at the place of the journal.")
 
     @OptionGroup var options: SettingsOptions
 
     func run(_ reading: SettingsReading) async throws {
         _ = try Program.current.served(reading.settings)
         print("# traits: \(StateServer.traits.isEmpty ? "none" : StateServer.traits.joined(separator: ", "))")
+        print("# journal: \(try JournalPlace(reading.settings.data, reading.settings)?.finding ?? "none")")
         for setting in reading.declared {
             let value = "\(setting.key) = \(reading.settings[setting])"
             let padding = String(repeating: " ", count: max(1, 44 - value.count))

@@ -1,13 +1,13 @@
 internal import ArgumentParser
-internal import StateJournal
+internal import StateStore
 
 /// `journal`: the commands that use a journal without serving it.
 struct JournalCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "journal", abstract: "Operate the journal in a data directory.",
+        commandName: "journal", abstract: "Operate a journal, in a directory or in etcd.",
         subcommands: [
-            JournalInfo.self, JournalVerify.self, JournalBackup.self, JournalRestore.self, JournalCompact.self,
-            JournalExport.self, JournalImport.self, JournalReplay.self, QuarantineCommand.self,
+            JournalInfo.self, JournalVerify.self, JournalBackup.self, JournalRestore.self, JournalCopy.self,
+            JournalCompact.self, JournalExport.self, JournalImport.self, JournalReplay.self, QuarantineCommand.self,
         ])
 }
 

@@ -1,6 +1,8 @@
 internal import ArgumentParser
 internal import FoundationEssentials
+internal import StateCluster
 internal import StateJournal
+internal import StateStore
 
 /// `journal info`: says what a journal has.
 struct JournalInfo: SettingsCommand {
@@ -13,7 +15,11 @@ struct JournalInfo: SettingsCommand {
     var json = false
 
     func run(_ reading: SettingsReading) async throws {
-        let facts = try JournalFacts(directory: JournalTool(settings: reading.settings).directory, at: .now())
+        let facts: any HistoryFacts =
+            switch try JournalTool(settings: reading.settings).place {
+            case .directory(let path): try JournalFacts(directory: path, at: .now())
+            case .cluster(let address): try ClusterFacts(address, at: .now())
+            }
         guard json else { return print(facts.table) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
@@ -24,16 +30,16 @@ struct JournalInfo: SettingsCommand {
 /// `journal backup`: copies the journal of a server that runs, or of one that is stopped.
 struct JournalBackup: SettingsCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Copy the journal to another directory, also while a server is running.",
+        commandName: "backup", abstract: "Copy the journal to a directory, also while a server is running.",
         discussion: "The copy is verified, and is there whole or not at all. It has the epoch of the journal.")
 
     @OptionGroup var options: SettingsOptions
 
-    @Option(help: "A directory without a journal; it is made where there is none.")
+    @Option(help: "A directory without a journal, which is made where there is none; or a new name in etcd.")
     var to: String
 
     func run(_ reading: SettingsReading) async throws {
-        let span = try JournalCopy.make(of: JournalTool(settings: reading.settings).directory, in: to)
+        let span = try JournalTool(settings: reading.settings).copy(to: JournalTool(to, reading.settings), under: .same)
         print("backed up: \(span.sentence), epoch \(span.epoch.text)")
     }
 }
@@ -46,7 +52,7 @@ struct JournalRestore: SettingsCommand {
 
     @OptionGroup var options: SettingsOptions
 
-    @Option(help: "The directory of the backup, which stays as it is.")
+    @Option(help: "The directory of the backup, or its address in etcd; it stays as it is.")
     var from: String
 
     @Flag(
@@ -56,10 +62,31 @@ struct JournalRestore: SettingsCommand {
     var sameEpoch = false
 
     func run(_ reading: SettingsReading) async throws {
-        let directory = try JournalTool(settings: reading.settings).directory
-        if sameEpoch { try JournalCopy.refuseInUse(from) }
-        let span = try sameEpoch ? JournalCopy.make(of: from, in: directory) : JournalCopy.renew(from, in: directory)
+        let backup = try JournalTool(from, reading.settings)
+        if sameEpoch { try backup.place.refuseInUse() }
+        let span = try backup.copy(to: JournalTool(settings: reading.settings), under: sameEpoch ? .same : .new)
         print("restored: \(span.sentence), epoch \(span.epoch.text)")
+    }
+}
+
+/// `journal copy`: moves a history from a directory into etcd, or back.
+struct JournalCopy: SettingsCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "copy", abstract: "Move the journal to another place, from a directory into etcd or back.",
+        discussion:
+            "The copy is there whole or not at all. It has the epoch, so that cursors and idempotency keys hold: stop every server of the journal before, and start those of the copy."
+    )
+
+    @OptionGroup var options: SettingsOptions
+
+    @Option(help: "A directory without a journal, or etcd://host:port,host:port/name with a new name.")
+    var to: String
+
+    func run(_ reading: SettingsReading) async throws {
+        let tool = try JournalTool(settings: reading.settings)
+        try tool.place.refuseInUse()
+        let span = try tool.copy(to: JournalTool(to, reading.settings), under: .same)
+        print("copied: \(span.sentence), epoch \(span.epoch.text)")
     }
 }
 
@@ -72,35 +99,58 @@ struct JournalCompact: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let done = try SQLiteJournal.compact(
-            directory: JournalTool(settings: reading.settings).directory, retention: reading.settings.retention,
+            directory: JournalTool(settings: reading.settings).place.directory, retention: reading.settings.retention,
             at: .now())
         let dropped = done.oldestAfter - done.oldestBefore
         print("compacted: \(done.bytesBefore) bytes before, \(done.bytesAfter) after, \(dropped) commits dropped")
     }
 }
 
-extension JournalFacts {
+/// What `journal info` says of a journal.
+private protocol HistoryFacts: Encodable {
+    var lines: [(String, String)] { get }
+}
+
+extension HistoryFacts {
     /// A line for each fact.
     fileprivate var table: String {
-        var lines: [(String, String)] = [("format", "\(format)")]
-        if let epoch { lines.append(("epoch", epoch)) }
-        if let versions {
-            lines.append(("latest version", "\(versions.latest)"))
-            lines.append(("oldest state", "\(versions.oldestState)"))
-            lines.append(("oldest commit", "\(versions.oldestCommit)"))
-        }
-        if let commits { lines.append(("commits", "\(commits)")) }
-        if let snapshots {
-            let list = snapshots.map { "\($0.version) (\($0.bytes) bytes)" }.joined(separator: ", ")
-            lines.append(("snapshots", list))
-        }
-        if let keys { lines.append(("idempotency keys", "\(keys)")) }
+        lines.map { name, value in
+            name + String(repeating: " ", count: 21 - name.utf8.count) + value
+        }.joined(separator: "\n")
+    }
+
+    /// The lines of what each journal has, as far as it is known.
+    fileprivate func lines(
+        _ format: Int, _ epoch: String?, _ versions: HistoryVersions?, _ commits: Int?, _ snapshots: [SnapshotSize]?,
+        _ keys: Int?
+    ) -> [(String, String)] {
+        let list = snapshots?.map { "\($0.version) (\($0.bytes) bytes)" }.joined(separator: ", ")
+        let lines: [(String, String?)] = [
+            ("format", "\(format)"), ("epoch", epoch), ("latest version", versions.map { "\($0.latest)" }),
+            ("oldest state", versions.map { "\($0.oldestState)" }),
+            ("oldest commit", versions.map { "\($0.oldestCommit)" }), ("commits", commits.map { "\($0)" }),
+            ("snapshots", list), ("idempotency keys", keys.map { "\($0)" }),
+        ]
+        return lines.compactMap { name, value in value.map { (name, $0) } }
+    }
+}
+
+extension ClusterFacts: HistoryFacts {
+    fileprivate var lines: [(String, String)] {
+        lines(format, epoch, versions, commits, snapshots, keys) + [
+            ("turns", "\(turns.count) (\(turns.bytes) bytes)"), ("revision of etcd", "\(revision)"),
+            ("etcds", "\(etcds)"),
+        ]
+    }
+}
+
+extension JournalFacts: HistoryFacts {
+    fileprivate var lines: [(String, String)] {
+        var lines = lines(format, epoch, versions, commits, snapshots, keys)
         let details = [fence.version.map { "version \($0)" }, fence.term.map { "term \($0)" }].compactMap(\.self)
         lines.append(("fence", ([fence.stage] + details).joined(separator: ", ")))
         for (name, bytes) in files.sorted(by: { $0.key < $1.key }) { lines.append((name, "\(bytes) bytes")) }
         lines.append(("in use", isInUse ? "yes" : "no"))
-        return lines.map { name, value in
-            name + String(repeating: " ", count: 21 - name.utf8.count) + value
-        }.joined(separator: "\n")
+        return lines
     }
 }

@@ -71,7 +71,7 @@ extension QuarantineFile {
             self.init(file)
             return
         }
-        let directory = try JournalTool(settings: settings).directory
+        let directory = try JournalTool(settings: settings).place.directory
         try JournalReader.check(directory)
         self.init(directory: directory)
     }

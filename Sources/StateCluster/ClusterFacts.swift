@@ -1,0 +1,77 @@
+internal import FoundationEssentials
+package import StateStore
+
+/// What an operator asks about a history in etcd first; `journal info` writes it as JSON.
+package struct ClusterFacts: Sendable, Encodable {
+    /// The turns, each of which is a key.
+    package struct Turns: Sendable, Encodable {
+        package var count = 0
+        /// The bytes of their values.
+        package var bytes = 0
+    }
+
+    package var format: Int
+    package var epoch: String
+    package var versions: HistoryVersions
+    package var commits: Int
+    /// The snapshots, oldest first.
+    package var snapshots: [SnapshotSize]
+    /// How many idempotency keys have not expired.
+    package var keys = 0
+    package var turns = Turns()
+    /// The revision of etcd at which all of this was read.
+    package var revision: UInt64
+    package var etcds: EtcdCount
+
+    /// Reads the history at an address, also while servers write to it; O(n) in the bytes of the turns.
+    ///
+    /// It verifies nothing but the commits after the newest snapshot, and changes nothing.
+    ///
+    /// - Parameter time: the current time, at which keys may have expired.
+    /// - Throws: ``ClusterFault`` where there is no history, or etcd does not answer.
+    package init(_ address: ClusterAddress, at time: Timestamp) throws {
+        let history = try ClusterHistory(address)
+        let (oldest, manifests) = (history.oldest(), try history.saved.manifests())
+        format = history.format
+        epoch = history.epoch.text
+        versions = HistoryVersions(
+            oldestState: manifests.first { $0.version >= oldest }?.version ?? history.latest,
+            oldestCommit: oldest + 1, latest: history.latest)
+        commits = Int(history.latest - oldest)
+        snapshots = manifests.map { SnapshotSize(version: $0.version, bytes: $0.stateBytes) }
+        revision = history.revision
+        etcds = EtcdCount(address)
+        try history.forEachValue(from: oldest) { _, value in
+            guard !KnownTurns.isBeginning(value) else { return true }
+            turns.count += 1
+            turns.bytes += value.count
+            return true
+        }
+        guard let newest = manifests.last else { return }
+        keys = try history.saved.load(newest, history.epoch).1.count { $0.expiry > time }
+        try history.forEachCommit(after: newest.version) { commit in
+            if let key = commit.idempotency, key.expiry > time { keys += 1 }
+        }
+    }
+}
+
+/// How many of the etcds of an address answer.
+package struct EtcdCount: Sendable, Encodable, CustomStringConvertible {
+    package var answering = 0
+    package var all: Int
+
+    /// Asks each of them, for two seconds at most.
+    package init(_ address: ClusterAddress) {
+        all = address.endpoints.count
+        for endpoint in address.endpoints {
+            var one = address
+            one.endpoints = [endpoint]
+            // Whatever the reason is, this one does not answer.
+            let client = try? EtcdClient(one, label: "probe")
+            let answer: Etcd.Nothing? = try? client?.call("/v3/maintenance/status", Etcd.Nothing())
+            if answer != nil { answering += 1 }
+        }
+    }
+
+    package var description: String { "\(answering) of \(all) etcds answer" }
+}

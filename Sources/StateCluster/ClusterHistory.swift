@@ -1,0 +1,188 @@
+internal import FoundationEssentials
+internal import Segments
+internal import StateJSON
+package import StateStore
+
+/// A history in etcd, read without serving it, as it is at one revision of etcd.
+///
+/// Servers may go on to write. What they delete, they compact: then the next read throws. Only one thread may use it.
+package final class ClusterHistory: RecordedHistory {
+    package let epoch: Epoch
+    package let latest: Version
+    /// The form of its keys and values.
+    let format: Int
+    private let base: Version
+    let client: EtcdClient
+    let keys: ClusterKeys
+    let revision: UInt64
+    let saved: ClusterSnapshots
+
+    /// How many bytes of turns one request reads, as far as the largest turn before tells.
+    private static let pageBytes = 4 << 20
+    private static let pageCountMax = 256
+    /// For how long a read is tried again while etcd elects a leader.
+    private static let patience = Duration.seconds(10)
+
+    /// Opens the history at an address, and changes nothing there.
+    ///
+    /// - Throws: ``ClusterFault`` where there is none, or etcd does not answer.
+    package init(_ address: ClusterAddress) throws {
+        client = try EtcdClient(address, label: "history", timeout: .seconds(10))
+        keys = ClusterKeys(name: address.name)
+        guard let found = try ClusterMeta.read(client, keys) else {
+            throw ClusterFault("there is no history \(keys.name) in etcd")
+        }
+        epoch = found.epoch
+        format = found.meta.format
+        revision = found.revision
+        saved = ClusterSnapshots(client: client, keys: keys, revision: revision)
+        var newest = Etcd.Range(
+            keys.turns, upTo: ClusterKeys.end(of: keys.turns), limit: 1, revision: found.revision)
+        var ends: [(Version, [UInt8])] = []
+        for order in ["ASCEND", "DESCEND"] {
+            newest.sort_order = order
+            let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", newest)
+            guard let pair = answer.kvs?.first, let first = keys.version(ofTurn: pair.key) else {
+                throw ClusterFault("the history \(keys.name) in etcd has no turns")
+            }
+            ends.append((first, Array(pair.value ?? Data())))
+        }
+        base = KnownTurns.isBeginning(ends[0].1) ? ends[0].0 : ends[0].0 - min(1, ends[0].0)
+        var last = TurnChain(epoch)
+        _ = try last.take(ends[1].0, ends[1].1)
+        latest = last.tip?.version ?? 0
+    }
+
+    package func oldest() -> Version { base }
+
+    /// Calls `body`: each read is at one revision and verifies the chain.
+    package func holding<Value>(_ body: () throws -> Value) throws -> Value { try body() }
+
+    /// Verifies the chain of all turns, each snapshot's hash, and that it belongs to the chain, at either depth.
+    ///
+    /// O(n) in the size of the history.
+    ///
+    /// - Throws: ``ClusterFault`` that names the version.
+    package func verify(_ depth: HistoryDepth, at time: Timestamp) throws {
+        let manifests = try saved.manifests()
+        let ends = Dictionary(manifests.map { ($0.key, $0) }) { first, _ in first }
+        try forEachTurn(from: base) { first, link, _ in
+            guard let manifest = ends[first] else { return true }
+            guard link.version == manifest.version, manifest.chain == Data(link.hash.bytes) else {
+                throw ClusterFault("the snapshot of version \(manifest.version) in etcd does not belong to its turn")
+            }
+            return true
+        }
+        for manifest in manifests { _ = try saved.load(manifest, epoch) }
+    }
+
+    package func beginning() throws -> HistoryBeginning { try undamaged().beginning }
+
+    /// The oldest undamaged snapshot after which every commit is kept, with its keys.
+    private func undamaged() throws -> (beginning: HistoryBeginning, keys: [KeyRecord]) {
+        for manifest in try saved.manifests() where manifest.version >= base {
+            guard let (state, keys) = try load(manifest) else { continue }
+            return (HistoryBeginning(version: manifest.version, state: state), keys)
+        }
+        throw ClusterFault("the history \(keys.name) in etcd has no good snapshot whose later commits are all kept")
+    }
+
+    package func beginning(at version: Version) throws -> HistoryBeginning {
+        guard version <= latest else {
+            throw ClusterFault(
+                "the history \(keys.name) in etcd ends at version \(latest): there is no version \(version)")
+        }
+        let usable = try saved.manifests().filter { $0.version >= base }
+        for manifest in usable.reversed() where manifest.version <= version {
+            guard let (text, _) = try load(manifest) else { continue }
+            guard manifest.version < version else { return HistoryBeginning(version: version, state: text) }
+            var state = try PatchedState(parsing: text, version: manifest.version)
+            try forEachCommit(after: manifest.version, through: version) { _ = try state.take($0) }
+            return HistoryBeginning(version: version, state: state.bytes())
+        }
+        throw ClusterFault(
+            "the history \(keys.name) in etcd keeps no state of version \(version) with all commits after it; the oldest is \(usable.first?.version ?? latest)"
+        )
+    }
+
+    package func forEachCommit(after start: Version, _ body: (Commit) throws -> Void) throws {
+        try forEachCommit(after: start, through: latest, body)
+    }
+
+    private func forEachCommit(after start: Version, through end: Version, _ body: (Commit) throws -> Void) throws {
+        guard start < end else { return }
+        var last = start
+        // The turn with a version is the newest whose key is not above it. It, or the one before, is where the chain begins.
+        let before = Etcd.Range(keys.turns, upTo: keys.turn(start + 1), limit: 1, revision: revision)
+        try forEachTurn(from: newestKey(in: before) ?? base) { _, _, commits in
+            for commit in commits where commit.version > start && commit.version <= end {
+                try body(commit)
+                last = commit.version
+            }
+            return last < end
+        }
+        guard last == end else { throw ClusterFault("the turn of version \(last + 1) in etcd is missing") }
+    }
+
+    private func newestKey(in range: Etcd.Range) throws -> Version? {
+        var range = range
+        range.sort_order = "DESCEND"
+        range.keys_only = true
+        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range, patience: Self.patience)
+        return answer.kvs?.first.flatMap { keys.version(ofTurn: $0.key) }
+    }
+
+    /// Reads the turns from a key on, each verified to follow the one before, until `take` returns false.
+    private func forEachTurn(
+        from key: Version, _ take: (_ first: Version, _ link: ChainLink, _ commits: [Commit]) throws -> Bool
+    ) throws {
+        var chain = TurnChain(epoch)
+        try forEachValue(from: key) { first, value in
+            let commits = try chain.take(first, value)
+            guard let tip = chain.tip else { return false }
+            return try take(first, tip, commits)
+        }
+    }
+
+    /// Reads the values of the turns from a key on, a few megabytes at a time, until `take` returns false.
+    func forEachValue(from key: Version, _ take: (Version, [UInt8]) throws -> Bool) throws {
+        var (next, limit) = (key, 16)
+        while true {
+            let answer: Etcd.RangeResponse = try client.ask(
+                "/v3/kv/range",
+                Etcd.Range(keys.turn(next), upTo: ClusterKeys.end(of: keys.turns), limit: limit, revision: revision),
+                patience: Self.patience)
+            var largest = 1
+            for pair in answer.kvs ?? [] {
+                guard let first = keys.version(ofTurn: pair.key) else { continue }
+                let value = Array(pair.value ?? Data())
+                guard try take(first, value) else { return }
+                largest = max(largest, value.count)
+                next = first + 1
+            }
+            guard answer.more == true else { return }
+            limit = max(1, min(Self.pageCountMax, Self.pageBytes / largest))
+        }
+    }
+
+    package func snapshots() throws -> [Version] { try saved.manifests().map(\.version) }
+
+    package func snapshot(_ version: Version) throws -> [UInt8]? {
+        guard let manifest = try saved.manifests().first(where: { $0.version == version }) else { return nil }
+        return try load(manifest)?.0
+    }
+
+    /// Reads a snapshot; nil where it is damaged.
+    private func load(_ manifest: SnapshotManifest) throws -> ([UInt8], [KeyRecord])? {
+        do throws(ClusterFault) {
+            return try saved.load(manifest, epoch)
+        } catch {
+            guard !error.isPassing else { throw error }
+            return nil
+        }
+    }
+
+    package func keys(through version: Version) throws -> [KeyRecord] {
+        try undamaged().keys.filter { $0.version <= version }
+    }
+}

@@ -1,0 +1,102 @@
+internal import FoundationEssentials
+internal import Segments
+internal import StateJSON
+internal import StateStore
+
+/// Where a snapshot is, and what it is of.
+struct SnapshotManifest: Codable {
+    var version: UInt64
+    /// The version in the key of the turn that ends with it.
+    var key: UInt64
+    /// The hash of that turn, 16 bytes.
+    var chain: Data
+    /// The bytes of the state, and behind them those of the table of keys.
+    var stateBytes: Int
+    var keysBytes: Int
+    var chunks: Int
+    /// The hash of all of them.
+    var hash: String
+}
+
+/// The snapshots of a history in etcd: each in parts of at most 1 MiB, with a manifest that is put last.
+struct ClusterSnapshots {
+    let client: EtcdClient
+    let keys: ClusterKeys
+    /// The revision of etcd that they are read at; nil for the newest.
+    var revision: UInt64?
+
+    private static let chunkBytes = 1 << 20
+
+    /// Puts the parts of a snapshot.
+    ///
+    /// - Parameter conditions: what each transaction demands.
+    /// - Returns: the manifest, which is still to be put; nil where a condition does not hold.
+    func put(
+        _ state: [UInt8], _ link: ChainLink, _ key: Version, _ records: [KeyRecord], _ epoch: Epoch,
+        where conditions: [Etcd.Compare] = []
+    ) throws(ClusterFault) -> SnapshotManifest? {
+        var table = ByteWriter()
+        _ = KeyTable.write(records, epoch, to: &table)
+        let bytes = state + table.bytes
+        var count = 0
+        for start in stride(from: 0, to: bytes.count, by: Self.chunkBytes) {
+            let chunk = Data(bytes[start..<min(start + Self.chunkBytes, bytes.count)])
+            let transaction = Etcd.Transaction(
+                compare: conditions, success: [.init(request_put: .init(keys.chunk(link.version, count), chunk))])
+            let answer: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction)
+            guard answer.succeeded == true else { return nil }
+            count += 1
+        }
+        return SnapshotManifest(
+            version: link.version, key: key, chain: Data(link.hash.bytes), stateBytes: state.count,
+            keysBytes: table.bytes.count, chunks: count, hash: Self.hash(bytes))
+    }
+
+    /// The operation that puts a manifest.
+    func operation(_ manifest: SnapshotManifest) throws -> Etcd.Operation {
+        .init(request_put: .init(keys.snapshot(manifest.version), try JSONEncoder().encode(manifest)))
+    }
+
+    /// The manifests, oldest first.
+    ///
+    /// - Parameter limit: the most; 0 for all.
+    func manifests(limit: Int = 0) throws(ClusterFault) -> [SnapshotManifest] {
+        let range = Etcd.Range(
+            keys.snapshots, upTo: ClusterKeys.end(of: keys.snapshots), limit: limit, revision: revision)
+        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
+        var manifests: [SnapshotManifest] = []
+        for pair in answer.kvs ?? [] {
+            guard let manifest = try? JSONDecoder().decode(SnapshotManifest.self, from: pair.value ?? Data()) else {
+                throw ClusterFault("a snapshot's manifest in etcd cannot be read")
+            }
+            manifests.append(manifest)
+        }
+        return manifests
+    }
+
+    /// Reads a snapshot: the state as UTF-8 JSON, and the keys.
+    func load(_ manifest: SnapshotManifest, _ epoch: Epoch) throws(ClusterFault) -> ([UInt8], [KeyRecord]) {
+        var bytes: [UInt8] = []
+        for index in 0..<manifest.chunks {
+            var range = Etcd.Range(keys.chunk(manifest.version, index))
+            range.revision = revision.map { "\($0)" }
+            let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
+            bytes += answer.kvs?.first?.value ?? Data()
+        }
+        guard bytes.count == manifest.stateBytes + manifest.keysBytes, Self.hash(bytes) == manifest.hash else {
+            throw ClusterFault("the snapshot of version \(manifest.version) in etcd is damaged")
+        }
+        let table = Array(bytes[manifest.stateBytes...])
+        do {
+            let records = table.isEmpty ? [] : try table.withUnsafeBytes { try KeyTable.read($0, epoch) }
+            return (Array(bytes[..<manifest.stateBytes]), records)
+        } catch {
+            throw ClusterFault("the keys of version \(manifest.version) in etcd cannot be read: \(error)")
+        }
+    }
+
+    private static func hash(_ bytes: [UInt8]) -> String {
+        let hash = ContentHash(bytes)
+        return "\(String(hash.high, radix: 16))-\(String(hash.low, radix: 16))"
+    }
+}

@@ -1,0 +1,80 @@
+internal import StateCluster
+internal import StateJournal
+internal import StateStore
+
+/// Where a history is or may be: a directory, or a name in etcd.
+enum JournalPlace: Sendable, CustomStringConvertible {
+    case directory(String)
+    case cluster(ClusterAddress)
+
+    /// Reads a place as the setting `data` has it; nil for `none`.
+    ///
+    /// - Parameter settings: as whom etcd is reached.
+    /// - Throws: ``SettingsFault`` for a text that means to be an address of etcd and is none.
+    init?(_ text: String, _ settings: Settings) throws(SettingsFault) {
+        guard text != "none" else { return nil }
+        self = ClusterAddress.isMeant(by: text) ? .cluster(try settings.etcdAddress(text)) : .directory(text)
+    }
+
+    var description: String {
+        switch self {
+        case .directory(let path): path
+        case .cluster(let address): address.description
+        }
+    }
+
+    /// The directory.
+    ///
+    /// - Throws: ``SettingsFault`` where the place is in etcd.
+    var directory: String {
+        get throws(SettingsFault) {
+            guard case .directory(let path) = self else {
+                throw SettingsFault(description: "data is \(self): this command works on a directory only")
+            }
+            return path
+        }
+    }
+
+    /// Opens the history of the place for reading.
+    ///
+    /// - Throws: `JournalError` or `ClusterFault` where there is none.
+    func history() throws -> any RecordedHistory {
+        switch self {
+        case .directory(let path): try JournalReader(directory: path)
+        case .cluster(let address): try ClusterHistory(address)
+        }
+    }
+
+    /// Begins a new history in the place.
+    ///
+    /// - Throws: `JournalError` or `ClusterFault` where there is one.
+    func draft(epoch: Epoch = .random()) throws -> any HistoryDraft {
+        switch self {
+        case .directory(let path): try JournalDraft(directory: path, epoch: epoch)
+        case .cluster(let address): try ClusterDraft(address, epoch: epoch)
+        }
+    }
+
+    /// Throws where the history of the place may go on beside a copy that has its epoch.
+    ///
+    /// Of a running cluster a copy is taken all the same, as it is at one revision of etcd.
+    func refuseInUse() throws {
+        if case .directory(let path) = self { try JournalReader.refuseInUse(path) }
+    }
+
+    /// What is to be found there, as a clause for `check`.
+    var finding: String {
+        func history() -> String {
+            do {
+                let history = try self.history()
+                return "epoch \(history.epoch.text), version \(history.latest)"
+            } catch {
+                return "\(error)"
+            }
+        }
+        return switch self {
+        case .directory: history()
+        case .cluster(let address): "\(EtcdCount(address)); \(history())"
+        }
+    }
+}

@@ -1,0 +1,128 @@
+/// A history that a journal keeps, read without serving it.
+///
+/// It ends at the version that was the newest when it was opened, also where a server goes on to write. Each read has a few
+/// megabytes of commits in memory, and throws where a commit has been dropped since; none is passed over.
+package protocol RecordedHistory {
+    /// The name of the history.
+    var epoch: Epoch { get }
+    /// The newest version when the history was opened.
+    var latest: Version { get }
+
+    /// The oldest version after which every commit is kept.
+    func oldest() throws -> Version
+
+    /// Calls `body` while what it reads of the history stays as it is, and is verified, before or by the reading itself.
+    func holding<Value>(_ body: () throws -> Value) throws -> Value
+
+    /// Verifies the whole chain of commits, and what stands beside it.
+    ///
+    /// - Parameter time: the current time, at which keys may have expired.
+    /// - Throws: an error whose sentence names the first fault.
+    func verify(_ depth: HistoryDepth, at time: Timestamp) throws
+
+    /// The oldest undamaged state that is kept with every commit after it.
+    func beginning() throws -> HistoryBeginning
+
+    /// The state at a version after which every commit is kept.
+    func beginning(at version: Version) throws -> HistoryBeginning
+
+    /// Calls `body` with each commit after a version up to ``latest``, in order, with the clients' IDs.
+    func forEachCommit(after start: Version, _ body: (Commit) throws -> Void) throws
+
+    /// The versions of the saved states, oldest first.
+    func snapshots() throws -> [Version]
+
+    /// A saved state as UTF-8 JSON; nil where it is damaged or gone.
+    func snapshot(_ version: Version) throws -> [UInt8]?
+
+    /// The idempotency keys of the commits up to a version, at which a beginning is, that have outlived their commits.
+    func keys(through version: Version) throws -> [KeyRecord]
+}
+
+/// How much is verified.
+package enum HistoryDepth: Sendable {
+    /// The chain, and what a start needs.
+    case plain
+    /// Besides: each snapshot, and each index.
+    case deep
+}
+
+/// A state after which a history has every commit.
+package struct HistoryBeginning: Sendable {
+    package let version: Version
+    /// UTF-8 JSON.
+    package let state: [UInt8]
+
+    package init(version: Version, state: [UInt8]) {
+        (self.version, self.state) = (version, state)
+    }
+}
+
+/// A new history in a place that has none, which is there whole after ``finish()`` or not at all.
+///
+/// A draft that is released before leaves nothing where it can be removed; what a process leaves that was killed is no
+/// history, and the next draft in its place removes it. Only one thread may use a draft.
+package protocol HistoryDraft: AnyObject {
+    /// The name of the new history.
+    var epoch: Epoch { get }
+
+    /// Begins the history behind a version, with the unexpired keys of commits up to that version.
+    func begin(version: Version, keys: [KeyRecord]) throws
+
+    /// Adds the next commit.
+    func append(_ commit: Commit) throws
+
+    /// Saves the state after the last commit, or at the beginning, as UTF-8 JSON.
+    func save(_ state: [UInt8]) throws
+
+    /// Makes the draft the history of its place; its newest version has a saved state.
+    func finish() throws
+}
+
+/// The commits that an operation on a history has read or made.
+package struct JournalSpan: Sendable {
+    package let epoch: Epoch
+    /// The version of the first state, before the first commit.
+    package let start: Version
+    /// The version of the last commit.
+    package let end: Version
+
+    package init(epoch: Epoch, start: Version, end: Version) {
+        (self.epoch, self.start, self.end) = (epoch, start, end)
+    }
+
+    /// The number of commits.
+    package var commitsCount: Int { Int(end - start) }
+}
+
+extension RecordedHistory {
+    /// Writes the whole history to a draft, and finishes it: states, commits as they are recorded, and keys.
+    ///
+    /// Under another epoch, an ID that is a cursor becomes the cursor of that epoch. A damaged snapshot is left out, because an
+    /// older one and the commits after it make the same state. O(n) in the size of the history.
+    package func copy(to draft: some HistoryDraft) throws -> JournalSpan {
+        try holding {
+            let change = EpochChange(from: epoch, to: draft.epoch)
+            let oldest = try oldest()
+            var saved = try snapshots().drop { $0 < oldest }
+            try draft.begin(version: oldest, keys: keys(through: oldest).map(change.key))
+            var isSaved = false
+            func save(at version: Version) throws {
+                isSaved = false
+                guard saved.first == version else { return }
+                saved.removeFirst()
+                guard let state = try snapshot(version) else { return }
+                try draft.save(state)
+                isSaved = true
+            }
+            try save(at: oldest)
+            try forEachCommit(after: oldest) { commit in
+                try draft.append(change.commit(commit))
+                try save(at: commit.version)
+            }
+            if !isSaved { try draft.save(beginning(at: latest).state) }
+            try draft.finish()
+            return JournalSpan(epoch: draft.epoch, start: oldest, end: latest)
+        }
+    }
+}
