@@ -40,15 +40,17 @@ final class Backups: Sendable {
     private static let patience = Duration.seconds(30)
 
     private let directory: String
+    private let place: JournalPlace
     private let schedule: Schedule
     private let memory: MemoryBudget
     private let logger: Logger
     private let stage = Mutex(Stage.idle)
     private let queue = DispatchQueue(label: "storekeeper.backup", qos: .utility)
 
-    /// Makes backups of the journal in a directory, which this process has locked.
-    init(directory: String, schedule: Schedule, memory: MemoryBudget, logger: Logger) {
+    /// Makes backups of the journal in a place, in a directory that this process alone uses.
+    init(directory: String, of place: JournalPlace, schedule: Schedule, memory: MemoryBudget, logger: Logger) {
         self.directory = directory
+        self.place = place
         self.schedule = schedule
         self.memory = memory
         self.logger = logger
@@ -57,6 +59,18 @@ final class Backups: Sendable {
         } catch {
             logger.warning("remains of a backup not removed", metadata: ["reason": .string("\(error)")])
         }
+    }
+
+    /// Makes backups of the journal that some settings name; nil where they name no directory in which to make them.
+    convenience init?(_ settings: Settings, schedule: Schedule, memory: MemoryBudget, logger: Logger) throws {
+        guard let place = try JournalPlace(settings.data, settings) else { return nil }
+        let directory =
+            switch place {
+            case .directory(let path): path
+            case .cluster: settings.clusterDirectory
+            }
+        guard directory != "none" else { return nil }
+        self.init(directory: directory, of: place, schedule: schedule, memory: memory, logger: logger)
     }
 
     /// Copies the journal for an exchange; the handler of the exchange replies `deferred`.
@@ -77,7 +91,7 @@ final class Backups: Sendable {
         }
         queue.async { [self] in
             do throws(JournalError) {
-                let archive = try JournalArchive(of: directory)
+                let archive = try JournalArchive(in: directory) { try place.history() }
                 stage.withLock { $0 = .copied(Sending(exchange: exchange, archive: archive, access: access)) }
             } catch {
                 memory.release(Self.chunkBytes)

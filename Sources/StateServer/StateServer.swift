@@ -77,14 +77,12 @@ public struct StateServer: Service, Sendable {
         self.onReady = onReady
         let compiled = try CompiledDomain(domain)
         var limits = settings.storeLimits
-        let data = settings.data
         let now = Timestamp.now()
         let opened = try OpenedJournal.open(settings, onDamage: policy, at: now, logger) {
             try compiled.bytes(of: compiled.initial)
         }
         let journal = opened?.journal
         if let most = opened?.commitBytesMax { limits.commitBytesMax = most }
-        let hasDirectory = OpenedJournal.directory(of: settings) != nil
         quarantine = try opened.map { try $0.quarantine(settings, logger) }
         let (origin, oldest) = try ServerFault.translating { try Self.origin(compiled, opened, logger, now) }
         var chain: [Middleware<D.State>] = [.validation] + middleware
@@ -111,8 +109,7 @@ public struct StateServer: Service, Sendable {
                 hosts: try settings.hosts(listening: places), origins: settings.pageOrigins,
                 clientTypes: Page.bytes(of: "client.d.ts")), store: store,
             journal: journal, cluster: try opened?.cluster.map { try Cluster($0) }, quarantine: quarantine,
-            backups: hasDirectory
-                ? Backups(directory: data, schedule: schedule, memory: gauges.memory, logger: logger) : nil,
+            backups: try Backups(settings, schedule: schedule, memory: gauges.memory, logger: logger),
             forks: settings.forksMax == 0
                 ? nil
                 : Forks(settings.forkLimits, memory: gauges.memory, schedule: schedule),

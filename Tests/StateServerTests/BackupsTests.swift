@@ -47,7 +47,7 @@ struct BackupsTests {
             report: { _ in }, initial: { Array(#"{"value":1}"#.utf8) })
         withExtendedLifetime(opened.journal) {}
         backups = Backups(
-            directory: scratch.path, schedule: schedule.value, memory: memory,
+            directory: scratch.path, of: .directory(scratch.path), schedule: schedule.value, memory: memory,
             logger: Logger(label: "backups") { _ in SwiftLogNoOpLogHandler() })
     }
 
@@ -153,7 +153,7 @@ struct BackupsTests {
         }
 
         _ = Backups(
-            directory: scratch.path, schedule: schedule.value, memory: memory,
+            directory: scratch.path, of: .directory(scratch.path), schedule: schedule.value, memory: memory,
             logger: Logger(label: "backups") { _ in SwiftLogNoOpLogHandler() })
 
         #expect(!FileManager.default.fileExists(atPath: place))

@@ -237,11 +237,40 @@ struct JournalToolTests {
         #expect(error.map { "\($0)" }?.contains("the snapshot differs from what the commits make at /") == true)
     }
 
-    @Test("the tool refuses settings without a data directory")
-    func none() {
+    @Test(
+        "the tool refuses settings without a journal, and an address of etcd of another form",
+        arguments: ["none", "etcd://a/b"])
+    func none(data: String) {
         var settings = Settings()
-        settings.data = "none"
+        settings.data = data
 
         #expect(throws: SettingsFault.self) { _ = try JournalTool(settings: settings) }
+    }
+
+    @Test("a place is a directory or in etcd, and only a directory has one")
+    func places() throws {
+        let directory = try JournalTool("./data", Settings()).place
+        let cluster = try JournalTool("etcd://a:1/shop", Settings()).place
+
+        #expect(try directory.directory == "./data")
+        #expect(cluster.description == "etcd://a:1/shop")
+        #expect(throws: SettingsFault.self) { try cluster.directory }
+    }
+
+    @Test("a copy has the lines of the journal and its epoch, and one under a new epoch has the same states")
+    func copies() throws {
+        _ = try record(count: 120)
+        let (recorded, same, new) = (
+            try scratch.tool("recorded"), try scratch.tool("same"), try scratch.tool("new")
+        )
+
+        let copied = try recorded.copy(to: same, under: .same)
+        let renewed = try recorded.copy(to: new, under: .new)
+
+        var lines: [[UInt8]] = []
+        try same.export { lines.append($0.dropLast()) }
+        #expect(try lines == exported())
+        #expect(copied.epoch != renewed.epoch)
+        #expect(try new.verify(Sums(), .deep).end == 120)
     }
 }

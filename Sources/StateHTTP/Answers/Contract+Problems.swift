@@ -146,7 +146,10 @@ extension Problem {
 
     /// There is nothing to back up.
     package static var noJournal: Problem {
-        Problem(.notFound, "no-journal", "this server keeps its state in memory only; there is no journal")
+        Problem(
+            .notFound, "no-journal",
+            "this server keeps its state in memory only, or in etcd without a cluster_directory in which to make a copy"
+        )
     }
 
     /// There is one backup at a time.

@@ -26,33 +26,33 @@ package final class JournalArchive: Sendable {
     private let files: [File]
     private let position = Mutex(Position.head(of: 0))
 
-    /// Copies the journal of a directory, and verifies the copy; a server may be writing to the journal.
+    /// Copies a history, which a server may be writing to.
     ///
     /// The copy is in a directory `.outgoing` inside, which has gone at the end. The copy is verified and O(n) in the size of the journal.
     ///
     /// - Throws: ``JournalError``: of the kind `noRoom` where the disk would have less room left than ``bytesToSpare``.
-    package init(of journal: String) throws(JournalError) {
-        let place = Self.place(in: journal)
-        let source = DataDirectory(path: journal)
+    package init(in directory: String, of history: () throws -> any RecordedHistory) throws(JournalError) {
+        let place = Self.place(in: directory)
+        let source = DataDirectory(path: directory)
         let needed = (source.size(source.journal) ?? 0) + (source.size(source.journal + "-wal") ?? 0)
         if let room = source.room, room < needed + Self.bytesToSpare {
             throw JournalError(
-                "a copy of the journal needs \(needed) bytes in \(journal) and has to leave \(Self.bytesToSpare); \(room) are free",
+                "a copy of the journal needs \(needed) bytes in \(directory) and has to leave \(Self.bytesToSpare); \(room) are free",
                 kind: .noRoom)
         }
         // If something cannot be removed, the next copy or the next start removes it.
-        defer { try? Self.removeRemains(in: journal) }
+        defer { try? Self.removeRemains(in: directory) }
         var opened: [File] = []
         do {
-            try Self.removeRemains(in: journal)
-            let reader = try JournalReader(directory: journal)
-            let copy = try reader.copy(to: JournalDraft(directory: place, epoch: reader.epoch))
+            try Self.removeRemains(in: directory)
+            let history = try history()
+            let copy = try history.copy(to: JournalDraft(directory: place, epoch: history.epoch))
             cursor = Cursor(copy.epoch, copy.end)
-            let directory = DataDirectory(path: place)
-            for path in [directory.journal, directory.fence] { opened.append(try Self.open(path)) }
+            let made = DataDirectory(path: place)
+            for path in [made.journal, made.fence] { opened.append(try Self.open(path)) }
         } catch {
             for file in opened { close(file.descriptor) }
-            throw error as? JournalError ?? JournalError("copy", source.journal, error)
+            throw error as? JournalError ?? JournalError("\(error)")
         }
         files = opened
     }

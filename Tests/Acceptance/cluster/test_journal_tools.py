@@ -1,9 +1,12 @@
 """`storekeeper journal` on histories in etcd, and the move of a history from a directory into etcd and back."""
 
+import io
 import json
+import os
 import random
 import signal
 import subprocess
+import tarfile
 import time
 
 import pytest
@@ -141,6 +144,30 @@ def test_the_tools_read_a_history_in_etcd_while_its_servers_write(workspace):
             journal_output(workspace, "export", again), journal_output(workspace, "export", backup), "a restored directory"
         )
     server.stop()
+
+
+def test_a_server_on_etcd_sends_a_backup_that_is_a_directory(workspace):
+    etcds = Etcds(workspace, 1)
+    address = etcds.address("sent")
+    own = workspace.path("own")
+    server = Server(workspace, address, {"cluster_directory": own}).start()
+    with server.client() as client:
+        fill(client, workspace.seed, 80)
+        answer = client.get("/v1/journal/backup")
+        expect_equal((answer.status, answer.cursor), (200, client.get("/v1").json["cursor"]), "the answer")
+        backup = workspace.path("unpacked")
+        with tarfile.open(fileobj=io.BytesIO(answer.body)) as archive:
+            archive.extractall(backup)
+        journal_output(workspace, "verify", backup, "--deep")
+        expect_equal(
+            journal_output(workspace, "export", backup), journal_output(workspace, "export", address), "the backup"
+        )
+        expect(".outgoing" not in os.listdir(own), "the copy is still there")
+    server.stop()
+    without = Server(workspace, address, {}).start()
+    with without.client() as client:
+        answer = client.get("/v1/journal/backup")
+        expect_equal((answer.status, answer.json["code"]), (404, "no-journal"), "the answer without a directory")
 
 
 WRITER = """
@@ -391,3 +418,23 @@ def test_a_commit_that_etcd_cannot_take_is_named_by_its_version_and_nothing_is_l
         workspace, "copy", server.data, "the commit of version 2 has", "--to", etcds.address("large")
     )
     expect_equal(etcds.keys("large/"), {}, "what is left")
+
+
+def test_the_tools_use_etcd_as_a_user_who_may_write_below_the_name_only(workspace):
+    etcds = Etcds(workspace, 1)
+    server = workspace.server()
+    with server.client() as client:
+        fill(client, workspace.seed, 40)
+    server.stop()
+    exported = journal_output(workspace, "export", server.data)
+    etcds.protect("mine/", "shop", "secret of shop")
+    password = os.path.join(workspace.directory, "password")
+    with open(password, "w") as file:
+        file.write("secret of shop\n")
+    user = ("--etcd-user", "shop", "--etcd-password", password)
+    address = etcds.address("mine")
+    journal_output(workspace, "copy", server.data, "--to", address, *user)
+    journal_output(workspace, "verify", address, *user)
+    expect_equal(journal_output(workspace, "export", address, *user), exported, "the export")
+    journal_refusal(workspace, "export", address, "user name is empty")
+    journal_refusal(workspace, "copy", server.data, "permission denied", "--to", etcds.address("other"), *user)

@@ -1,0 +1,57 @@
+import Segments
+import StateStore
+import TestSupport
+import Testing
+
+@testable import StateCluster
+
+@Suite("The chain of turns in etcd")
+struct TurnChainTests {
+    let epoch = Epoch("aaaaaaaaaaaaaaaa") ?? .random()
+
+    /// The keys and values of a history of 600 commits, its beginning first.
+    private var values: [(first: Version, value: [UInt8])] {
+        let beginning = ChainLink(beginning: epoch, version: 0)
+        var encoder = SegmentEncoder(epoch: epoch, fence: 1)
+        let segments = ClusterTurns.groups((1...600).map { .setting($0) }, after: beginning, with: &encoder).joined()
+        return [(0, beginning.hash.bytes)] + segments.map { ($0.first, $0.value) }
+    }
+
+    @Test("turns that follow each other are read in order, from the beginning or from a later one", arguments: 0...2)
+    func whole(start: Int) throws {
+        var chain = TurnChain(epoch)
+        var commits: [Commit] = []
+        for (first, value) in values[start...] { commits += try chain.take(first, value) }
+
+        #expect(commits.map(\.version) == Array(max(1, values[start].first)...600))
+        #expect(chain.tip?.version == 600)
+    }
+
+    @Test("a turn that is damaged is named by its version, and so is one that is missing")
+    func refused() throws {
+        let values = values
+        for index in [0, 16, values[2].value.count - 1] {
+            var chain = TurnChain(epoch)
+            _ = try chain.take(values[0].first, values[0].value)
+            _ = try chain.take(values[1].first, values[1].value)
+            var damaged = values[2].value
+            damaged[index] ^= 1
+            let fault = #expect(throws: ClusterFault.self) { try chain.take(values[2].first, damaged) }
+            #expect(fault?.description.hasPrefix("the turn of version 257 in etcd is not what was recorded: ") == true)
+        }
+        var chain = TurnChain(epoch)
+        _ = try chain.take(values[0].first, values[0].value)
+        let missing = #expect(throws: ClusterFault.self) { try chain.take(values[2].first, values[2].value) }
+        #expect(missing?.description == "the turn of version 1 in etcd is missing")
+        let cut = #expect(throws: ClusterFault.self) { try chain.take(1, [1, 2, 3]) }
+        #expect(cut?.description.contains("it has 3 bytes") == true)
+    }
+
+    @Test("the beginning of a history stands before all turns")
+    func beginning() throws {
+        var chain = TurnChain(epoch)
+        for (first, value) in values.prefix(2) { _ = try chain.take(first, value) }
+
+        #expect(throws: ClusterFault.self) { try chain.take(257, values[0].value) }
+    }
+}
