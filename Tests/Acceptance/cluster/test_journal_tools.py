@@ -1,16 +1,15 @@
 """`storekeeper journal` on histories in etcd, and the move of a history from a directory into etcd and back."""
 
-import io
 import json
 import os
 import random
 import signal
 import subprocess
-import tarfile
 import time
 
 import pytest
 
+from durability.test_backups_over_http import fetch, unpack
 from harness.actions import action, add
 from harness.etcd import Etcds
 from harness.expectations import expect, expect_equal
@@ -153,11 +152,10 @@ def test_a_server_on_etcd_sends_a_backup_that_is_a_directory(workspace):
     server = Server(workspace, address, {"cluster_directory": own}).start()
     with server.client() as client:
         fill(client, workspace.seed, 80)
-        answer = client.get("/v1/journal/backup")
-        expect_equal((answer.status, answer.cursor), (200, client.get("/v1").json["cursor"]), "the answer")
-        backup = workspace.path("unpacked")
-        with tarfile.open(fileobj=io.BytesIO(answer.body)) as archive:
-            archive.extractall(backup)
+        answer, body = fetch(server)
+        cursor = client.get("/v1").json["cursor"]
+        expect_equal((answer.status, answer.getheader("State-Cursor")), (200, cursor), "the answer")
+        backup = unpack(body, workspace.path("unpacked"))
         journal_output(workspace, "verify", backup, "--deep")
         expect_equal(
             journal_output(workspace, "export", backup), journal_output(workspace, "export", address), "the backup"

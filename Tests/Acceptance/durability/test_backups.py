@@ -257,7 +257,7 @@ def test_a_damaged_backup_is_not_restored(workspace):
     for number, (sql, says) in enumerate(
         [
             (None, "the fence"),
-            ("UPDATE segments SET hash = zeroblob(16) WHERE first = 3", "version 3"),
+            ("UPDATE segments SET body = zeroblob(length(body)) WHERE first = 1", "versions 1 to 5"),
         ]
     ):
         broken = workspace.path(f"broken{number}")
