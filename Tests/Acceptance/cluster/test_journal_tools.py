@@ -293,6 +293,31 @@ def test_a_copy_into_etcd_that_is_killed_leaves_no_history_and_the_next_one_succ
     figures(f"{killed} of {rounds} killed in the middle; 20,000 commits are copied in {duration:.1f} s")
 
 
+def test_a_copy_goes_on_while_the_etcds_elect_another_leader(workspace):
+    etcds = Etcds(workspace)
+    server = workspace.server()
+    with server.client() as client:
+        large(client, 20_000)
+    server.stop()
+    exported = journal_output(workspace, "export", server.data)
+    back = workspace.path("back")
+    for source, place in [(server.data, etcds.address("through")), (etcds.address("through"), back)]:
+        copy = subprocess.Popen(
+            [workspace.binary, "journal", "copy", "--data", source, "--to", place],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        workspace.started.append(copy)
+        time.sleep(0.4)
+        leader = etcds.leader()
+        etcds.kill(leader)
+        said = copy.communicate(timeout=60)[1].decode()
+        expect_equal((copy.returncode, said), (0, ""), f"how the copy to {place} ends")
+        etcds.start(leader)
+        etcds.wait()
+        expect_equal(journal_output(workspace, "export", place), exported, f"the export of {place}")
+
+
 def test_of_two_copies_to_one_name_one_makes_the_history(workspace):
     etcds = Etcds(workspace, 1)
     places = []
