@@ -21,8 +21,11 @@ export class Problem extends Error {
 export function connect(url, { token, onConnection } = {}) {
     const { document, location, navigator } = globalThis
     const address = new URL(url, location?.href)
+    if (!/^https?:$/.test(address.protocol)) throw new TypeError(`${url} does not begin with http:// or https://`)
+    if (typeof token === "string") new Headers({ Authorization: token })  // throws where a header cannot have it
     const base = address.origin + (address.pathname === "/" ? "/v1" : address.pathname.replace(/\/$/, ""))
     const running = new Set(), listeners = new Set(), watches = new Map()
+    /** `seen` is the cursor up to which the listeners have been given the commits. */
     let isClosed = false, isFollowing = false, isThere, poll, seen = "now"
 
     // Requests
@@ -60,9 +63,10 @@ export function connect(url, { token, onConnection } = {}) {
                 return await within(method === "GET" ? 60 : 20, signal, async (signal) => {
                     const credential = typeof token === "function" ? await token() : token
                     if (credential) fields.set("Authorization", `Bearer ${credential}`)
-                    const answer = await fetch(base + path, { method, headers: fields, body, signal, cache: "no-store" })
-                    const { status, headers } = answer, text = await answer.text()
-                    if (answer.ok || status === 304) return { status, headers, json: text ? JSON.parse(text) : undefined }
+                    const options = { method, headers: fields, body, signal, cache: "no-store" }
+                    const answer = await fetch(base + path, options), text = await answer.text()
+                    const { status, headers, ok } = answer
+                    if (ok || status === 304) return { status, headers, json: text ? JSON.parse(text) : undefined }
                     throw new Problem(status, problemIn(text, status), Number(headers.get("Retry-After")) || 0)
                 })
             } catch (caught) {
@@ -142,7 +146,7 @@ export function connect(url, { token, onConnection } = {}) {
         isFollowing = false
     }
 
-    /** A browser opens six connections to a host, for all its tabs: four of these may wait, the others ask each second. */
+    /** A browser has six connections to a host, for all its tabs: four of these may wait, the others ask each second. */
     async function askInTurn(signal) {
         // A page has no locks without TLS, but on localhost.
         let isDone = !document || !navigator.locks
@@ -221,13 +225,19 @@ export function connect(url, { token, onConnection } = {}) {
 
     // Values
 
-    /** What all subscriptions to a path share: its value, which the patches of the commits keep up to date. */
+    /** What all subscriptions to a path share: its value, kept up to date by the patches of the commits. */
     function watch(path) {
         const isView = path.startsWith("view:"), takers = new Set()
         let value, cursor, tag, isKnown = false, isStale = true
-
-        const listener = {
+        const watched = {
             path: isView ? "" : path,
+            get value() { return value },
+            add(taker) {
+                takers.add(taker)
+                if (isKnown) queueMicrotask(() => give(taker))
+                return () => { if (takers.delete(taker) && takers.size === 0) end() }
+            },
+            /** Reads a stale value again; returns whether it still is. */
             async prepare() {
                 if (!isStale) return false
                 try {
@@ -244,56 +254,44 @@ export function connect(url, { token, onConnection } = {}) {
                     }
                 } catch (error) {
                     if (error.isPassing !== false) throw error
-                    listener.fail(error)
+                    watched.fail(error)
                 }
                 return isStale
             },
             take(commits, first, last) {
                 isStale ||= isBefore(cursor, first) || isView && commits.length > 0
-                const news = isStale ? [] : commits.filter((commit) => isBefore(cursor, commit.cursor))
-                const next = withPatches(value, path, news.flatMap(({ patch }) => patch))
-                if (next === doubt) isStale = true
                 if (isStale) return
-                cursor = last
-                if (next !== value) {
-                    tag = null
-                    set(next)
-                }
+                const news = commits.filter((commit) => isBefore(cursor, commit.cursor))
+                const next = withPatches(value, path, news.flatMap(({ patch }) => patch))
+                isStale = next === doubt
+                if (isStale) return
+                if (isBefore(cursor, last)) cursor = last
+                if (next === value) return
+                tag = null
+                set(next)
             },
             fail(error) {
                 end()
-                for (const taker of takers) taker.failed(error)
+                for (const { failed } of takers) failed(error)
             },
         }
-
-        function set(next) {
+        const set = (next) => {
             value = next
             for (const taker of [...takers]) give(taker)
         }
-
-        function give(taker) {
+        const give = (taker) => {
             try {
                 if (takers.has(taker)) taker.f(value, cursor)
             } catch (error) {
                 report(error)
             }
         }
-
-        function end() {
-            leave(listener)
+        const end = () => {
+            leave(watched)
             if (watches.get(path) === watched) watches.delete(path)
         }
-
-        const watched = {
-            value: () => value,
-            add(taker) {
-                takers.add(taker)
-                if (isKnown) queueMicrotask(() => give(taker))
-                return () => { if (takers.delete(taker) && takers.size === 0) end() }
-            },
-        }
         watches.set(path, watched)
-        join(listener)
+        join(watched)
         return watched
     }
 
@@ -303,7 +301,7 @@ export function connect(url, { token, onConnection } = {}) {
         return (watches.get(path) ?? watch(path)).add({ f, failed })
     }
 
-    const latest = (path) => watches.get(path)?.value()
+    const latest = (path) => watches.get(path)?.value
 
     /** The value and each newer one; a slow loop skips values. */
     async function* values(path, { signal } = {}) {
@@ -404,12 +402,15 @@ function withPatches(value, path, operations) {
         const { op, path: place } = operation
         // Elements of an array change their places.
         const list = place.slice(0, place.lastIndexOf("/") + 1)
-        const isInside = place.startsWith(path + "/")
-        if (!isInside && op !== "replace" && /\/(\d+|-)$/.test(place) && path.startsWith(list)) return doubt
-        // A token that sees what changes inside, but no value, may not see the whole of it.
-        if (isInside && value !== undefined) value = patched(value, tokensOf(place.slice(path.length)), operation, fresh)
-        else if ((path + "/").startsWith(place + "/")) value = at(operation.value, tokensOf(path.slice(place.length)))
-        if (value === doubt) return doubt
+        if (place.startsWith(path + "/")) {
+            // A token that sees what changes inside, but no value, may not see the whole of it.
+            if (value !== undefined) value = patched(value, tokensOf(place.slice(path.length)), operation, fresh)
+            if (value === doubt) return doubt
+        } else if (op !== "replace" && /\/(\d+|-)$/.test(place) && path.startsWith(list)) {
+            return doubt
+        } else if ((path + "/").startsWith(place + "/")) {
+            value = at(operation.value, tokensOf(path.slice(place.length)))
+        }
     }
     return value
 }
