@@ -138,7 +138,7 @@ export function connect(url, { token, onConnection } = {}) {
             } catch (error) {
                 if (signal.aborted || isClosed) continue
                 if (error.isPassing === false) for (const listener of [...listeners]) listener.fail(error)
-                if (isThere !== false) onConnection?.(isThere = false, error)
+                tell(false, error)
                 await sleep(pauseAfter(failures++, error))
             }
         }
@@ -146,7 +146,7 @@ export function connect(url, { token, onConnection } = {}) {
         isFollowing = false
     }
 
-    /** A browser has six connections to a host, for all its tabs: four of these may wait, the others ask each second. */
+    /** A browser has six connections to a host for all tabs: four of these may wait, the others ask each second. */
     async function askInTurn(signal) {
         // A page has no locks without TLS, but on localhost.
         let isDone = !document || !navigator.locks
@@ -169,8 +169,14 @@ export function connect(url, { token, onConnection } = {}) {
         const { json: page } = await request(`/changes?${query}`, { signal, seconds: 0 })
         const first = page.reset || seen === "now" ? page.next : seen
         seen = page.next
-        if (!isThere) onConnection?.(isThere = true)
+        tell(true)
         for (const listener of [...listeners]) listener.take(page.changes ?? [], first, seen, filter)
+    }
+
+    function tell(isThereNow, error) {
+        if (isThere === isThereNow) return
+        isThere = isThereNow
+        onConnection?.(isThere, error)
     }
 
     // Commits

@@ -186,21 +186,45 @@ await caught("closed loop", () => drain(store.changes()))
 def test_a_slow_loop_has_each_commit_although_its_queue_is_bounded(workspace):
     server = workspace.server()
     script = start(workspace, server.port, """
-let count = 0, last = 0
+let count = 0, last = 0, pages = 0
+const plainFetch = fetch
+globalThis.fetch = (target, options) => { pages += target.includes("limit=1000&on-lost") && !target.includes("wait="); return plainFetch(target, options) }
 for await (const { version } of store.changes({ since: "oldest" })) {
     if (version !== last + 1) throw new Error(`${version} behind ${last}`)
     last = version
-    if (count++ % 1000 === 1) await pause(300)
+    if (count++ === 0) while (await store.state("/counter/value") < 12000) await pause(100)
     if (version === 12000) break
 }
-print("count", count)
+print("count", count, pages)
 """)
     wait_until(lambda: printed(script, "connection"), "the client is there")
     with server.client() as client:
         for _ in range(12):
             bulk(client, [add(1)] * 1000)
     ended(script, 60)
-    expect_equal(printed(script, "count"), [[12000]], "the commits")
+    [(count, pages)] = printed(script, "count")
+    expect_equal(count, 12000, "the commits")
+    # The first page was empty. At most 6,000 commits were in the queue, and a page has 1,000.
+    expect(pages >= 7, f"the loop has asked for {pages} pages of its own")
+
+
+def test_loops_that_begin_amid_commits_have_each_of_them_once(workspace):
+    server = workspace.server()
+    script = start(workspace, server.port, """
+const follow = async (number) => {
+    const versions = []
+    for await (const { version } of store.changes({ since: "oldest" })) if (versions.push(version) && version >= 3000) break
+    print("loop", number, versions.length, versions.every((version, index) => version === index + 1))
+}
+for (let number = 0; number < 40; number++) void follow(number), await pause(25)
+""")
+    with server.client() as client:
+        for _ in range(300):
+            bulk(client, [add(1)] * 10)
+            time.sleep(0.004)
+    ended(script, 60)
+    found = sorted(printed(script, "loop"))
+    expect_equal(found, [[number, 3000, True] for number in range(40)], "what each loop has seen")
 
 
 @pytest.mark.parametrize("status, field, least", [(503, "1", 1.0), (429, "1", 1.0), (502, None, 0.0), (409, "1", None)])

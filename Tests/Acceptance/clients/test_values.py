@@ -101,6 +101,19 @@ def test_a_value_without_doubt_is_read_once_and_then_made_of_the_patches(workspa
     expect_equal(printed(script, "value")[-1][3], 2, "the reads of two values")
 
 
+def test_a_value_that_comes_back_beside_what_is_in_doubt_is_given_again(workspace):
+    """The tag of the first value is no longer the one of what the client has."""
+    server = workspace.server()
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 3, "title": "a"}))
+        script = start(workspace, server.port, SUBSCRIBE, given=["/tasks/entities/3/title"])
+        wait_until(lambda: printed(script, "connection"), "the client follows")
+        for title, further in (("b", 1), ("a", 2)):
+            rename = action("tasks/rename", {"id": 3, "title": title})
+            client.commit(rename if title == "b" else batch(rename, action("tasks/add", {"id": further, "title": "x"})))
+            wait_until(lambda: last_values(script)["/tasks/entities/3/title"] == title, f"the title is {title}")
+
+
 def test_all_that_a_page_follows_takes_one_connection(workspace):
     server = workspace.server()
     script = start(workspace, server.port, SUBSCRIBE + """
@@ -124,6 +137,24 @@ async function follow(number, options) {
     found = [[version for each, version in printed(script, "commit") if each == number] for number in range(6)]
     expect_equal(found, [[1, 2]] * 5 + [[1]], "the commits of each loop")
     expect_equal(printed(script, "iterated"), [[0], [3]], "the values of a loop")
+
+
+def test_a_client_without_onConnection_waits_as_well(workspace):
+    server = workspace.server()
+    script = start(workspace, server.port, """
+let requests = 0
+const plainFetch = fetch
+globalThis.fetch = (...request) => { requests += 1; return plainFetch(...request) }
+const plain = connect(url)
+plain.subscribe("/counter", () => {})
+await pause(1000)
+print("requests", requests)
+plain.close()
+""")
+    ended(script)
+    [(requests,)] = printed(script, "requests")
+    # The value, where the commits are, and the wait; the value again where a commit may have come between these.
+    expect(3 <= requests <= 4, f"a client that waits has sent {requests} requests")
 
 
 def test_a_subscription_that_has_ended_costs_nothing(workspace):

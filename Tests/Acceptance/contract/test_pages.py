@@ -18,7 +18,7 @@ SHELL = [block for block in BLOCKS if block.language == "sh"]
 # Pages whose programs other tests run: the loops of clients, and the guide, which is built.
 RUN_ELSEWHERE = {
     "ClientLoops.md": "following/test_client_loops.py",
-    "Clients.md": "standard_streams/test_guide.py",
+    "Clients.md": "clients/test_guide.py, standard_streams/test_guide.py",
     "Adopting.md": "Tests/Adopter/guide.py",
     "WholeDomain.md": "Tests/Adopter/guide.py",
 }
@@ -264,7 +264,7 @@ def test_the_readme_says_where_the_program_is(workspace):
 def test_the_javascript_of_the_pages_gets_the_events(place):
     """By an EventSource of a few lines: a browser's, and that of Node 22, read the same events."""
     need("node")
-    [block] = [block for block in BLOCKS if block.language == "js"]
+    [block] = [block for block in BLOCKS if block.language == "js" and block.page not in RUN_ELSEWHERE]
     with open(place.workspace.path("page.mjs"), "w") as file:
         file.write(EVENT_SOURCE + block.text.replace("localhost:8080", place.address))
     page = subprocess.Popen(
