@@ -176,7 +176,7 @@ export function connect(url, { token, onConnection } = {}) {
     function tell(isThereNow, error) {
         if (isThere === isThereNow) return
         isThere = isThereNow
-        onConnection?.(isThere, error)
+        if (onConnection) call(onConnection, isThere, error)
     }
 
     // Commits
@@ -236,7 +236,8 @@ export function connect(url, { token, onConnection } = {}) {
         const isView = path.startsWith("view:"), takers = new Set()
         let value, cursor, tag, isKnown = false, isStale = true
         const watched = {
-            path: isView ? "" : path,
+            // A token that sees a view need not see what it is made of: any commit can change it.
+            path: isView ? undefined : path,
             get value() { return value },
             add(taker) {
                 takers.add(taker)
@@ -278,20 +279,14 @@ export function connect(url, { token, onConnection } = {}) {
             },
             fail(error) {
                 end()
-                for (const { failed } of takers) failed(error)
+                for (const { failed } of takers) call(failed, error)
             },
         }
         const set = (next) => {
             value = next
             for (const taker of [...takers]) give(taker)
         }
-        const give = (taker) => {
-            try {
-                if (takers.has(taker)) taker.f(value, cursor)
-            } catch (error) {
-                report(error)
-            }
-        }
+        const give = (taker) => { if (takers.has(taker)) call(taker.f, value, cursor) }
         const end = () => {
             leave(watched)
             if (watches.get(path) === watched) watches.delete(path)
@@ -337,6 +332,15 @@ export function connect(url, { token, onConnection } = {}) {
 }
 
 const report = (error) => queueMicrotask(() => { throw error })
+
+/** Calls a function of the page, whose errors are its own. */
+function call(f, ...values) {
+    try {
+        f(...values)
+    } catch (error) {
+        report(error)
+    }
+}
 
 /** What the server asks for, and at random up to ten seconds more: the clients of a server do not come back at once. */
 const pauseAfter = (failures, error) => (error.retryAfter ?? 0) + Math.random() * Math.min(10, 0.5 * 2 ** failures)

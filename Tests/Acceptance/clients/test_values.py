@@ -9,7 +9,7 @@ from harness.expectations import expect, expect_equal, wait_until
 from harness.javascript import ended, printed, start
 from harness.messages import version_of
 from harness.programs import free_port
-from harness.tokens import make_token
+from harness.tokens import bearer, make_token
 
 PATHS = [
     "", "/tasks", "/tasks/ids", "/tasks/ids/1", "/tasks/favourites/0", "/tasks/entities", "/tasks/entities/3",
@@ -193,18 +193,23 @@ store.close()
         lines["changed"], [True, {"title": "b", "done": False}, {"title": "c", "done": False}, True], "what has changed")
 
 
-def test_a_function_that_throws_does_not_keep_values_from_others(workspace):
+def test_functions_that_throw_do_not_keep_values_from_others(workspace):
     server = workspace.server()
     script = start(workspace, server.port, """
 process.on("uncaughtException", (error) => print("uncaught", error.message))
 store.subscribe("/counter/value", () => { throw new Error("of the page") })
 store.subscribe("/counter/value", (value) => print("value", value))
+const plain = connect(url, { onConnection: () => { throw new Error("of the page") } })
+plain.subscribe("/counter/value", (value) => print("plain", value))
+plain.subscribe("/a~2", print, () => { throw new Error("of the page") })
 """)
     with server.client() as client:
-        wait_until(lambda: printed(script, "value") == [[0]], "the first value")
+        for name in ("value", "plain"):
+            wait_until(lambda: printed(script, name) == [[0]], "the first value")
         client.commit(action("counter/add", {"amount": 1}))
-    wait_until(lambda: printed(script, "value") == [[0], [1]], "the second value")
-    expect_equal(printed(script, "uncaught"), [["of the page"]] * 2, "what the function has thrown")
+    for name in ("value", "plain"):
+        wait_until(lambda: printed(script, name) == [[0], [1]], "the second value")
+    expect_equal(printed(script, "uncaught"), [["of the page"]] * 4, "what the functions have thrown")
 
 
 def test_what_a_token_may_not_see_is_undefined(workspace):
@@ -218,8 +223,10 @@ for (const path of ["", "/counter", "/tasks/ids", "view:count"]) {
     store.subscribe(path, (value) => print("value", path, value))
 }
 (async () => { for await (const { action, patch } of store.changes({ since: "oldest" })) print("commit", action, patch.length) })()
+await store.values("view:count").next()
 await store.dispatch("counter/add", { amount: 1 })
 await store.dispatch("tasks/add", { id: 1, title: "a" })
+for await (const ids of store.values("/tasks/ids")) if (ids.length === 1) break
 await pause(500)
 store.close()
 """, token)
@@ -230,6 +237,20 @@ store.close()
     expect_equal(sorted(values), sorted([*states, ["/tasks/ids", [1]]]), "the values")
     commits = [line[1:] for line in lines if line[0] == "commit"]
     expect_equal(commits, [[None, 0], [{"type": "tasks/add", "payload": {"id": 1, "title": "a"}}, 2]], "the commits")
+
+
+def test_a_token_that_sees_a_view_alone_has_its_values(workspace):
+    data = workspace.path("data")
+    token = make_token(workspace, data, "all", "--all")
+    seeing = make_token(workspace, data, "page", "--read", "view:tasks.open")
+    server = workspace.server(data=data)
+    script = start(workspace, server.port, """
+for await (const value of store.values("view:tasks.open")) print("value", value)
+""", seeing)
+    wait_until(lambda: printed(script, "connection"), "the client follows")
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 3, "title": "a"}), **bearer(token))
+    wait_until(lambda: printed(script, "value") == [[[]], [[3]]], "the new value")
 
 
 def test_hostile_strings_come_back_as_they_were_sent(workspace):
