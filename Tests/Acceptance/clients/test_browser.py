@@ -9,6 +9,7 @@ import pytest
 from harness.actions import add
 from harness.expectations import expect, expect_equal, wait_until
 from harness.javascript import CLIENT
+from harness.kills import kill_at_shares
 from harness.programs import free_port
 from harness.tools import find, need, need_module
 
@@ -96,6 +97,21 @@ def test_eight_tabs_dispatch_and_see_each_commit_once_through_a_kill(browser, se
         expect_equal(client.get("/v1/state/counter/value").json, 10 * TABS, "the counter")
     expect(max(pauses) < 2000, f"a dispatch took {max(pauses):.0f} ms")
     figures(f"{TABS} tabs: a dispatch took {sorted(pauses)[TABS]:.0f} ms (median), {max(pauses):.0f} ms (longest of the means)")
+
+
+@pytest.mark.rounds(2, long=20)
+@pytest.mark.seconds(long=900)
+def test_a_tab_sees_each_commit_once_and_dispatches_each_action_once_through_kills(browser, served, rounds):
+    server, address, origin = served
+    count = (100 if rounds == 2 else 500) * rounds
+    tab = open_tab(browser, origin, address)
+    tab.evaluate(f"count => {{ globalThis.dispatched = ({DISPATCH})(count) }}", count)
+
+    kill_at_shares(server, count, rounds)
+
+    tab.evaluate("dispatched")
+    await_versions(tab, count)
+    wait_until(lambda: tab.evaluate("shown") == count, "the tab shows the last value")
 
 
 def test_a_hidden_tab_asks_for_nothing_and_misses_nothing(browser, served):

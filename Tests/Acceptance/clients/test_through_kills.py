@@ -1,13 +1,12 @@
 """client.js while the server is killed and started again: each commit once, each action once, the last value."""
 
-import time
-
 import pytest
 
 from harness.actions import add
 from harness.expectations import expect, expect_equal, wait_until
 from harness.followers import judge_history
 from harness.javascript import ended, printed, start
+from harness.kills import kill_at_shares
 from harness.programs import free_port
 
 # How many commits there are for each kill, and the scripts that dispatch.
@@ -67,14 +66,3 @@ def test_each_commit_comes_once_and_each_action_commits_once_through_kills(works
     lost = sum(printed(writer, "lost")[0][0] for writer in writers)
     expect(lost >= rounds // 2, f"only {lost} answers were lost in {rounds} kills: these came in the middle of nothing")
     figures(f"{count} commits, {lost} answers lost in {rounds} kills, {len(values)} values seen")
-
-
-def kill_at_shares(server, count, kills):
-    """Kills the server as often, at equal distances of its versions, and starts it again."""
-    for kill in range(1, kills + 1):
-        with server.client() as client:
-            wait_until(
-                lambda: client.get("/v1").json["version"] >= kill * count // (kills + 1), "the writers go on", 60)
-        server.kill()
-        time.sleep(0.1 * (kill % 3))
-        server.start()

@@ -100,3 +100,14 @@ def copies_of(batches, latest):
         # Other offsets are amid a snapshot.
         if offset.endswith("_z") and (number % step == 0 or version_of_offset(offset) == latest):
             yield offset, mirror.values
+
+
+def kill_at_shares(server, count, kills):
+    """Kills the server as often, at equal distances of its versions, and starts it again."""
+    for kill in range(1, kills + 1):
+        with server.client() as client:
+            wait_until(
+                lambda: client.get("/v1").json["version"] >= kill * count // (kills + 1), "the writers go on", 60)
+        server.kill()
+        time.sleep(0.1 * (kill % 3))
+        server.start()
