@@ -56,7 +56,7 @@ def test_the_program_of_the_page_does_what_it_says(workspace):
     expect_equal(program.process.returncode, 0, "the exit code, with " + program.errors())
     with open(program.output) as file:
         printed = file.read()
-    for line in ("counter { value: 1 }", "now [] and []", "commit 1 counter/add", "commit 2 counter/add"):
+    for line in ("counter { value: 1 }", "now [] and []", "commit 1 { type: 'counter/add'", "commit 2 { id: 'order-7'"):
         expect(line in printed, f"the program does not print {line!r}:", printed)
     with server.client() as client:
         expect_equal(client.get("/v1/actions/order-7").json["version"], 2, "the commit of the program")
