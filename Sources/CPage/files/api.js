@@ -1,0 +1,134 @@
+// Requests to the contract: the credential of this tab, problems as errors, and whether the server answers.
+import { parse, plural } from "./json.js"
+
+export class Problem extends Error {
+    constructor(status, body) {
+        super(body.detail ?? `the server answers ${status}`)
+        Object.assign(this, { status, code: body.code ?? String(status), errors: body.errors ?? [], body })
+    }
+}
+
+// The server could not be reached, or the connection ended before the answer.
+export class Unreachable extends Error {}
+
+// `unauthorized`, `gone` and `back`.
+export const events = new EventTarget()
+
+let token = sessionStorage.getItem("token")
+let goneSince = 0
+
+export const hasToken = () => token !== null
+
+export function setToken(value) {
+    token = value
+    if (value === null) sessionStorage.removeItem("token")
+    else sessionStorage.setItem("token", value)
+}
+
+export const pause = (milliseconds, signal) => new Promise(resolve => {
+    const timer = setTimeout(resolve, milliseconds)
+    signal?.addEventListener("abort", () => { clearTimeout(timer); resolve() }, { once: true })
+})
+
+function tell(isThere) {
+    if (isThere === (goneSince === 0)) return
+    if (isThere) {
+        const seconds = Math.round((Date.now() - goneSince) / 1000)
+        goneSince = 0
+        events.dispatchEvent(new CustomEvent("back", { detail: plural(seconds, "second") }))
+    } else {
+        goneSince = Date.now()
+        events.dispatchEvent(new Event("gone"))
+    }
+}
+
+export const isGone = () => goneSince !== 0
+
+async function send(path, { method = "GET", body, headers = {}, signal } = {}) {
+    const fields = { ...headers }
+    if (token !== null) fields.Authorization = `Bearer ${token}`
+    if (body !== undefined) fields["Content-Type"] = "application/json"
+    try {
+        const answer = await fetch(path, { method, body, headers: fields, signal, cache: "no-store", credentials: "omit" })
+        tell(true)
+        return answer
+    } catch (error) {
+        if (signal?.aborted) throw error
+        tell(false)
+        throw new Unreachable("the server does not answer")
+    }
+}
+
+// The answer to one request; a status of 400 or above throws. `largest` refuses to read a body of more bytes.
+export async function request(path, options = {}) {
+    const answer = await send(path, options)
+    const found = {
+        status: answer.status, cursor: answer.headers.get("State-Cursor"), location: answer.headers.get("Location"),
+        // Each content coding has a tag of its own; curl, which asks for none, gets the one without an ending.
+        etag: answer.headers.get("ETag")?.replace(/\.(gzip|zstd)"$/, '"'),
+        length: Number(answer.headers.get("Content-Length") ?? 0),
+    }
+    if (answer.status < 400 && options.largest && found.length > options.largest) {
+        await answer.body.cancel()
+        return { ...found, isTooLarge: true }
+    }
+    if (options.blob && answer.ok) return { ...found, blob: await answer.blob() }
+    let text
+    try {
+        text = await answer.text()
+    } catch (error) {
+        if (options.signal?.aborted) throw error
+        throw new Unreachable("the connection ended before the answer")
+    }
+    if (answer.status < 400) return { ...found, value: text === "" ? undefined : parse(text) }
+    let body = {}
+    try { body = parse(text) } catch { /* A HEAD and a proxy have no problem document; the status says enough. */ }
+    if (answer.status === 401) events.dispatchEvent(new Event("unauthorized"))
+    const problem = new Problem(answer.status, body)
+    problem.retryAfter = Number(answer.headers.get("Retry-After") ?? 0)
+    throw problem
+}
+
+// A GET that comes back after the pause that the server asks for, and when the server is there again.
+export async function get(path, options = {}) {
+    for (let turn = 0; ; turn++) {
+        try {
+            return await request(path, options)
+        } catch (error) {
+            const isBusy = (error.status === 429 || error.status === 503) && turn < 8
+            if (options.signal?.aborted || !(isBusy || (error instanceof Unreachable && !options.once))) throw error
+            await pause(isBusy ? (error.retryAfter || 1) * 1000 : Math.min(250 * 2 ** turn, 3000) * (0.75 + Math.random() / 2), options.signal)
+            if (options.signal?.aborted) throw error
+        }
+    }
+}
+
+// A POST that keeps its Idempotency-Key over retries, so that it commits once although an answer is lost.
+export async function post(path, body, { headers, signal, onRetry } = {}) {
+    const key = crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint32Array(4)), word => word.toString(36)).join("-")
+    for (let turn = 0; ; turn++) {
+        try {
+            return await request(path, { method: "POST", body, headers: { "Idempotency-Key": `"${key}"`, ...headers }, signal })
+        } catch (error) {
+            const isBusy = error.status === 503 && ["not-durable", "outcome-unknown", "draining", "mailbox-full"].includes(error.code)
+            if (signal?.aborted || !(error instanceof Unreachable || isBusy)) throw error
+            onRetry?.()
+            await pause(Math.min(250 * 2 ** turn, 3000), signal)
+            if (signal?.aborted) throw error
+        }
+    }
+}
+
+export function query(parameters) {
+    const found = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== "")
+    return found.length ? "?" + found.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&") : ""
+}
+
+// The curl line for an address: whatever the page shows, curl can ask for.
+export function curl(path, options = "") {
+    const credential = token === null ? "" : ` -H "Authorization: Bearer $TOKEN"`
+    return `curl${credential}${options} '${location.origin}${path.replaceAll("'", "%27")}'`
+}
+
+export const versionOf = cursor => Number(cursor.slice(cursor.indexOf(".") + 1))
+export const epochOf = cursor => cursor.slice(0, cursor.indexOf("."))

@@ -1,0 +1,220 @@
+// The page: which view is shown, what this client may see, and what the server is doing.
+import * as api from "./api.js"
+import { button, fill, h, link, copy, save } from "./dom.js"
+import { Follower } from "./follow.js"
+import { count } from "./json.js"
+
+// A view is there where the OpenAPI document, which has what its client may do, has its route.
+const views = [
+    { name: "live", title: "Live" },
+    { name: "state", title: "State" },
+    { name: "dispatch", title: "Dispatch", needs: "dispatch" },
+    { name: "forks", title: "Forks", needs: "fork" },
+    { name: "compare", title: "Compare", needs: "fork", isHidden: true },
+    { name: "bisect", title: "Bisect", needs: "bisect" },
+    { name: "room", title: "Room", needs: "operate" },
+]
+
+const main = document.getElementById("main")
+const status = document.getElementById("status")
+const notice = document.getElementById("notice")
+const follower = new Follower()
+let current = null, shown = { view: null, fork: null }, model = null, turn = 0
+
+function read() {
+    const [, view = "live", text = ""] = /^#\/([a-z]*)\??(.*)$/.exec(location.hash) ?? []
+    return { view: views.some(({ name }) => name === view) ? view : "live", parameters: Object.fromEntries(new URLSearchParams(text)) }
+}
+
+function address(view, parameters = {}, fork = shown.fork) {
+    const found = Object.entries({ ...parameters, in: fork }).filter(([, value]) => value !== undefined && value !== null && value !== "")
+    const text = new URLSearchParams(found).toString()
+    return `#/${view}${text ? "?" + text : ""}`
+}
+
+function go(view, parameters, isReplacing = false) {
+    const to = address(view, parameters)
+    if (to === location.hash) return
+    if (isReplacing) {
+        history.replaceState(null, "", to)
+        route()
+    } else location.hash = to
+}
+
+// What this client may see and do, and the form of the state.
+async function learn() {
+    const identity = (await api.get("/v1")).value
+    const document = (await api.get(identity.links.openapi)).value
+    const has = path => Object.hasOwn(document.paths, path)
+    const schemas = document.components?.schemas ?? {}
+    model = {
+        identity, state: schemas.State ?? {}, schemas,
+        can: {
+            dispatch: Object.keys(schemas).some(name => name === "Action"),
+            fork: has("/v1/forks"), bisect: has("/v1/bisect"), operate: has("/v1/operations"), backup: has("/v1/journal/backup"),
+        },
+    }
+}
+
+const context = {
+    follower, go, address,
+    get base() { return shown.fork ? `/v1/forks/${encodeURIComponent(shown.fork)}` : "/v1" },
+    get fork() { return shown.fork },
+    get can() { return model.can },
+    get model() { return model },
+    // The types of this client with the schemas of their payloads, asked for once.
+    catalogue: () => model.catalogue ??= api.get("/v1/actions").then(({ value }) => value.actions),
+    async makeFork(wish) {
+        const { value } = await api.request("/v1/forks", { method: "POST", body: JSON.stringify(wish) })
+        location.hash = address("compare", {}, value.name)
+        return value
+    },
+    async backup(control) {
+        control.disabled = true
+        try {
+            const { blob } = await api.request("/v1/journal/backup", { blob: true })
+            save("storekeeper.backup", blob)
+        } catch (error) {
+            say(error.code === "no-journal" ? "This server keeps its state in memory only: there is no journal to back up." : error.message)
+        }
+        control.disabled = false
+    },
+    say,
+}
+
+let silence
+function say(text, seconds = 8) {
+    notice.textContent = text
+    notice.hidden = !text
+    clearTimeout(silence)
+    if (seconds) silence = setTimeout(() => { notice.hidden = true }, seconds * 1000)
+}
+
+function drawHeader() {
+    const parts = document.getElementById("views")
+    fill(parts, views.filter(({ needs, isHidden }) => !isHidden && (!needs || model.can[needs]) && !(shown.fork && ["bisect", "room"].includes(needs === "operate" ? "room" : needs)))
+        .map(({ name, title }) => link(title, address(name), name === shown.view || (name === "forks" && shown.view === "compare") ? { "aria-current": "page" } : {})))
+    fill(document.getElementById("tools"),
+        shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), " ", link("leave", address(shown.view === "compare" ? "forks" : shown.view, {}, null))),
+        button("Copy address", event => copy(location.href, event.currentTarget), { class: "small" }),
+        button("?", () => help(), { class: "small", "aria-label": "Keys" }),
+        api.hasToken() && button("Sign out", () => { api.setToken(null); begin() }, { class: "small" }))
+    document.title = `${views.find(({ name }) => name === shown.view).title} · Storekeeper`
+}
+
+async function route() {
+    if (!model) return
+    const { view, parameters } = read()
+    const mine = ++turn
+    const fork = parameters.in ?? null
+    delete parameters.in
+    const isSame = current && view === shown.view && fork === shown.fork
+    shown = { view, fork }
+    drawHeader()
+    try {
+        if (isSame) return await current.update(parameters)
+        current?.close()
+        current = null
+        const found = views.find(({ name }) => name === view)
+        if (found.needs && !model.can[found.needs]) {
+            fill(main, h("p", { class: "empty" }, "There is nothing here for this client."))
+            return
+        }
+        const { open } = await import(`./${view}.js`)
+        if (mine !== turn) return
+        const opened = await open(main, parameters, context)
+        if (mine === turn) current = opened
+        else opened.close()
+    } catch (error) {
+        if (error.status === 401 || error.name === "AbortError" || mine !== turn) return
+        fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" }, shown.fork && error.status === 404
+            ? "This fork is no longer there: a fork ends after some minutes." : error.message),
+        shown.fork ? link("To the forks", address("forks", {}, null)) : button("Try again", () => route())))
+    }
+}
+
+// Asks for a credential where the server wants one; until then nothing is fetched and nothing is named.
+async function begin() {
+    follower.stop()
+    current?.close()
+    current = null
+    model = null
+    turn++
+    fill(document.getElementById("views"))
+    fill(document.getElementById("tools"))
+    try {
+        await learn()
+    } catch (error) {
+        if (error.status === 401) return
+        fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" }, error.message), button("Try again", () => begin())))
+        return
+    }
+    drawStatus()
+    await route()
+}
+
+api.events.addEventListener("unauthorized", async () => {
+    const had = api.hasToken()
+    api.setToken(null)
+    const wasOpen = model !== null
+    model = null
+    turn++
+    follower.stop()
+    current?.close()
+    current = null
+    fill(document.getElementById("views"))
+    fill(document.getElementById("tools"))
+    status.textContent = ""
+    document.title = "Storekeeper"
+    const { ask } = await import("./access.js")
+    ask(main, had ? wasOpen ? "The server no longer knows this token." : "The server does not know this token." : "", token => { api.setToken(token); begin() })
+})
+
+function drawStatus() {
+    const isGone = api.isGone()
+    document.body.classList.toggle("gone", isGone)
+    status.textContent = isGone ? "The server does not answer" : follower.head ? `Version ${count(api.versionOf(follower.head))}` : ""
+}
+
+api.events.addEventListener("gone", () => {
+    drawStatus()
+    say("The server does not answer. The page asks again until it does; what you have typed stays.", 0)
+})
+api.events.addEventListener("back", ({ detail }) => {
+    drawStatus()
+    say(`The server is back after ${detail}; the page goes on where it was.`)
+})
+for (const type of ["commits", "jump"]) follower.addEventListener(type, drawStatus)
+follower.addEventListener("reset", ({ detail }) => {
+    follower.stop()
+    say(detail.code === "cursor-expired"
+        ? "The server no longer keeps the commits that this page was at; the page begins again with the present."
+        : "The server has a new history since it was started; what was shown is no longer there.", 20)
+    begin()
+})
+follower.addEventListener("lost", () => {
+    follower.stop()
+    if (shown.fork) {
+        say("This fork is no longer there: a fork ends after some minutes.", 20)
+        location.hash = address("forks", {}, null)
+    }
+})
+
+async function help() {
+    const { showHelp } = await import("./help.js")
+    showHelp(views.filter(({ isHidden, needs }) => !isHidden && (!needs || model?.can[needs])))
+}
+
+document.addEventListener("keydown", event => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !model || localStorage.getItem("keys") === "off") return
+    if (event.target.closest("input, textarea, select, dialog")) return
+    const shortcuts = views.filter(({ isHidden, needs }) => !isHidden && (!needs || model.can[needs]))
+    const index = Number(event.key) - 1
+    if (event.key === "?") help()
+    else if (shortcuts[index]) go(shortcuts[index].name, {})
+    else if (!current?.keys?.(event)) return
+    event.preventDefault()
+})
+
+addEventListener("hashchange", () => route())
+begin()

@@ -1,0 +1,117 @@
+// One commit: what was asked, by whom and why, what it changed, and what followed from it.
+import { curl, epochOf, get, query, versionOf } from "./api.js"
+import { button, copyable, fill, foreign, h, link, when } from "./dom.js"
+import { patchView } from "./diff.js"
+import { bytes, byteCount, count, plural, pretty, stringify } from "./json.js"
+import { scriptOf } from "./export.js"
+
+const CASCADE_EXAMINED = 2000
+
+// The commit with this cursor as this client sees it, which `changes` always has.
+export async function fetchCommit(base, cursor, options) {
+    const address = `${base}/changes${query({ since: `${epochOf(cursor)}.${versionOf(cursor) - 1}`, limit: 1 })}`
+    const { value } = await get(address, options)
+    return value.changes[0]
+}
+
+export const typesOf = commit => commit.action === null ? [] : [...new Set([commit.action].flat().map(action => action.type))]
+
+export function commitView(context, cursor, { back } = {}) {
+    const control = new AbortController()
+    const element = h("article", { class: "detail", tabindex: "-1", "aria-label": `Commit ${count(versionOf(cursor))}` }, h("p", { class: "hint" }, "…"))
+    fetchCommit(context.base, cursor, { signal: control.signal }).then(commit => {
+        if (!commit) fill(element, back, h("p", {}, "There is no such commit."))
+        else fill(element, back, content(context, commit, control.signal))
+    }, error => {
+        if (!control.signal.aborted) fill(element, back, h("p", { class: "error" }, error.code === "cursor-expired"
+            ? "The server no longer keeps this commit." : error.code === "cursor-lost"
+                ? "This commit is of another history: the server has begin a new one since." : error.message))
+    })
+    return { element, close: () => control.abort() }
+}
+
+function content(context, commit, signal) {
+    const { base } = context, { version, cursor } = commit
+    const place = pointer => link(foreign(pointer === "" ? "the whole state" : pointer), context.address("state", { at: cursor, path: pointer }))
+    const to = (id, text) => link(text, context.address("live", { id }), {})
+    const previous = `${epochOf(cursor)}.${version - 1}`
+    const types = typesOf(commit)
+    const isDispatchable = commit.action !== null && !types.some(type => type.startsWith("storekeeper/"))
+    const address = commit.action === null ? `${base}/changes?since=${previous}&limit=1` : `${base}/actions/${cursor}`
+    const actions = h("div", { class: "buttons" },
+        link("State at this version", context.address("state", { at: cursor }), { class: "button" }),
+        context.can.fork && isDispatchable && !commit.cause && button("Undo in a fork", event => undo(context, commit, event.currentTarget)),
+        context.can.dispatch && isDispatchable && !Array.isArray(commit.action)
+            && link("Use as a draft", context.address("dispatch", { type: commit.action.type, payload: stringify(commit.action.payload ?? {}) }), { class: "button" }))
+    return [
+        h("h2", {}, types.length ? types.slice(0, 5).map((type, index) => [index > 0 && ", ", foreign(type)]) : "Action not visible to this token"),
+        h("dl", { class: "facts" },
+            fact("Version", h("span", { class: "number" }, count(version))),
+            fact("Time", when(commit.time)),
+            commit.by !== undefined && fact("Author", link(foreign(commit.by), context.address("live", { by: commit.by }))),
+            commit.id !== cursor && fact("ID", foreign(commit.id)),
+            commit.cause && fact("Caused by", to(commit.cause, foreign(commit.cause))),
+            commit.root && commit.root !== commit.cause && fact("Cascade began with", to(commit.root, foreign(commit.root))),
+            fact("Patch", `${plural(commit.patch.length, "operation")}, ${bytes(byteCount(stringify(commit.patch)))}`)),
+        actions,
+        commit.action !== null && [h("h3", {}, Array.isArray(commit.action) ? plural(commit.action.length, "action") : "Action"),
+            h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(commit.action, 200)))],
+        h("h3", {}, "What it changed"),
+        patchView(base, commit.patch, version - 1, place),
+        cascade(context, commit, signal),
+        h("h3", {}, "To copy"),
+        copyable("Cursor", cursor),
+        copyable("This commit", curl(address)),
+        copyable("The state after it", curl(`${base}/state?version=${version}`)),
+        isDispatchable && copyable("Dispatch it again", scriptOf(commit, `${location.origin}${base}`)),
+    ]
+}
+
+const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value))
+
+// The commits of one cascade, from its root, each below the one that caused it.
+function cascade(context, commit, signal) {
+    const place = h("div", {})
+    const root = commit.root ?? commit.id
+    const look = async () => {
+        fill(place, h("p", { class: "hint" }, "Looking for what followed…"))
+        const first = commit.root ? (await get(`${context.base}/actions/${encodeURIComponent(root)}`, { signal })).value : commit
+        const found = [first]
+        const until = Math.max(commit.version, first.version) + CASCADE_EXAMINED
+        let since = first.cursor, more = true
+        while (more && versionOf(since) < until) {
+            const { value } = await get(`${context.base}/changes${query({ since, limit: 500 })}`, { signal })
+            found.push(...value.changes.filter(other => other.root === root && other.version > first.version))
+            since = value.next
+            more = value.more
+        }
+        if (found.length === 1 && !commit.root) {
+            fill(place)
+            return
+        }
+        fill(place, h("h3", {}, `Cascade of ${plural(found.length, "commit")}`), branch(context, found, first, commit),
+            more && h("p", { class: "hint" }, `Among the ${count(CASCADE_EXAMINED)} commits that follow.`))
+    }
+    look().catch(error => { if (!signal.aborted) fill(place, h("p", { class: "hint" }, `The cascade cannot be shown: ${error.message}`)) })
+    return place
+}
+
+function branch(context, found, top, current) {
+    const children = found.filter(commit => commit.cause === top.id && commit !== top)
+    const name = typesOf(top).map((type, index) => [index > 0 && ", ", foreign(type)])
+    const line = [h("span", { class: "number" }, count(top.version)), " ",
+        top.version === current.version ? h("strong", {}, name) : link(name.length ? "" : "commit", context.address("live", { commit: top.cursor }))]
+    if (top.version !== current.version && name.length) line[2].append(...name.flat().filter(Boolean))
+    return h("ul", { class: "cascade" }, h("li", {}, line, children.map(child => branch(context, found, child, current))))
+}
+
+// The same history without this one action, beside the present.
+async function undo(context, commit, control) {
+    control.disabled = true
+    try {
+        await context.makeFork({ from: `${epochOf(commit.cursor)}.${commit.version - 1}`, skip: [commit.id] })
+    } catch (error) {
+        control.after(h("p", { class: "error", role: "alert" }, error.message))
+        control.disabled = false
+    }
+}

@@ -1,0 +1,88 @@
+// Elements from script. Foreign text only ever becomes a text node, isolated from the direction of the text around it.
+import { cut } from "./json.js"
+
+export function h(name, attributes, ...children) {
+    const element = document.createElement(name)
+    for (const [key, value] of Object.entries(attributes ?? {})) {
+        if (value === undefined || value === null || value === false) continue
+        if (key.startsWith("on")) element.addEventListener(key.slice(2), value)
+        else if (key === "value" || key === "checked") element[key] = value
+        else element.setAttribute(key, value === true ? "" : value)
+    }
+    append(element, children)
+    return element
+}
+
+export function append(element, children) {
+    element.append(...children.flat(3).filter(child => child !== null && child !== undefined && child !== false))
+}
+
+export function fill(element, ...children) {
+    element.replaceChildren()
+    append(element, children)
+}
+
+export function svg(name, attributes, ...children) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name)
+    for (const [key, value] of Object.entries(attributes ?? {})) element.setAttribute(key, value)
+    element.append(...children)
+    return element
+}
+
+// Text from outside: visible, cut, isolated.
+export const foreign = (text, most) => h("bdi", {}, cut(String(text), most))
+
+export const button = (text, action, attributes) => h("button", { type: "button", ...attributes, onclick: action }, text)
+export const link = (text, href, attributes) => h("a", { href, ...attributes }, text)
+
+let names = 0
+export const name = prefix => `${prefix}-${++names}`
+
+// A field with its label above it.
+export function labelled(text, control, hint) {
+    control.id ||= name("field")
+    return h("div", { class: "field" }, h("label", { for: control.id }, text, hint && h("span", { class: "hint" }, " ", hint)), control)
+}
+
+export async function copy(text, from) {
+    try {
+        await navigator.clipboard.writeText(text)
+    } catch {
+        // Without HTTPS a browser has no clipboard for scripts, but still copies what is selected.
+        const area = h("textarea", { class: "aside", value: text, "aria-hidden": "true" })
+        from.after(area)
+        area.select()
+        document.execCommand("copy")
+        area.remove()
+        from.focus()
+    }
+    const before = from.textContent
+    if (before === "Copied") return
+    from.textContent = "Copied"
+    setTimeout(() => { from.textContent = before }, 1200)
+}
+
+// A line to copy, with its name.
+export function copyable(title, text) {
+    const shown = cut(text, 600)
+    return h("div", { class: "copyable" }, h("span", { class: "hint" }, title), h("code", { tabindex: "0" }, h("bdi", {}, shown)),
+        button("Copy", event => copy(text, event.currentTarget), { class: "small", "aria-label": `Copy ${title}` }))
+}
+
+export const quote = text => `'${text.replaceAll("'", "'\\''")}'`
+
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 })
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" })
+export const clockTime = text => clock.format(new Date(text))
+
+export function when(text) {
+    const time = new Date(text), isToday = time.toDateString() === new Date().toDateString()
+    return h("time", { datetime: text, title: text }, isToday ? clock.format(time) : `${day.format(time)}, ${clock.format(time)}`)
+}
+
+export function save(name, parts, type) {
+    const url = URL.createObjectURL(parts instanceof Blob ? parts : new Blob(parts, { type }))
+    const anchor = h("a", { href: url, download: name })
+    anchor.click()
+    setTimeout(() => URL.revokeObjectURL(url), 60_000)
+}

@@ -1,0 +1,142 @@
+// The commits behind the list: what is seen is fetched, and a bounded number of short summaries is kept.
+import { epochOf, get, query, versionOf } from "./api.js"
+import { byteCount, stringify } from "./json.js"
+
+const CHUNK = 100
+const CHUNKS_MAX = 100
+const FILTERED_MAX = 20_000
+
+// What a line of the list shows of a commit; the commit itself is fetched when it is looked at.
+export function summary(commit) {
+    const actions = commit.action === null ? [] : [commit.action].flat()
+    const types = [...new Set(actions.map(action => action.type))]
+    return {
+        version: commit.version, cursor: commit.cursor, time: commit.time, id: String(commit.id).slice(0, 255),
+        cause: commit.cause, root: commit.root, by: commit.by, actions: actions.length,
+        types: types.slice(0, 3).map(type => type.slice(0, 200)), moreTypes: Math.max(0, types.length - 3),
+        operations: commit.patch.length, bytes: byteCount(stringify(commit.patch)),
+        path: commit.patch[0]?.path.slice(0, 300) ?? "",
+    }
+}
+
+// All commits of a history, newest first: a version is a position, so that any part can be fetched alone.
+export class History {
+    #chunks = new Map()
+    #wanted = new Set()
+    #running = 0
+
+    constructor(base, head, oldest, changed) {
+        Object.assign(this, { base, changed, epoch: epochOf(head), head: versionOf(head), oldest: versionOf(oldest) })
+    }
+
+    get length() { return this.head - this.oldest }
+    get isComplete() { return true }
+    key(index) { return this.head - index }
+    indexOf(version) { return version > this.oldest && version <= this.head ? this.head - version : -1 }
+
+    at(index) {
+        const version = this.key(index), chunk = this.#chunks.get(this.#chunkOf(version))
+        return chunk?.get(version)
+    }
+
+    // Fetches what of this range is missing; a range that is no longer seen is not asked for.
+    want(first, last) {
+        this.#wanted.clear()
+        for (let index = Math.max(0, first); index <= Math.min(last, this.length - 1); index++) {
+            if (this.at(index) === undefined) this.#wanted.add(this.#chunkOf(this.key(index)))
+        }
+        clearTimeout(this.timer)
+        this.timer = setTimeout(() => this.#fetch(), 30)
+    }
+
+    // Takes new commits; returns by how many lines the list grows at its head.
+    take(commits, head) {
+        for (const commit of commits) this.#keep(summary(commit))
+        const grown = versionOf(head) - this.head
+        this.head = versionOf(head)
+        return grown
+    }
+
+    #chunkOf(version) { return Math.ceil(version / CHUNK) }
+
+    #keep(line) {
+        const number = this.#chunkOf(line.version)
+        const chunk = this.#chunks.get(number) ?? new Map()
+        this.#chunks.delete(number)
+        this.#chunks.set(number, chunk)
+        chunk.set(line.version, line)
+        if (this.#chunks.size > CHUNKS_MAX) this.#chunks.delete(this.#chunks.keys().next().value)
+    }
+
+    async #fetch() {
+        while (this.#running < 2 && this.#wanted.size) {
+            const number = this.#wanted.values().next().value
+            this.#wanted.delete(number)
+            this.#running++
+            try {
+                const last = Math.min(number * CHUNK, this.head)
+                let since = Math.max((number - 1) * CHUNK, this.oldest)
+                while (since < last) {
+                    const { value } = await get(`${this.base}/changes${query({ since: `${this.epoch}.${since}`, limit: last - since })}`)
+                    for (const commit of value.changes) this.#keep(summary(commit))
+                    since = versionOf(value.next)
+                }
+                this.changed()
+            } catch (error) {
+                this.failed?.(error)
+            } finally {
+                this.#running--
+            }
+        }
+    }
+}
+
+// The commits that a filter keeps, newest first, as far back as the list is looked through.
+export class Filtered {
+    #lines = []
+    #isLoading = false
+
+    constructor(base, head, filter, changed) {
+        Object.assign(this, { base, filter, changed, next: "now", isComplete: false, reached: versionOf(head) })
+        // Those of the first pages that the follower brings as well are taken once.
+        this.newest = versionOf(head)
+    }
+
+    get length() { return this.#lines.length }
+    get isFull() { return this.#lines.length >= FILTERED_MAX }
+    key(index) { return this.#lines[index].version }
+    indexOf(version) { return this.#lines.findIndex(line => line.version === version) }
+    at(index) { return this.#lines[index] }
+
+    want(_, last) {
+        if (last >= this.length - 20) this.#load(last + 50)
+    }
+
+    take(commits) {
+        const fresh = commits.filter(commit => commit.version > this.newest).map(summary).reverse()
+        if (fresh.length) this.newest = fresh[0].version
+        this.#lines.unshift(...fresh)
+        this.#lines.length = Math.min(this.#lines.length, FILTERED_MAX)
+        return fresh.length
+    }
+
+    // One page may find nothing among the commits that it examines, so pages follow each other until enough is found.
+    async #load(enough) {
+        if (this.#isLoading || this.isComplete || this.isFull) return
+        this.#isLoading = true
+        try {
+            while (!this.isComplete && !this.isFull && this.length < enough && !this.isClosed) {
+                const { value } = await get(`${this.base}/changes${query({ before: this.next, limit: CHUNK, ...this.filter })}`)
+                this.#lines.push(...value.changes.filter(commit => commit.version <= this.newest).map(summary))
+                this.next = value.next
+                this.reached = versionOf(value.next)
+                this.isComplete = !value.more
+                this.changed()
+            }
+        } catch (error) {
+            this.failed?.(error)
+        } finally {
+            this.#isLoading = false
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// JSON and JSON Pointers as the page needs them: digits are kept, and foreign text is made visible and bounded.
+
+// A whole number beyond 2^53 keeps its digits where the browser can do that.
+const keepDigits = JSON.rawJSON && ((_, value, context) =>
+    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source
+        ? JSON.rawJSON(context.source) : value)
+
+export function parse(text) {
+    return keepDigits && /\d{16}/.test(text) ? JSON.parse(text, keepDigits) : JSON.parse(text)
+}
+
+const isRaw = value => JSON.isRawJSON ? JSON.isRawJSON(value) : false
+export const isTree = value => value !== null && typeof value === "object" && !isRaw(value)
+export const stringify = value => JSON.stringify(value)
+
+export const escape = token => String(token).replaceAll("~", "~0").replaceAll("/", "~1")
+export const tokens = pointer => pointer === "" ? [] : pointer.slice(1).split("/").map(unescape)
+export const child = (pointer, key) => `${pointer}/${escape(key)}`
+export const parent = pointer => pointer.slice(0, pointer.lastIndexOf("/"))
+export const lastToken = pointer => pointer === "" ? "" : unescape(pointer.slice(pointer.lastIndexOf("/") + 1))
+export const isWithin = (pointer, outer) => pointer === outer || pointer.startsWith(outer + "/")
+
+function unescape(token) {
+    return token.replaceAll("~1", "/").replaceAll("~0", "~")
+}
+
+// The path of a part of the state below `/state`. A browser folds `.` and `..` in a path, also as escapes, so that such a
+// key has no address for it: the value around it shows it.
+export function path(pointer) {
+    if (pointer === "/") return "//"
+    const parts = pointer.split("/")
+    if (parts.some(part => part === "." || part === "..")) throw new RangeError("a browser cannot address the keys . and ..")
+    return parts.map(encodeURIComponent).join("/")
+}
+
+// What is at the pointer, or undefined.
+export function at(value, pointer) {
+    for (const token of tokens(pointer)) {
+        if (!isTree(value) || !Object.hasOwn(value, token)) return undefined
+        value = value[token]
+    }
+    return value
+}
+
+// Marks that turn or hide the text around them are shown as their escapes, so that a text looks as what it is.
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
+export const visible = text => text.replace(hidden, mark => "\\u" + mark.charCodeAt(0).toString(16).padStart(4, "0"))
+
+const number = new Intl.NumberFormat("en")
+export const count = value => number.format(value)
+export const plural = (value, one, many = one + "s") => `${count(value)} ${value === 1 ? one : many}`
+
+// A text of at most so many characters; a longer one is cut and says how long it is.
+export function cut(text, most = 160) {
+    return text.length <= most ? visible(text) : `${visible(text.slice(0, most))}… (${count(text.length)} characters)`
+}
+
+export function bytes(value) {
+    if (value < 1000) return `${value} B`
+    if (value < 999_500) return `${(value / 1000).toPrecision(3)} kB`
+    return value < 999_500_000 ? `${(value / 1e6).toPrecision(3)} MB` : `${(value / 1e9).toPrecision(3)} GB`
+}
+
+const encoder = new TextEncoder()
+export const byteCount = text => encoder.encode(text).length
+
+// A value on one line, cut.
+export function brief(value, most = 80) {
+    if (Array.isArray(value)) return value.length ? `[${plural(value.length, "element")}]` : "[]"
+    if (isTree(value)) {
+        const size = Object.keys(value).length
+        return size ? `{${plural(size, "member")}}` : "{}"
+    }
+    if (typeof value === "string") return value.length > most ? `"${cut(value, most)}` : visible(stringify(value))
+    return stringify(value) ?? ""
+}
+
+// A value as indented JSON of at most so many lines; what is left out is counted.
+export function pretty(value, most = 400, width = 600) {
+    const lines = []
+    print(value, "", "")
+    return lines.join("\n")
+
+    function print(value, indent, before, after = "") {
+        if (!isTree(value) || Object.keys(value).length === 0) {
+            const text = typeof value === "string" && value.length > width
+                ? `"${cut(value, width)}` : visible(stringify(value))
+            lines.push(indent + before + text + after)
+            return
+        }
+        const isList = Array.isArray(value), keys = Object.keys(value)
+        const flat = keys.length < 9 && keys.every(key => !isTree(value[key])) && stringify(value)
+        if (flat && flat.length < 72) {
+            lines.push(indent + before + visible(flat).replaceAll(/,(?=["\d[{tfn-])/g, isList ? ", " : ",") + after)
+            return
+        }
+        lines.push(indent + before + (isList ? "[" : "{"))
+        for (const [index, key] of keys.entries()) {
+            if (lines.length >= most) {
+                lines.push(`${indent}  … ${count(keys.length - index)} more`)
+                break
+            }
+            const name = isList ? "" : visible(stringify(key.length > width ? cut(key, width) : key)) + ": "
+            print(value[key], indent + "  ", name, index === keys.length - 1 ? "" : ",")
+        }
+        lines.push(indent + (isList ? "]" : "}") + after)
+    }
+}

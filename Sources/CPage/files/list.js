@@ -1,0 +1,99 @@
+// A list of any length that draws only the lines that are seen, with the keyboard of a list box or a tree.
+import { h } from "./dom.js"
+
+// A browser's elements have no more than about 33 million pixels.
+const HEIGHT_MAX = 30_000_000
+const MARGIN = 8
+
+export class VirtualList {
+    #drawn = new Map()
+    #focus = 0
+
+    // `source` has length, key(index) and, for each line, what `draw(index, element)` needs.
+    constructor({ role, label, rowHeight, source, draw, seen, chosen, keys, attributes }) {
+        Object.assign(this, { rowHeight, source, draw, seen, chosen, keys, itemRole: role === "tree" ? "treeitem" : "option" })
+        this.space = h("div", { class: "space", role: "presentation" })
+        this.element = h("div", { class: "list", role, tabindex: "0", "aria-label": label, ...attributes }, this.space)
+        this.element.addEventListener("scroll", () => this.refresh(), { passive: true })
+        this.element.addEventListener("keydown", event => this.#press(event))
+        this.element.addEventListener("click", event => this.#click(event))
+        this.resizing = new ResizeObserver(() => this.refresh())
+        this.resizing.observe(this.element)
+    }
+
+    get length() { return Math.min(this.source.length, Math.floor(HEIGHT_MAX / this.rowHeight)) }
+    get focus() { return this.#focus }
+
+    close() { this.resizing.disconnect() }
+
+    // Draws what is seen; `isStale` draws known lines again, too.
+    refresh(isStale = false) {
+        const { rowHeight, element } = this, length = this.length
+        this.space.style.height = `${length * rowHeight}px`
+        const first = Math.max(0, Math.floor(element.scrollTop / rowHeight) - MARGIN)
+        const last = Math.min(length - 1, Math.ceil((element.scrollTop + element.clientHeight) / rowHeight) + MARGIN)
+        this.#focus = Math.max(0, Math.min(this.#focus, length - 1))
+        const before = this.#drawn
+        this.#drawn = new Map()
+        for (let index = first; index <= last; index++) {
+            const key = this.source.key(index)
+            let line = before.get(key)
+            before.delete(key)
+            if (!line || isStale || line.dataset.isWaiting) {
+                const fresh = line ?? h("div", { class: "line", role: this.itemRole, id: `line-${key}` })
+                this.draw(index, fresh)
+                line = fresh
+            }
+            line.style.top = `${index * rowHeight}px`
+            line.dataset.index = index
+            line.setAttribute("aria-setsize", length)
+            line.setAttribute("aria-posinset", index + 1)
+            line.classList.toggle("focus", index === this.#focus)
+            this.#drawn.set(key, line)
+            if (line.parentNode !== this.space) this.space.append(line)
+        }
+        for (const line of before.values()) line.remove()
+        const active = length ? this.#drawn.get(this.source.key(this.#focus)) : null
+        if (active) this.element.setAttribute("aria-activedescendant", active.id)
+        else this.element.removeAttribute("aria-activedescendant")
+        this.seen?.(first, last)
+    }
+
+    // Lines were added at the head: what is seen stays where it is, unless the head itself is seen.
+    grown(lines) {
+        if (lines <= 0) return this.refresh()
+        this.#focus = this.#focus === 0 && this.element.scrollTop === 0 ? 0 : this.#focus + lines
+        if (this.element.scrollTop > 0) {
+            this.space.style.height = `${this.length * this.rowHeight}px`
+            this.element.scrollTop += lines * this.rowHeight
+        }
+        this.refresh()
+    }
+
+    move(index, isChosen = false) {
+        this.#focus = Math.max(0, Math.min(index, this.length - 1))
+        const { rowHeight, element } = this, top = this.#focus * rowHeight
+        this.space.style.height = `${this.length * rowHeight}px`
+        if (top < element.scrollTop) element.scrollTop = top
+        else if (top + rowHeight > element.scrollTop + element.clientHeight) element.scrollTop = top + rowHeight - element.clientHeight
+        this.refresh()
+        if (isChosen && this.length) this.chosen?.(this.#focus)
+    }
+
+    #press(event) {
+        if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) return
+        const page = Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 1)
+        const steps = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }
+        if (event.key in steps) {
+            const step = steps[event.key]
+            this.move(Number.isFinite(step) ? this.#focus + step : step < 0 ? 0 : this.length - 1)
+        } else if (event.key === "Enter") this.move(this.#focus, true)
+        else if (!this.keys?.(event, this.#focus)) return
+        event.preventDefault()
+    }
+
+    #click(event) {
+        const line = event.target.closest(".line")
+        if (line) this.move(Number(line.dataset.index), !event.defaultPrevented)
+    }
+}

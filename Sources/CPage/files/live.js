@@ -1,0 +1,226 @@
+// The commits as they come, newest first.
+import { button, clockTime, copyable, fill, foreign, h, labelled, link } from "./dom.js"
+import { commitView } from "./commit.js"
+import { curl, epochOf, get, query, versionOf } from "./api.js"
+import { exportCommits } from "./export.js"
+import { Filtered, History } from "./history.js"
+import { bytes, count, plural } from "./json.js"
+import { VirtualList } from "./list.js"
+
+const ROW = 44
+
+export async function open(main, parameters, context) {
+    let source, list, detail, isPaused = false, waiting = 0, filter = {}
+    const chosen = new Set()
+    const follower = context.follower
+    const fields = {
+        types: h("input", { type: "search", list: "types", autocomplete: "off", spellcheck: "false", placeholder: "tasks/add, …" }),
+        path: h("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "/tasks/…" }),
+        by: h("input", { type: "search", autocomplete: "off", spellcheck: "false" }),
+    }
+    const types = h("datalist", { id: "types" })
+    const pauseButton = button("Pause", () => setPaused(!isPaused), { "aria-pressed": "false", title: "Key p" })
+    const exportMenu = h("details", { class: "menu" }, h("summary", { class: "button" }, "Export"))
+    const total = h("p", { class: "hint total" })
+    const empty = h("p", { class: "empty", hidden: true })
+    const side = h("section", { class: "side", "aria-label": "Commit" })
+    const listPlace = h("div", { class: "list-place" })
+    const left = h("section", { class: "column", "aria-labelledby": "live-title" },
+        h("h2", { id: "live-title", class: "aside" }, "Commits"),
+        h("form", { class: "bar", onsubmit: event => event.preventDefault() },
+            labelled("Types", fields.types), labelled("Path", fields.path), labelled("Author", fields.by),
+            h("div", { class: "buttons" }, pauseButton, exportMenu), types),
+        total, empty, listPlace)
+    fill(main, h("div", { class: "split" }, left, side))
+
+    context.catalogue().then(actions => fill(types, actions.map(({ type }) => h("option", { value: type }))), () => {})
+
+    let typing
+    for (const [key, field] of Object.entries(fields)) {
+        field.addEventListener("input", () => {
+            clearTimeout(typing)
+            typing = setTimeout(() => context.go("live", { ...now(), [key]: field.value.trim() }, true), 150)
+        })
+    }
+    fillExport()
+
+    const onCommits = ({ detail: { commits, head } }) => {
+        if (isPaused) {
+            waiting += commits.length
+            setPaused(true)
+            return
+        }
+        list?.grown(source.take(commits, head))
+        say()
+    }
+    const onJump = ({ detail: { head } }) => {
+        if (isPaused || !source) return
+        if (source instanceof History) list.grown(source.take([], head))
+        else show(parameters)
+    }
+    follower.addEventListener("commits", onCommits)
+    follower.addEventListener("jump", onJump)
+
+    function now() {
+        return { types: fields.types.value.trim(), path: fields.path.value.trim(), by: fields.by.value.trim(), commit: parameters.commit }
+    }
+
+    function say() {
+        const isFiltered = source instanceof Filtered
+        const text = !isFiltered ? plural(source.length, "commit")
+            : source.isComplete ? plural(source.length, "commit")
+                : source.isFull ? `The newest ${count(source.length)} of them` : `${plural(source.length, "commit")} back to version ${count(source.reached)}`
+        total.textContent = chosen.size ? `${text}, ${count(chosen.size)} selected` : text
+        empty.hidden = source.length > 0 || (isFiltered && !source.isComplete)
+        empty.textContent = isFiltered ? "No commit is like this." : "No commit yet. What is dispatched appears here."
+    }
+
+    // Reads the filters from the address, and begins the list again where they differ.
+    async function show(next) {
+        parameters = next
+        const wanted = Object.fromEntries(["types", "path", "by"].filter(key => next[key]).map(key => [key, next[key]]))
+        for (const key of Object.keys(fields)) if (document.activeElement !== fields[key]) fields[key].value = next[key] ?? ""
+        const isSame = source && query(wanted) === query(filter)
+        filter = wanted
+        if (!isSame) await begin()
+        await choose(next)
+    }
+
+    async function begin() {
+        if (filter.types) filter.types = filter.types.split(/[\s,]+/).filter(Boolean).join(",")
+        const mine = filter
+        let cursor
+        try {
+            cursor = await follower.aim(context.base, filter)
+        } catch (error) {
+            if (mine === filter && error.name !== "AbortError") refuse(error)
+            return
+        }
+        if (mine !== filter) return
+        for (const field of Object.values(fields)) field.removeAttribute("aria-invalid")
+        const changed = () => { list.refresh(); say() }
+        source = Object.keys(filter).length
+            ? new Filtered(context.base, cursor, filter, changed)
+            : new History(context.base, cursor, follower.identity.oldest, changed)
+        source.failed = refuse
+        list?.close()
+        list = new VirtualList({
+            role: "listbox", label: "Commits, newest first", rowHeight: ROW, source, draw,
+            attributes: { "aria-multiselectable": "true" },
+            seen: (first, last) => source.want(first, last),
+            chosen: index => { const line = source.at(index); if (line) context.go("live", { ...now(), commit: line.cursor }) },
+            keys: (event, index) => event.key === " " && mark(index),
+        })
+        fill(listPlace, list.element)
+        setPaused(false)
+        list.refresh()
+        say()
+    }
+
+    function refuse(error) {
+        total.textContent = error.message
+        if (error.code === "unknown-action") fields.types.setAttribute("aria-invalid", "true")
+        if (error.code === "bad-parameter") fields.path.setAttribute("aria-invalid", "true")
+    }
+
+    function draw(index, element) {
+        const line = source.at(index)
+        const version = source.key(index)
+        if (line) delete element.dataset.isWaiting
+        else element.dataset.isWaiting = "true"
+        const isChosen = chosen.has(version)
+        element.setAttribute("aria-selected", String(isChosen))
+        element.classList.toggle("current", parameters.commit === line?.cursor && line !== undefined)
+        fill(element,
+            h("span", { class: "tick", onclick: event => { event.preventDefault(); mark(index) }, title: "Select for the export (space)" }, isChosen ? "✓" : ""),
+            h("span", { class: "number version" }, count(version)),
+            line && [
+                h("span", { class: "what" },
+                    h("span", { class: "type" }, line.types.length ? line.types.map((type, at) => [at > 0 && ", ", foreign(type, 80)]) : "not visible",
+                        line.actions > 1 && h("span", { class: "hint" }, ` ×${count(line.actions)}`),
+                        line.cause && h("span", { class: "follow-up", title: "A follow-up of another commit" }, " ↳ follow-up")),
+                    h("span", { class: "hint path" }, line.by !== undefined && [foreign(line.by, 40), " · "], foreign(line.path || (line.operations ? "the whole state" : "nothing changed"), 90))),
+                h("span", { class: "number hint size" }, bytes(line.bytes)),
+                h("time", { class: "number hint", datetime: line.time, title: line.time }, clockTime(line.time)),
+            ])
+    }
+
+    function mark(index) {
+        const version = source.key(index)
+        if (!chosen.delete(version)) chosen.add(version)
+        list.refresh(true)
+        say()
+        return true
+    }
+
+    function setPaused(value) {
+        isPaused = value
+        if (!value && waiting) {
+            waiting = 0
+            pauseButton.textContent = "Pause"
+            source = null
+            begin()
+            return
+        }
+        pauseButton.setAttribute("aria-pressed", String(value))
+        pauseButton.textContent = value ? (waiting ? `Go on (${count(waiting)} new)` : "Go on") : "Pause"
+    }
+
+    async function choose(next) {
+        detail?.close()
+        detail = null
+        if (next.id) {
+            try {
+                const { value } = await get(`${context.base}/actions/${encodeURIComponent(next.id)}`)
+                return context.go("live", { ...now(), commit: value.cursor }, true)
+            } catch (error) {
+                return fill(side, h("p", { class: "error" }, error.message))
+            }
+        }
+        left.parentNode.classList.toggle("has-detail", Boolean(next.commit))
+        if (next.commit) {
+            const back = link("← Commits", context.address("live", { ...now(), commit: undefined }), { class: "back" })
+            detail = commitView(context, next.commit, { back })
+            fill(side, detail.element)
+            const index = source && epochOf(next.commit) === source.epoch ? source.indexOf(versionOf(next.commit)) : -1
+            if (index >= 0) list.move(index)
+        } else {
+            const address = `${context.base}/changes${query({ since: "now", wait: 25, ...filter })}`
+            fill(side, h("div", { class: "detail" }, h("p", {}, "Choose a commit to see its action, what it changed, and what followed from it."),
+                h("p", { class: "hint" }, "Arrows move, Enter opens, space selects for the export, p pauses."),
+                copyable("Follow from here", curl(address)),
+                follower.next && copyable("Cursor", follower.next)))
+        }
+        list?.refresh(true)
+    }
+
+    function fillExport() {
+        const status = h("p", { class: "hint", role: "status" })
+        const run = async kind => {
+            try {
+                const oldest = follower.identity.oldest
+                const written = await exportCommits(kind, { base: context.base, versions: chosen, filter, oldest, head: follower.head },
+                    found => { status.textContent = `${plural(found, "commit")}…` })
+                status.textContent = `${plural(written, "commit")} written.`
+            } catch (error) {
+                status.textContent = error.message
+            }
+        }
+        exportMenu.append(h("div", { class: "sheet" },
+            h("p", { class: "hint" }, "The selected commits; without a selection, all that the filter keeps."),
+            button("JSON lines", () => run("jsonl")), button("Script of curl calls", () => run("sh")),
+            context.can.backup && button("Backup of the journal", event => context.backup(event.currentTarget)), status))
+    }
+
+    await show(parameters)
+    return {
+        update: show,
+        keys: event => event.key === "p" ? (setPaused(!isPaused), true) : event.key === "/" ? (fields.types.focus(), true) : false,
+        close() {
+            follower.removeEventListener("commits", onCommits)
+            follower.removeEventListener("jump", onJump)
+            detail?.close()
+            list?.close()
+        },
+    }
+}
