@@ -66,7 +66,7 @@ export async function request(path, options = {}) {
         status: answer.status, cursor: answer.headers.get("State-Cursor"), location: answer.headers.get("Location"),
         // Each content coding has a tag of its own; curl, which asks for none, gets the one without an ending.
         etag: answer.headers.get("ETag")?.replace(/\.(gzip|zstd)"$/, '"'),
-        length: Number(answer.headers.get("Content-Length") ?? 0),
+        coding: answer.headers.get("Content-Encoding"), length: Number(answer.headers.get("Content-Length") ?? 0),
     }
     if (answer.status < 400 && options.largest && found.length > options.largest) {
         await answer.body.cancel()

@@ -92,7 +92,7 @@ function say(text, seconds = 8) {
 
 function drawHeader() {
     const parts = document.getElementById("views")
-    fill(parts, views.filter(({ needs, isHidden }) => !isHidden && (!needs || model.can[needs]) && !(shown.fork && ["bisect", "room"].includes(needs === "operate" ? "room" : needs)))
+    fill(parts, views.filter(({ needs, isHidden }) => !isHidden && (!needs || model.can[needs]) && !(shown.fork && ["bisect", "room"].includes(name)))
         .map(({ name, title }) => link(title, address(name), name === shown.view || (name === "forks" && shown.view === "compare") ? { "aria-current": "page" } : {})))
     fill(document.getElementById("tools"),
         shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), " ", link("leave", address(shown.view === "compare" ? "forks" : shown.view, {}, null))),
@@ -122,6 +122,8 @@ async function route() {
         }
         const { open } = await import(`./${view}.js`)
         if (mine !== turn) return
+        // These two say themselves from which cursor on, and with which filter, they follow.
+        if (view !== "live" && view !== "state") follower.aim(context.base).catch(() => {})
         const opened = await open(main, parameters, context)
         if (mine === turn) current = opened
         else opened.close()
@@ -184,7 +186,7 @@ api.events.addEventListener("back", ({ detail }) => {
     drawStatus()
     say(`The server is back after ${detail}; the page goes on where it was.`)
 })
-for (const type of ["commits", "jump"]) follower.addEventListener(type, drawStatus)
+for (const type of ["aimed", "commits", "jump"]) follower.addEventListener(type, drawStatus)
 follower.addEventListener("reset", ({ detail }) => {
     follower.stop()
     say(detail.code === "cursor-expired"

@@ -22,7 +22,8 @@ async function withSlot(work) {
 const shown = () => document.visibilityState === "visible" ? Promise.resolve() : new Promise(resolve =>
     document.addEventListener("visibilitychange", resolve, { once: true })).then(shown)
 
-// Events: `commits` with {commits, head, next}, `jump` when commits were passed over, `reset` when the history is gone.
+// Events: `aimed` with a new cursor, `commits` with {commits, head, next}, `jump` when commits were passed over, `reset`
+// when the history is gone, `lost` when the store is.
 export class Follower extends EventTarget {
     base = null
     filter = {}
@@ -40,6 +41,7 @@ export class Follower extends EventTarget {
         if (control.signal.aborted) throw new DOMException("another aim", "AbortError")
         this.identity = value
         this.next = this.head = value.cursor
+        this.#emit("aimed", { head: value.cursor })
         this.#run(control.signal)
         return value.cursor
     }

@@ -64,12 +64,19 @@ export function bytes(value) {
 const encoder = new TextEncoder()
 export const byteCount = text => encoder.encode(text).length
 
-// A value on one line, cut.
-export function brief(value, most = 80) {
-    if (Array.isArray(value)) return value.length ? `[${plural(value.length, "element")}]` : "[]"
+// A value on one line, cut: what it holds where that is short, otherwise how much it holds.
+export function brief(value, most = 80, depth = 2) {
+    if (Array.isArray(value)) {
+        if (value.length === 0) return "[]"
+        const inner = depth > 0 && value.length < 20 && `[${value.map(element => brief(element, most, depth - 1)).join(", ")}]`
+        return inner && inner.length <= most ? inner : `[${plural(value.length, "element")}]`
+    }
     if (isTree(value)) {
-        const size = Object.keys(value).length
-        return size ? `{${plural(size, "member")}}` : "{}"
+        const keys = Object.keys(value)
+        if (keys.length === 0) return "{}"
+        const inner = depth > 0 && keys.length < 20
+            && `{${keys.map(key => `${cut(key, 40)}: ${brief(value[key], 40, depth - 1)}`).join(", ")}}`
+        return inner && inner.length <= most ? inner : `{${plural(keys.length, "member")}}`
     }
     if (typeof value === "string") return value.length > most ? `"${cut(value, most)}` : visible(stringify(value))
     return stringify(value) ?? ""

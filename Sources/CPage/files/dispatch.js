@@ -1,0 +1,136 @@
+// An action by a form: tried first, sent once, refused at the field that is at fault.
+import { curl, post, request } from "./api.js"
+import { button, copyable, fill, foreign, h, labelled, link, quote } from "./dom.js"
+import { patchView } from "./diff.js"
+import { field } from "./form.js"
+import { count, parse, plural, stringify, visible } from "./json.js"
+
+export async function open(main, parameters, context) {
+    const catalogue = await context.catalogue()
+    let form = null, current = null, control = null
+    const filter = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => drawTypes() })
+    const types = h("ul", { class: "types" })
+    const side = h("section", { class: "side", "aria-label": "The action" })
+    const split = h("div", { class: "split narrow" },
+        h("section", { class: "column", "aria-label": "Actions" }, h("div", { class: "bar" }, labelled("Find an action", filter)), types), side)
+    fill(main, split)
+
+    function drawTypes() {
+        const words = filter.value.toLowerCase().split(/\s+/)
+        const found = catalogue.filter(({ type }) => words.every(word => type.toLowerCase().includes(word)))
+        fill(types, found.slice(0, 500).map(({ type }) => h("li", {}, link(foreign(type, 120), context.address("dispatch", { type }),
+            type === current?.type ? { "aria-current": "true" } : {}))),
+        found.length === 0 && h("li", { class: "hint" }, "No action is called like this."),
+        found.length > 500 && h("li", { class: "hint" }, `${count(found.length - 500)} more; type a part of the name.`))
+    }
+
+    function show(next) {
+        const entry = catalogue.find(({ type }) => type === next.type)
+        split.classList.toggle("has-detail", Boolean(next.type))
+        if (entry && entry === current && !next.payload) return
+        control?.abort()
+        current = entry
+        drawTypes()
+        if (!entry) {
+            fill(side, h("div", { class: "detail" }, next.type
+                ? h("p", { class: "error" }, "This client has no action of this type.") : h("p", {}, "Choose the action to dispatch.")))
+            return
+        }
+        form = field(entry.payload, { label: "Payload", pointer: "/payload" })
+        const isEmpty = Object.keys(entry.payload.properties ?? {}).length === 0 && entry.payload.additionalProperties === undefined
+        if (next.payload) {
+            try { form.set(parse(next.payload)) } catch { /* A broken address gives an empty form. */ }
+        }
+        const raw = h("textarea", { class: "json mono", spellcheck: "false", "aria-label": "The action as JSON" })
+        const rawPlace = h("details", { class: "raw", ontoggle: event => { if (event.currentTarget.open) raw.value = body() } }, h("summary", {}, "The action as JSON"), raw,
+            h("div", { class: "buttons" }, button("Take it into the form", () => {
+                try {
+                    form.set(parse(raw.value).payload)
+                    forget()
+                } catch (error) {
+                    fill(outcome, h("p", { class: "error" }, `This is no JSON: ${error.message}`))
+                }
+            }, { class: "small" })))
+        const outcome = h("div", { class: "outcome", role: "status" })
+        const preview = button("Preview", () => run(true))
+        const submit = h("button", { class: "primary" }, "Dispatch")
+        const element = h("form", { class: "detail action", novalidate: true, onsubmit: event => { event.preventDefault(); run(false) },
+            onkeydown: event => { if (event.key === "Enter" && event.ctrlKey) { event.preventDefault(); run(false) } } },
+            link("← Actions", context.address("dispatch"), { class: "back" }),
+            h("h2", {}, foreign(entry.type)),
+            context.fork && h("p", { class: "hint" }, "In a fork: the present is not touched."),
+            form.element, h("div", { class: "buttons" }, submit, preview), outcome, rawPlace)
+        fill(side, element)
+
+        function body() {
+            const payload = form.text()
+            return isEmpty && payload === "{}" ? `{"type":${stringify(entry.type)}}` : `{"type":${stringify(entry.type)},"payload":${payload}}`
+        }
+
+        function forget() { form.refuse(null, null) }
+
+        async function run(isDry) {
+            forget()
+            control?.abort()
+            const mine = control = new AbortController()
+            submit.disabled = preview.disabled = true
+            fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Sending…"))
+            const text = body(), address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
+            try {
+                const answer = isDry
+                    ? await request(address, { method: "POST", body: text, signal: mine.signal })
+                    : await post(address, text, { headers: { Prefer: "wait=5" }, signal: mine.signal, onRetry: () => fill(outcome,
+                        h("p", {}, "The server does not answer. The action is kept and is sent again with the same key, so that it commits once."),
+                        button("Give up", () => mine.abort(), { class: "small" })) })
+                fill(outcome, isDry ? dryRun(answer.value) : receipt(answer.value), h("h3", {}, "To copy"),
+                    copyable(isDry ? "This dry run" : "This action", `${curl(address, ` --json ${quote(text)}`)}`))
+            } catch (error) {
+                if (mine.signal.aborted) fill(outcome, h("p", {}, "Given up. Whether the action was committed is shown by the commits."))
+                else refused(error)
+            }
+            submit.disabled = preview.disabled = false
+        }
+
+        function refused(error) {
+            let first = null
+            for (const { pointer, detail } of error.errors ?? []) {
+                const target = form.refuse(pointer, visible(detail))
+                first ??= target
+            }
+            fill(outcome, h("div", { class: "refusal", role: "alert" },
+                h("p", {}, h("strong", {}, "Refused: nothing was changed. "), visible(error.message)),
+                error.code && h("p", { class: "hint" }, "Code ", h("code", {}, foreign(error.code)), error.status && `, status ${error.status}`),
+                error.body?.expected !== undefined && h("p", {}, `Expected ${stringify(error.body.expected)}, found ${stringify(error.body.actual ?? null)}.`)))
+            first?.focus()
+        }
+
+        const place = pointer => link(foreign(pointer === "" ? "the whole state" : pointer), context.address("state", { path: pointer }))
+
+        function dryRun(value) {
+            return [h("h3", {}, value.changed ? "It would change" : "It would change nothing"),
+                value.changed && patchView(context.base, value.patch, null, place)]
+        }
+
+        function receipt(value) {
+            if (!value || value.committed === false) return h("p", {}, "The server took the action and made no commit of it.")
+            if (value.cursor === undefined) return h("p", {}, value.detail ?? "The action is on its way.")
+            const to = ({ cursor, version }) => link(h("span", { class: "number" }, count(version)), context.address("live", { commit: cursor }))
+            return h("div", { class: "receipt" },
+                h("p", {}, h("strong", {}, "Committed"), " as version ", to(value), value.changed ? "." : "; the state is the same as before."),
+                value.caused?.length > 0 && [h("p", {}, `It caused ${plural(value.causedCount ?? value.caused.length, "commit")}:`),
+                    h("ul", { class: "cascade" }, value.caused.slice(0, 50).map(caused => h("li", {}, to(caused), " ", foreign(caused.types.join(", ")))))],
+                value.refused?.length > 0 && [h("p", {}, "Refused of what it caused:"),
+                    h("ul", { class: "cascade" }, value.refused.map(refused => h("li", {}, foreign(refused.type), ": ", foreign(refused.detail))))],
+                value.settled === false && h("p", { class: "hint" }, "It still goes on; its commits appear under Live."),
+                value.settled === true && value.caused?.length === 0 && h("p", { class: "hint" }, "Nothing followed from it."))
+        }
+    }
+
+    drawTypes()
+    show(parameters)
+    return {
+        update: show,
+        keys: event => event.key === "/" ? (filter.focus(), true) : false,
+        close() { control?.abort() },
+    }
+}

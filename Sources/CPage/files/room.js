@@ -1,0 +1,90 @@
+// What the server is doing: who waits, what is queued, how fast, in how much memory.
+import { copyable, fill, foreign, h, link } from "./dom.js"
+import { curl, get, pause } from "./api.js"
+import { bytes, count, plural } from "./json.js"
+import { Chart } from "./chart.js"
+
+const SECONDS = 2
+
+export async function open(main, parameters, context) {
+    const control = new AbortController(), { signal } = control
+    const read = async () => (await get("/v1/operations", { signal })).value
+    const first = await read()
+    const rate = value => `${value < 10 ? value.toFixed(1) : count(Math.round(value))}/s`
+    const milliseconds = value => `${value.toFixed(value < 10 ? 2 : 0)} ms`
+    const charts = {
+        commits: new Chart("Commits", rate), requests: new Chart("Requests", rate),
+        queue: new Chart("Queue", value => count(value)), waiters: new Chart("Waiters and streams", value => count(value)),
+        sync: first.journal && new Chart("Time of a sync", milliseconds), memory: new Chart("Memory of the budget", bytes, first.memory.maxBytes),
+        resident: new Chart("Memory of the process", bytes),
+    }
+    const ready = h("div", { role: "status" }), facts = h("dl", { class: "facts" }), waiters = h("div", {}), grants = h("div", {})
+    fill(main, h("div", { class: "page" }, h("h2", {}, "The room"), ready, facts,
+        h("div", { class: "columns charts" }, Object.values(charts).filter(Boolean).map(chart => chart.element)),
+        h("section", {}, waiters), h("section", {}, grants),
+        context.can.backup && first.journal && h("section", {}, h("h3", {}, "Backup"),
+            h("p", { class: "hint" }, "A whole copy of the journal as of now, which ", h("code", {}, "storekeeper journal restore"), " takes."),
+            h("div", { class: "buttons" }, h("button", { type: "button", onclick: event => context.backup(event.currentTarget) }, "Download a backup"))),
+        h("section", {}, copyable("These figures", curl("/v1/operations")))))
+
+    let before = null
+    function draw(now) {
+        const seconds = before ? (new Date(now.time) - new Date(before.time)) / 1000 : NaN
+        const per = key => seconds > 0 && now[key] >= before[key] ? (now[key] - before[key]) / seconds : NaN
+        charts.commits.add(per("commitsTotal"))
+        charts.requests.add(per("requestsTotal"))
+        charts.queue.add(now.queue.waiting)
+        charts.waiters.add(now.waitersCount + now.streamsCount)
+        if (charts.sync && now.journal) {
+            const syncs = before?.journal ? now.journal.syncsTotal - before.journal.syncsTotal : 0
+            charts.sync.add(syncs > 0 ? 1000 * (now.journal.syncSecondsTotal - before.journal.syncSecondsTotal) / syncs : NaN)
+        }
+        charts.memory.add(now.memory.usedBytes)
+        charts.resident.add(now.memory.residentBytes)
+        before = now
+        fill(ready, h("p", { class: now.ready ? "ready" : "error" }, now.ready ? "Ready" : "Not ready",
+            now.reasons.length > 0 && [": ", now.reasons.map((reason, index) => [index > 0 && "; ", foreign(reason, 400)])], "."))
+        const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value))
+        fill(facts, fact("Up for", duration(now.uptimeSeconds)), fact("Version", count(now.version)), fact("Connections", count(now.connectionsCount)),
+            fact("Queue", `${count(now.queue.waiting)} of ${count(now.queue.max)}`),
+            fact("Journal", now.journal ? bytes(now.journal.bytes) : "none: the state is in memory only"))
+        fill(waiters, table("Who waits where", ["Selection", "Waits", "Streams"], now.waiters.map(waiter => [
+            waiter.changes ? "the commits" : waiter.view !== undefined ? ["view ", foreign(waiter.view)]
+                : link(foreign(waiter.path || "the whole state"), context.address("state", { path: waiter.path })), waiter.waits, waiter.streams])),
+        now.waitersCount + now.streamsCount === 0 && h("p", { class: "hint" }, "Nobody."))
+        fill(grants, table("Grants", ["Subject", "Name", "May read", "May dispatch", "Also"], now.grants.map(({ id, subject, grant }) => [
+            foreign(subject), h("code", {}, foreign(id)), names(grant.read), names(grant.dispatch),
+            [grant.others && "sees others", grant.operate && "operates", grant.fork && "forks"].filter(Boolean).join(", ") || "–"])),
+        now.grants.length === 0 && h("p", { class: "hint" }, "There is no token file: this server asks nobody for a token."))
+    }
+
+    const names = list => list?.length ? list.map((each, index) => [index > 0 && ", ", h("code", {}, foreign(each))]) : "–"
+
+    function table(caption, titles, lines) {
+        return h("table", {}, h("caption", {}, caption),
+            h("thead", {}, h("tr", {}, titles.map(title => h("th", { scope: "col", class: ["Waits", "Streams"].includes(title) && "number" }, title)))),
+            h("tbody", {}, lines.map(cells => h("tr", {}, cells.map(cell => typeof cell === "number" ? h("td", { class: "number" }, count(cell)) : h("td", {}, cell))))))
+    }
+
+    draw(first)
+    ;(async () => {
+        while (!signal.aborted) {
+            await pause(SECONDS * 1000, signal)
+            if (signal.aborted || document.visibilityState !== "visible") continue
+            try { draw(await read()) } catch (error) { if (!signal.aborted && error.status !== 401) context.say(error.message) }
+        }
+    })()
+    return { update() {}, close() { control.abort() } }
+}
+
+function duration(seconds) {
+    const parts = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]]
+    const index = Math.max(0, parts.findIndex(([length]) => seconds >= length))
+    const found = seconds < 1 ? ["0 seconds"] : []
+    for (const [length, name] of parts.slice(index, index + 2)) {
+        const many = Math.floor(seconds / length)
+        seconds -= many * length
+        if (many) found.push(plural(many, name))
+    }
+    return found.join(", ")
+}

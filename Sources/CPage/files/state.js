@@ -1,0 +1,299 @@
+// The state as a tree, now or at any version, and who changed what.
+import { curl, epochOf, get, query, request, versionOf } from "./api.js"
+import { button, copyable, fill, foreign, h, link } from "./dom.js"
+import { fetchCommit, typesOf } from "./commit.js"
+import { brief, bytes, count, isTree, parent, path, plural, pretty } from "./json.js"
+import { StateTree } from "./tree.js"
+import { VirtualList } from "./list.js"
+
+const ROW = 28
+
+export async function open(main, parameters, context) {
+    const follower = context.follower
+    let tree, list, lines = { length: 0 }, selected = null, panelTurn = 0, isClosed = false
+    const slider = h("input", { type: "range", id: "slider", "aria-label": "Version", min: 0, max: 0 })
+    const field = h("input", { type: "text", inputmode: "numeric", id: "version", "aria-label": "Version", autocomplete: "off" })
+    const nowButton = button("Now", () => move(null), { "aria-pressed": "true" })
+    const what = h("p", { class: "hint total", role: "status" })
+    const listPlace = h("div", { class: "list-place" })
+    const panel = h("div", { class: "detail" })
+    const left = h("section", { class: "column", "aria-label": "State" },
+        h("div", { class: "bar time" }, button("◀", () => step(-1), { "aria-label": "One version back" }), slider, button("▶", () => step(1), { "aria-label": "One version on" }), field, nowButton),
+        what, listPlace)
+    const split = h("div", { class: "split" }, left, h("section", { class: "side", "aria-label": "The chosen part" }, panel))
+    fill(main, split)
+
+    const source = {
+        get length() { return lines.length },
+        key: index => lines.at(index).pointer,
+    }
+
+    let sliding
+    slider.addEventListener("input", () => {
+        field.value = slider.value
+        clearTimeout(sliding)
+        sliding = setTimeout(() => move(Number(slider.value)), 120)
+    })
+    field.addEventListener("change", () => {
+        const version = Number(field.value.replaceAll(/[ ,.]/g, ""))
+        if (Number.isInteger(version)) move(version)
+        else field.value = tree?.at ?? ""
+    })
+
+    const head = () => versionOf(follower.head ?? "x.0")
+    const oldest = () => versionOf(follower.identity.oldest)
+
+    function move(version) {
+        const at = version === null ? undefined : `${epochOf(follower.head)}.${Math.max(oldest(), Math.min(version, head()))}`
+        context.go("state", { path: selected ?? undefined, at }, true)
+    }
+
+    const step = by => move((tree?.at ?? head()) + by)
+
+    const onCommits = ({ detail: { commits, head: cursor } }) => {
+        slider.max = versionOf(cursor)
+        if (!tree || tree.version !== null) return
+        tree.take(commits, cursor)
+        drawTime(commits.at(-1))
+        redraw()
+        if (selected !== null && commits.some(commit => commit.patch.some(({ path }) => touches(path, selected)))) drawPanel()
+    }
+    const onJump = () => { if (tree?.version === null) show(parameters, true) }
+    follower.addEventListener("commits", onCommits)
+    follower.addEventListener("jump", onJump)
+
+    const touches = (path, pointer) => path === pointer || path.startsWith(pointer + "/") || pointer.startsWith(path + "/")
+
+    async function show(next, isAfresh = false) {
+        parameters = next
+        const cursor = await follower.aim(context.base)
+        if (isClosed) return
+        if (next.at && epochOf(next.at) !== epochOf(cursor)) {
+            fill(panel, h("p", { class: "error", role: "alert" }, "This address is of another history: the server has begun a new one since."))
+            next = { ...next, at: undefined }
+        }
+        const version = next.at ? versionOf(next.at) : null
+        if (!tree || tree.version !== version || isAfresh) await plant(version, next)
+        if (next.path !== undefined && next.path !== selected) await reveal(next.path)
+        else if (next.path === undefined && selected === null) await choose("", true)
+        else drawPanel()
+    }
+
+    async function plant(version) {
+        const before = tree
+        const opened = before?.open
+        if (before) before.isClosed = true
+        tree = new StateTree({ base: context.base, model: context.model, cursor: follower.next, version, changed: () => redraw(), failed: error => { what.textContent = error.message } })
+        if (opened) tree.open = opened
+        slider.min = oldest()
+        slider.max = head()
+        if (version !== null) {
+            const mine = tree
+            fetchCommit(context.base, `${epochOf(follower.head)}.${version}`).then(commit => {
+                if (!commit || mine !== tree) return
+                mine.mark(commit.patch)
+                drawTime(commit)
+                redraw()
+            }, () => {})
+        }
+        if (!list) {
+            list = new VirtualList({
+                role: "tree", label: "State", rowHeight: ROW, source, draw, seen: sight,
+                chosen: index => choose(lines.at(index).pointer), keys: (event, index) => press(event, index),
+            })
+            fill(listPlace, list.element)
+        }
+        drawTime()
+        redraw()
+    }
+
+    function drawTime(commit) {
+        slider.value = tree.at
+        field.value = tree.at
+        nowButton.setAttribute("aria-pressed", String(tree.version === null))
+        const text = tree.version === null ? `The present, version ${count(tree.at)}` : `As it was at version ${count(tree.at)} of ${count(head())}`
+        fill(what, text, commit && [". Marked: what ", link(commit.action === null ? "this commit" : foreign(typesOf(commit).slice(0, 2).join(", ")),
+            context.address("live", { commit: commit.cursor })), " changed"])
+    }
+
+    function redraw() {
+        if (isClosed) return
+        lines = tree.lines()
+        list.refresh(true)
+    }
+
+    // What is in sight is asked for; what has left it is not.
+    function sight(first, last) {
+        const wanted = new Set()
+        for (let index = Math.max(0, first); index <= Math.min(last, lines.length - 1); index++) {
+            const { pointer } = lines.at(index)
+            if (!tree.known(pointer)) wanted.add(pointer)
+        }
+        for (const pointer of tree.open) if (!tree.known(pointer)) wanted.add(pointer)
+        tree.wantOnly(wanted)
+        for (const pointer of wanted) tree.want(pointer)
+    }
+
+    function draw(index, element) {
+        const { key, pointer, depth } = lines.at(index), part = tree.known(pointer)
+        const isOpen = tree.open.has(pointer)
+        const canOpen = !part || part.kind === "shape" || part.kind === "table" || (part.kind === "value" && isTree(part.value) && Object.keys(part.value).length > 0)
+        const isMarked = tree.marks.has(pointer)
+        element.setAttribute("aria-level", depth + 1)
+        if (canOpen) element.setAttribute("aria-expanded", String(isOpen))
+        else element.removeAttribute("aria-expanded")
+        element.setAttribute("aria-selected", String(pointer === selected))
+        element.classList.toggle("current", pointer === selected)
+        element.classList.toggle("marked", isMarked)
+        element.style.paddingLeft = `${8 + depth * 18}px`
+        fill(element,
+            h("span", { class: "twist", "aria-hidden": "true", onclick: event => { event.preventDefault(); toggle(pointer) } }, canOpen ? (isOpen ? "▾" : "▸") : ""),
+            h("span", { class: "key" }, pointer === "" ? "state" : foreign(key === "" ? '""' : key, 80)),
+            h("span", { class: "value" }, h("bdi", {}, text(part))),
+            isMarked && h("span", { class: "mark" }, "changed"))
+    }
+
+    function text(part) {
+        if (!part || part.kind === "fetching") return "…"
+        if (part.kind === "value") return brief(part.value, 90)
+        if (part.kind === "table") return plural(part.keys.length, "entity", "entities")
+        if (part.kind === "shape") return ""
+        if (part.kind === "absent") return "nothing here"
+        return part.kind === "large" ? `${bytes(part.bytes)}: choose it to fetch it` : part.text
+    }
+
+    function toggle(pointer, isOpen = !tree.open.has(pointer)) {
+        if (isOpen) tree.open.add(pointer)
+        else for (const inner of [...tree.open]) if (inner === pointer || inner.startsWith(pointer + "/")) tree.open.delete(inner)
+        if (isOpen) tree.want(pointer)
+        redraw()
+    }
+
+    function press(event, index) {
+        const { pointer } = lines.at(index)
+        if (event.key === "ArrowRight") {
+            if (tree.open.has(pointer)) list.move(index + 1)
+            else toggle(pointer, true)
+        } else if (event.key === "ArrowLeft") {
+            if (tree.open.has(pointer) && pointer !== "") toggle(pointer, false)
+            else for (let above = index - 1; above >= 0; above--) {
+                if (lines.at(above).pointer === parent(pointer)) return list.move(above), true
+            }
+        } else if (event.key === " ") choose(pointer)
+        else if (event.key === "w") {
+            choose(pointer)
+            panel.querySelector(".who")?.click()
+        } else return false
+        return true
+    }
+
+    // Opens the way to a place, which may need what is around it first.
+    async function reveal(pointer) {
+        selected = pointer
+        const ways = []
+        for (let outer = pointer; outer !== ""; outer = parent(outer)) ways.unshift(parent(outer))
+        for (const way of ways) {
+            tree.open.add(way)
+            tree.want(way)
+            for (let turn = 0; turn < 100 && (tree.known(way)?.kind ?? "fetching") === "fetching"; turn++) await new Promise(resolve => setTimeout(resolve, 20))
+        }
+        if (isClosed) return
+        redraw()
+        for (let index = 0, most = lines.length; index < most; index++) {
+            if (lines.at(index).pointer !== pointer) continue
+            list.move(index)
+            break
+        }
+        split.classList.toggle("has-detail", true)
+        list.refresh(true)
+        drawPanel()
+    }
+
+    async function choose(pointer, isQuiet = false) {
+        selected = pointer
+        if (!isQuiet) {
+            if (!tree.open.has(pointer) && ["value", "table", "shape", undefined].includes(tree.known(pointer)?.kind) && tree.children(pointer) !== null) toggle(pointer, true)
+            context.go("state", { path: pointer === "" ? undefined : pointer, at: parameters.at }, true)
+            split.classList.add("has-detail")
+        }
+        list.refresh(true)
+        drawPanel()
+    }
+
+    async function drawPanel() {
+        if (selected === null) return
+        const pointer = selected, mine = ++panelTurn
+        const part = tree.known(pointer)
+        let address
+        try { address = `${context.base}/state${path(pointer)}${tree.version === null ? "" : `?version=${tree.version}`}` } catch { address = null }
+        const facts = h("dl", { class: "facts" }), who = h("div", { class: "found", role: "status" })
+        const cursor = `${epochOf(tree.cursor)}.${tree.at}`
+        fill(panel,
+            button("← State", () => split.classList.remove("has-detail"), { class: "back small" }),
+            h("h2", {}, pointer === "" ? "The whole state" : h("bdi", { class: "mono" }, foreign(pointer, 300))),
+            facts,
+            h("div", { class: "buttons" },
+                button("Who changed this last?", event => whoDid(pointer, who, event.currentTarget), { class: "who" }),
+                link("All commits of it", context.address("live", { path: pointer || undefined }), { class: "button" }),
+                context.can.bisect && !context.fork && link("Find when…", context.address("bisect", { path: pointer }), { class: "button" })),
+            who,
+            part?.kind === "large" && button(`Fetch ${bytes(part.bytes)}`, () => tree.want(pointer, true)),
+            part?.kind === "value" && [h("h3", {}, "Value"), h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(part.value)))],
+            part?.kind === "absent" && h("p", { class: "hint" }, "Nothing is here at this version."),
+            h("h3", {}, "To copy"),
+            copyable("Pointer", pointer === "" ? '""' : pointer), copyable("Cursor", cursor),
+            address && copyable("This value", curl(address)))
+        if (!address || part?.kind === "absent") return
+        try {
+            const { etag, length, coding } = await request(address, { method: "HEAD" })
+            if (mine !== panelTurn) return
+            fill(facts, h("div", {}, h("dt", {}, "ETag"), h("dd", {}, h("code", {}, etag ?? "none"))),
+                length > 0 && h("div", {}, h("dt", {}, "Size"), h("dd", {}, bytes(length), coding && ` as ${coding}`)))
+        } catch { /* A part that may not be seen as a whole has no tag; its members show theirs. */ }
+    }
+
+    async function whoDid(pointer, place, control) {
+        control.disabled = true
+        let before = tree.version === null || tree.version >= head() ? "now" : `${epochOf(tree.cursor)}.${tree.version + 1}`
+        try {
+            for (;;) {
+                const { value } = await get(`${context.base}/changes${query({ before, path: pointer, limit: 1 })}`)
+                const commit = value.changes[0]
+                if (commit) {
+                    fill(place, answer(commit))
+                    break
+                }
+                if (!value.more) {
+                    fill(place, h("p", {}, "No commit that is still kept has changed this."))
+                    break
+                }
+                before = value.next
+                fill(place, h("p", { class: "hint" }, `Looked back to version ${count(versionOf(before))}…`))
+            }
+        } catch (error) {
+            fill(place, h("p", { class: "error" }, error.message))
+        }
+        control.disabled = false
+    }
+
+    function answer(commit) {
+        const time = new Date(commit.time)
+        return h("p", {}, "Last changed by ",
+            link(commit.action === null ? "a commit whose action this token may not see" : foreign(typesOf(commit).slice(0, 3).join(", ")), context.address("live", { commit: commit.cursor })),
+            commit.by !== undefined && [" of ", h("strong", {}, foreign(commit.by))],
+            `, version ${count(commit.version)}, `, h("time", { datetime: commit.time }, time.toLocaleString("en-GB")), commit.cause && ", as a follow-up", ".")
+    }
+
+    await show(parameters)
+    return {
+        update: show,
+        keys: event => event.key === "p" ? (move(tree.version === null ? tree.at : null), true) : event.key === "/" ? (field.focus(), true) : false,
+        close() {
+            isClosed = true
+            if (tree) tree.isClosed = true
+            follower.removeEventListener("commits", onCommits)
+            follower.removeEventListener("jump", onJump)
+            list?.close()
+        },
+    }
+}
