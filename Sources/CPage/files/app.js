@@ -50,7 +50,7 @@ async function learn() {
     model = {
         identity, state: schemas.State ?? {}, schemas,
         can: {
-            dispatch: Object.keys(schemas).some(name => name === "Action"),
+            dispatch: schemas.Action?.oneOf?.length > 0 || Boolean(schemas.Action?.$ref),
             fork: has("/v1/forks"), bisect: has("/v1/bisect"), operate: has("/v1/operations"), backup: has("/v1/journal/backup"),
         },
     }
@@ -65,6 +65,7 @@ const context = {
     // The types of this client with the schemas of their payloads, asked for once.
     catalogue: () => model.catalogue ??= api.get("/v1/actions").then(({ value }) => value.actions),
     async makeFork(wish) {
+        if (wish.from) wish.to ??= follower.head
         const { value } = await api.request("/v1/forks", { method: "POST", body: JSON.stringify(wish) })
         location.hash = address("compare", {}, value.name)
         return value

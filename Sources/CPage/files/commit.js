@@ -40,7 +40,7 @@ function content(context, commit, signal) {
     const address = commit.action === null ? `${base}/changes?since=${previous}&limit=1` : `${base}/actions/${cursor}`
     const actions = h("div", { class: "buttons" },
         link("State at this version", context.address("state", { at: cursor }), { class: "button" }),
-        context.can.fork && isDispatchable && !commit.cause && button("Undo in a fork", event => undo(context, commit, event.currentTarget)),
+        context.can.fork && !context.fork && isDispatchable && !commit.cause && button("Undo in a fork", event => undo(context, commit, event.currentTarget)),
         context.can.dispatch && isDispatchable && !Array.isArray(commit.action)
             && link("Use as a draft", context.address("dispatch", { type: commit.action.type, payload: stringify(commit.action.payload ?? {}) }), { class: "button" }))
     return [

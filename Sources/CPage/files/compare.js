@@ -54,7 +54,7 @@ export async function open(main, parameters, context) {
         try {
             await walk("", context.model.state)
             if (mine !== turn) return
-            fill(result, h("h3", {}, found.length === 0 ? "The fork and the present are the same" : `${plural(found.length, "difference")}${isCut ? " and more" : ""}`),
+            fill(result, h("h3", {}, found.length === 0 ? `The fork and ${version ? "that version" : "the present"} are the same` : `${plural(found.length, "difference")}${isCut ? " and more" : ""}`),
                 found.length > 0 && [h("div", { class: "sides heads", "aria-hidden": "true" }, h("p", {}, version ? `Version ${count(versionOf(fork.to))}` : "The present"), h("p", {}, "The fork")),
                     h("ol", { class: "diff" }, found.map(difference => differenceView(difference, pointer => link(foreign(pointer || "the whole state"), context.address("state", { path: pointer })))))])
         } catch (error) {

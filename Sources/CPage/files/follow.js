@@ -1,5 +1,5 @@
 // Follows the commits over one connection: resumes by itself, and stops while the tab is hidden.
-import { get, pause, query, versionOf } from "./api.js"
+import { epochOf, get, pause, query, versionOf } from "./api.js"
 
 // How far the page may fall behind before it goes on at the head; the views then read again what they show.
 const LAG_MAX = 5000
@@ -22,6 +22,14 @@ async function withSlot(work) {
 const shown = () => document.visibilityState === "visible" ? Promise.resolve() : new Promise(resolve =>
     document.addEventListener("visibilitychange", resolve, { once: true })).then(shown)
 
+// The cursors between which a store can be followed. A fork has no document that names them; its commits do.
+async function beginning(base, signal) {
+    if (base === "/v1") return (await get(base, { signal })).value
+    const page = async since => (await get(`${base}/changes${query({ since, limit: 1 })}`, { signal })).value
+    const { next: cursor } = await page("now"), { changes: [first] } = await page("oldest")
+    return { cursor, oldest: first ? `${epochOf(cursor)}.${first.version - 1}` : cursor }
+}
+
 // Events: `aimed` with a new cursor, `commits` with {commits, head, next}, `jump` when commits were passed over, `reset`
 // when the history is gone, `lost` when the store is.
 export class Follower extends EventTarget {
@@ -37,13 +45,13 @@ export class Follower extends EventTarget {
         this.stop()
         Object.assign(this, { key, base, filter, next: null })
         const control = this.control = new AbortController()
-        const { value } = await get(base, { signal: control.signal })
+        const begin = await beginning(base, control.signal)
         if (control.signal.aborted) throw new DOMException("another aim", "AbortError")
-        this.identity = value
-        this.next = this.head = value.cursor
-        this.#emit("aimed", { head: value.cursor })
+        this.oldest = begin.oldest
+        this.next = this.head = begin.cursor
+        this.#emit("aimed", { head: begin.cursor })
         this.#run(control.signal)
-        return value.cursor
+        return begin.cursor
     }
 
     stop() {

@@ -31,7 +31,7 @@ export async function open(main, parameters, context) {
 
     // The identity of the history, and what the fields say as the contract wants it.
     async function wish() {
-        const { value: { epoch } } = await get("/v1", { signal: control.signal })
+        const { value: { epoch, cursor: head } } = await get("/v1", { signal: control.signal })
         const cursor = text => {
             if (text === "") return undefined
             if (/^\d[\d ,]*$/.test(text)) return `${epoch}.${text.replaceAll(/[ ,]/g, "")}`
@@ -39,7 +39,7 @@ export async function open(main, parameters, context) {
         }
         const ids = valueOf(skip).split(/\s*\n\s*/).filter(Boolean).map(text => /^\d+$/.test(text) ? cursor(text) : text)
         const inserted = [...inserts.children].map(row => ({ after: cursor(valueOf(row.children[0])), action: parse(valueOf(row.children[1])) }))
-        return { from: cursor(valueOf(from)), to: cursor(valueOf(to)), skip: ids.length ? ids : undefined, insert: inserted.length ? inserted : undefined }
+        return { from: cursor(valueOf(from)), to: cursor(valueOf(to)) ?? (valueOf(from) ? head : undefined), skip: ids.length ? ids : undefined, insert: inserted.length ? inserted : undefined }
     }
 
     async function make() {
@@ -64,7 +64,7 @@ export async function open(main, parameters, context) {
                 h("td", {}, button("End it", async () => {
                     await request(fork.href, { method: "DELETE" }).catch(error => context.say(error.message))
                     draw().catch(() => {})
-                }, { class: "small", "aria-label": `End fork ${fork.name}` })))))))
+                }, { class: "small", "aria-label": `End it: fork ${fork.name}` })))))))
     }
 
     await draw()

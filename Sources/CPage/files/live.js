@@ -101,7 +101,7 @@ export async function open(main, parameters, context) {
         const changed = () => { list.refresh(); say() }
         source = Object.keys(filter).length
             ? new Filtered(context.base, cursor, filter, changed)
-            : new History(context.base, cursor, follower.identity.oldest, changed)
+            : new History(context.base, cursor, follower.oldest, changed)
         source.failed = refuse
         list?.close()
         list = new VirtualList({
@@ -198,8 +198,7 @@ export async function open(main, parameters, context) {
         const status = h("p", { class: "hint", role: "status" })
         const run = async kind => {
             try {
-                const oldest = follower.identity.oldest
-                const written = await exportCommits(kind, { base: context.base, versions: chosen, filter, oldest, head: follower.head },
+                const written = await exportCommits(kind, { base: context.base, versions: chosen, filter, oldest: follower.oldest, head: follower.head },
                     found => { status.textContent = `${plural(found, "commit")}…` })
                 status.textContent = `${plural(written, "commit")} written.`
             } catch (error) {

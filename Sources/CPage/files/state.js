@@ -41,7 +41,7 @@ export async function open(main, parameters, context) {
     })
 
     const head = () => versionOf(follower.head ?? "x.0")
-    const oldest = () => versionOf(follower.identity.oldest)
+    const oldest = () => versionOf(follower.oldest)
 
     function move(version) {
         const at = version === null ? undefined : `${epochOf(follower.head)}.${Math.max(oldest(), Math.min(version, head()))}`
@@ -137,20 +137,24 @@ export async function open(main, parameters, context) {
     function draw(index, element) {
         const { key, pointer, depth } = lines.at(index), part = tree.known(pointer)
         const isOpen = tree.open.has(pointer)
-        const canOpen = !part || part.kind === "shape" || part.kind === "table" || (part.kind === "value" && isTree(part.value) && Object.keys(part.value).length > 0)
+        const hasTwist = canOpen(part)
         const isMarked = tree.marks.has(pointer)
         element.setAttribute("aria-level", depth + 1)
-        if (canOpen) element.setAttribute("aria-expanded", String(isOpen))
+        if (hasTwist) element.setAttribute("aria-expanded", String(isOpen))
         else element.removeAttribute("aria-expanded")
         element.setAttribute("aria-selected", String(pointer === selected))
         element.classList.toggle("current", pointer === selected)
         element.classList.toggle("marked", isMarked)
         element.style.paddingLeft = `${8 + depth * 18}px`
         fill(element,
-            h("span", { class: "twist", "aria-hidden": "true", onclick: event => { event.preventDefault(); toggle(pointer) } }, canOpen ? (isOpen ? "▾" : "▸") : ""),
+            h("span", { class: "twist", "aria-hidden": "true", onclick: event => { event.preventDefault(); toggle(pointer) } }, hasTwist ? (isOpen ? "▾" : "▸") : ""),
             h("span", { class: "key" }, pointer === "" ? "state" : foreign(key === "" ? '""' : key, 80)),
             h("span", { class: "value" }, h("bdi", {}, text(part))),
             isMarked && h("span", { class: "mark" }, "changed"))
+    }
+
+    function canOpen(part) {
+        return !part || part.kind === "shape" || part.kind === "table" || (part.kind === "value" && isTree(part.value) && Object.keys(part.value).length > 0)
     }
 
     function text(part) {
@@ -212,7 +216,8 @@ export async function open(main, parameters, context) {
     async function choose(pointer, isQuiet = false) {
         selected = pointer
         if (!isQuiet) {
-            if (!tree.open.has(pointer) && ["value", "table", "shape", undefined].includes(tree.known(pointer)?.kind) && tree.children(pointer) !== null) toggle(pointer, true)
+            const part = tree.known(pointer)
+            if (!tree.open.has(pointer) && (canOpen(part) || part?.kind === "fetching")) toggle(pointer, true)
             context.go("state", { path: pointer === "" ? undefined : pointer, at: parameters.at }, true)
             split.classList.add("has-detail")
         }
@@ -244,12 +249,18 @@ export async function open(main, parameters, context) {
             copyable("Pointer", pointer === "" ? '""' : pointer), copyable("Cursor", cursor),
             address && copyable("This value", curl(address)))
         if (!address || part?.kind === "absent") return
-        try {
-            const { etag, length, coding } = await request(address, { method: "HEAD" })
-            if (mine !== panelTurn) return
-            fill(facts, h("div", {}, h("dt", {}, "ETag"), h("dd", {}, h("code", {}, etag ?? "none"))),
-                length > 0 && h("div", {}, h("dt", {}, "Size"), h("dd", {}, bytes(length), coding && ` as ${coding}`)))
-        } catch { /* A part that may not be seen as a whole has no tag; its members show theirs. */ }
+        // The tag of a large part costs the server its whole encoding, so it comes when it is asked for.
+        if (part?.kind === "value") showTag()
+        else facts.append(h("div", {}, h("dt", {}, "ETag"), h("dd", {}, button("Show", showTag, { class: "small", "aria-label": "Show its ETag" }))))
+
+        async function showTag() {
+            try {
+                const { etag, length, coding } = await request(address, { method: "HEAD" })
+                if (mine !== panelTurn) return
+                fill(facts, h("div", {}, h("dt", {}, "ETag"), h("dd", {}, h("code", {}, etag ?? "none"))),
+                    length > 0 && h("div", {}, h("dt", {}, "Size"), h("dd", {}, bytes(length), coding && ` as ${coding}`)))
+            } catch { /* A part that may not be seen as a whole has no tag; its members show theirs. */ }
+        }
     }
 
     async function whoDid(pointer, place, control) {

@@ -1,0 +1,126 @@
+"""The page with a token: it shows nothing before, only what the token may see after, and keeps it for the tab."""
+
+import pytest
+
+from harness.actions import action, add
+from harness.expectations import expect, expect_equal
+from harness.tokens import make_token
+
+
+@pytest.fixture
+def tokens(workspace):
+    data = workspace.path("protected")
+    tokens = {
+        "all": make_token(workspace, data, "ops", "--all"),
+        "slice": make_token(workspace, data, "ci", "--read", "/tasks", "--read", "actions:tasks/*", "--dispatch", "tasks/*", "--others"),
+        "part": make_token(workspace, data, "bot", "--read", "/tasks/favourites"),
+    }
+    return tokens | {"server": workspace.server(data=data)}
+
+
+def sign_in(tab, token):
+    tab.field("Token").fill(token)
+    tab.button("Open").click()
+    return tab
+
+
+def test_the_page_shows_nothing_before_it_has_a_token_that_the_server_knows(tokens, open_tab):
+    tab = open_tab(tokens["server"]).open()
+    tab.expect_text("This server asks for a token")
+    expect_equal(tab.text("nav"), "", "the views that are named")
+    asked = {url.removeprefix(tab.origin) for url in tab.requests}
+    expect_equal({path for path in asked if path.startswith("/v1")}, {"/v1"}, "what was asked of the contract")
+
+    sign_in(tab, "sk_wrong")
+
+    tab.expect_text("The server does not know this token.")
+    sign_in(tab, tokens["all"])
+    tab.expect_text("No commit yet")
+    expect_equal(tab.text("nav").split(), ["Live", "State", "Dispatch", "Forks", "Bisect", "Room"], "the views")
+
+
+def test_the_token_is_kept_for_the_tab_only(tokens, open_tab):
+    tab = sign_in(open_tab(tokens["server"]).open(), tokens["all"])
+    tab.expect_text("No commit yet")
+
+    tab.page.reload()
+
+    tab.expect_text("No commit yet")
+    beside = open_tab(tokens["server"], beside=tab).open()
+    beside.expect_text("This server asks for a token")
+    expect(tokens["all"] not in tab.page.content() + tab.page.url, "the token stands in the page")
+    tab.button("Sign out").click()
+    tab.expect_text("This server asks for a token")
+    tab.page.reload()
+    tab.expect_text("This server asks for a token")
+
+
+def test_with_a_grant_of_one_slice_the_page_shows_one_slice(tokens, open_tab):
+    with tokens["server"].client() as client:
+        fields = {"Authorization": f"Bearer {tokens['all']}"}
+        client.commit(action("tasks/add", {"id": 1, "title": "milk"}), **fields)
+        client.commit(add(5), **fields)
+        client.commit(action("session/login", {"user": "secret-user"}), **fields)
+    tab = sign_in(open_tab(tokens["server"]).open(), tokens["slice"])
+    tab.expect_text("3 commits")
+    seen = tab.text("body")
+    tab.find(".line", has_text="not visible").first.click()
+    tab.expect_text("not visible to this token", ".side")
+    seen += tab.text("body")
+
+    for view in ["State", "Dispatch"]:
+        tab.link(view).click()
+        tab.expect_text("tasks")
+        tab.page.wait_for_timeout(300)
+        seen += tab.text("body")
+
+    expect_equal(tab.text("nav").split(), ["Live", "State", "Dispatch"], "the views")
+    for word in ["counter", "session", "canvas", "films", "navigation", "secret-user"]:
+        expect(word not in seen, f"the page names {word}")
+        expect(not any(word in url for url in tab.requests), f"the page asks for {word}")
+    for path in ["operations", "forks", "bisect", "backup"]:
+        expect(not any(path in url for url in tab.requests if "/v1/" in url), f"the page asks for {path}")
+    tab.open("state", path="/tasks/entities/1")
+    tab.expect_text("milk")
+
+
+def test_with_a_grant_of_a_part_of_a_slice_the_page_shows_the_part(tokens, open_tab):
+    tab = sign_in(open_tab(tokens["server"]).open("state"), tokens["part"])
+
+    tab.find(".line", has_text="tasks").click()
+
+    tab.expect_text("favourites")
+    expect("entities" not in tab.text("body"), "the page names the part beside it")
+    expect_equal(tab.text("nav").split(), ["Live", "State"], "the views")
+
+
+def test_a_token_that_is_revoked_ends_what_the_page_shows(tokens, workspace, open_tab):
+    import subprocess
+
+    from harness.tokens import token_names
+
+    server = tokens["server"]
+    tab = sign_in(open_tab(server).open(), tokens["slice"])
+    tab.expect_text("No commit yet")
+
+    name = token_names(server.data)["ci"]
+    subprocess.run([workspace.binary, "token", "revoke", name, "--data", server.data], check=True, timeout=20)
+
+    tab.expect_text("The server no longer knows this token.", seconds=30)
+    expect_equal(tab.text("nav"), "", "the views that are named")
+
+
+def test_a_page_of_another_origin_can_neither_frame_it_nor_read_it(server, open_tab):
+    tab = open_tab()
+    tab.page.route("http://other.example/", lambda route: route.fulfill(
+        content_type="text/html", body=f'<iframe src="{tab.origin}/"></iframe>'))
+    tab.page.goto("http://other.example/")
+    tab.page.wait_for_timeout(500)
+
+    frames = [frame.url for frame in tab.page.frames[1:]]
+
+    expect(all(not url.startswith(tab.origin) for url in frames), "the page is in a frame:", frames)
+    read = tab.page.evaluate("address => fetch(address).then(answer => answer.text(), error => error.name)", tab.origin + "/page/app.js")
+    expect_equal(read, "TypeError", "what the other page reads")
+    tab.requests.clear()
+    tab.faults.clear()

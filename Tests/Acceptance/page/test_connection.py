@@ -1,0 +1,105 @@
+"""A server that goes and comes back, another history, and many tabs at once."""
+
+from harness.actions import add
+from harness.expectations import expect_equal, wait_until
+
+
+def restart(server):
+    server.fixed_port = server.port
+    server.kill()
+    return lambda: server.start()
+
+
+def test_the_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(server, open_tab):
+    with server.client() as client:
+        for _ in range(5):
+            client.commit(add(1))
+    tab = open_tab().open("live")
+    tab.expect_text("5 commits")
+
+    start = restart(server)
+
+    tab.expect_text("The server does not answer", "#notice")
+    start()
+    with server.client() as client:
+        for _ in range(7):
+            client.commit(add(1))
+    tab.expect_text("The server is back after", "#notice", seconds=15)
+    tab.expect_text("12 commits")
+
+
+def test_an_action_that_is_sent_while_the_server_is_gone_is_committed_once(server, open_tab):
+    tab = open_tab().open("dispatch", type="counter/add")
+    tab.field("amount").fill("7")
+    start = restart(server)
+
+    tab.button("Dispatch").click()
+
+    tab.expect_text("The action is kept and is sent again")
+    start()
+    tab.expect_text("Committed as version 1", seconds=15)
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter").json, {"value": 7}, "the counter")
+
+
+def test_a_new_history_is_named_and_shown_from_its_beginning(workspace, open_tab):
+    server = workspace.server(data="none")
+    with server.client() as client:
+        client.commit(add(1))
+    tab = open_tab(server).open("live")
+    tab.expect_text("1 commit")
+    start = restart(server)
+
+    start()
+
+    tab.expect_text("The server has a new history", "#notice", seconds=15)
+    tab.expect_text("No commit yet")
+
+
+def test_eight_tabs_at_once_each_dispatch_and_each_see_all(server, open_tab):
+    first = open_tab()
+    tabs = [first] + [open_tab(beside=first) for _ in range(7)]
+    for tab in tabs:
+        tab.open("dispatch", type="counter/add")
+    for number, tab in enumerate(tabs):
+        tab.field("amount").fill(str(10**number))
+
+    for tab in tabs:
+        tab.button("Dispatch").click()
+    for tab in tabs:
+        tab.expect_text("Committed as version", seconds=15)
+
+    for tab in tabs:
+        tab.link("Live").click()
+        tab.expect_text("8 commits")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 11111111, "the sum")
+        client.commit(add(1))
+    for tab in tabs:
+        tab.expect_text("9 commits")
+
+
+def test_a_hidden_tab_holds_no_connection(server, open_tab):
+    tab = open_tab().open("live")
+    tab.expect_text("No commit yet")
+    waits = lambda: [url for url in tab.requests if "wait=" in url]
+    wait_until(lambda: waits() or tab.page.wait_for_timeout(20), "the tab waits for commits")
+    ended = []
+    tab.page.on("requestfailed", lambda request: ended.append(request.url))
+
+    tab.page.evaluate("""() => {
+        Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })
+        document.dispatchEvent(new Event("visibilitychange"))
+    }""")
+
+    wait_until(lambda: ended or tab.page.wait_for_timeout(20), "its wait ends")
+    count = len(waits())
+    with server.client() as client:
+        client.commit(add(1))
+    tab.page.wait_for_timeout(500)
+    expect_equal(len(waits()), count, "the waits of a hidden tab")
+    tab.page.evaluate("""() => {
+        delete document.visibilityState
+        document.dispatchEvent(new Event("visibilitychange"))
+    }""")
+    tab.expect_text("1 commit")

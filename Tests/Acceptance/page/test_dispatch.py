@@ -1,0 +1,144 @@
+"""An action by a form: tried first, sent once, refused at the field that is at fault."""
+
+import json
+
+from harness.actions import action
+from harness.expectations import expect, expect_equal
+
+
+def refusals(tab):
+    """The sentences at the fields, by the label of the field."""
+    return tab.page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll('[aria-invalid=true]')].map(control =>
+            [document.querySelector(`label[for=${control.id}]`).firstChild.textContent,
+             document.getElementById(control.getAttribute('aria-describedby')).textContent]))"""
+    )
+
+
+def test_a_rejection_stands_at_the_field_that_is_at_fault(server, open_tab):
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 5, "title": "milk"}))
+    tab = open_tab().open("dispatch", type="tasks/add")
+    tab.field("id whole number").fill("5")
+    tab.field("title text").fill("bread")
+
+    tab.button("Dispatch").click()
+
+    tab.expect_text("Refused: nothing was changed.")
+    expect_equal(refusals(tab), {"id": "task 5 exists already"}, "the refusals")
+    expect_equal(tab.page.evaluate("document.activeElement.value"), "5", "the value of the field with the focus")
+    tab.field("id whole number").fill("6")
+    tab.field("title text").fill(" ")
+    tab.button("Dispatch").click()
+    tab.expect_text("a title needs a visible character")
+    expect_equal(refusals(tab), {"title": "a title needs a visible character"}, "the refusals")
+    tab.field("title text").fill("bread")
+    tab.button("Dispatch").click()
+    tab.expect_text("Committed as version 2")
+    expect_equal(refusals(tab), {}, "the refusals")
+
+
+def test_a_number_that_is_none_is_refused_at_its_field_inside_a_frame(server, open_tab):
+    tab = open_tab().open("dispatch", type="canvas/addBlock")
+    tab.field("id whole number").fill("1")
+    for name in ["x", "y", "width"]:
+        tab.field(f"{name} number").fill("1.5")
+    tab.field("height number").fill("tall")
+
+    tab.button("Dispatch").click()
+
+    tab.expect_text("Refused")
+    expect_equal(list(refusals(tab)), ["height"], "the fields at fault")
+    tab.field("height number").fill("2")
+    tab.button("Dispatch").click()
+    tab.expect_text("Committed as version 1")
+
+
+def test_a_preview_shows_the_patch_and_commits_nothing(server, open_tab):
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "milk"}))
+    tab = open_tab().open("dispatch", type="tasks/rename")
+    tab.field("id whole number").fill("1")
+    tab.field("title text").fill("bread")
+
+    tab.button("Preview").click()
+
+    tab.expect_text("It would change")
+    tab.expect_text('"milk"', ".outcome .removed")
+    tab.expect_text('"bread"', ".outcome .added")
+    with server.client() as client:
+        expect_equal(client.get("/v1").json["version"], 1, "the version")
+    tab.button("Dispatch").click()
+    tab.expect_text("Committed as version 2")
+
+
+def test_the_receipt_shows_the_cascade(server, open_tab):
+    tab = open_tab().open("dispatch", type="films/load")
+
+    tab.button("Dispatch").click()
+
+    tab.expect_text("It caused 1 commit")
+    tab.expect_text("films/fail", ".receipt")
+
+
+KINDS = {
+    "type": "object",
+    "required": ["colour", "many", "names", "byName", "exact", "choice"],
+    "properties": {
+        "colour": {"type": "string", "enum": ["red", "green"]},
+        "many": {"type": "array", "items": {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}},
+        "names": {"type": "array", "items": {"type": "string"}},
+        "byName": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "exact": {"type": "integer"},
+        "choice": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+        "free": {},
+        "maybe": {"type": ["boolean", "null"]},
+        "note": {"type": "string"},
+    },
+}
+
+
+def test_a_form_has_enums_lists_maps_and_members_that_may_be_left_out(server, open_tab):
+    tab = open_tab()
+    catalogue = {"actions": [{"type": "all/kinds", "payload": KINDS}]}
+    sent = []
+
+    def answer(route):
+        if route.request.method == "POST":
+            sent.append(route.request.post_data)
+            problem = {"status": 422, "code": "invalid-action", "detail": "no", "errors": [
+                {"pointer": "/payload/many/0/n", "detail": "is odd"}, {"pointer": "/payload/byName/two", "detail": "is even"}]}
+            return route.fulfill(status=422, content_type="application/problem+json", body=json.dumps(problem))
+        return route.fulfill(json=catalogue)
+
+    tab.page.route("**/v1/actions", answer)
+    tab.open("dispatch", type="all/kinds")
+    tab.field("colour").select_option("green")
+    tab.page.get_by_role("group", name="many").get_by_role("button", name="Add an element").click()
+    tab.field("n whole number").fill("3")
+    names = tab.page.get_by_role("group", name="names")
+    for number, name in enumerate(["a", "b", "c"]):
+        names.get_by_role("button", name="Add an element").click()
+        names.get_by_role("textbox").nth(number).fill(name)
+    names.get_by_role("button", name="Remove this element").nth(1).click()
+    by_name = tab.page.get_by_role("group", name="byName")
+    by_name.get_by_role("button", name="Add a member").click()
+    by_name.get_by_label("Key").fill("two")
+    by_name.get_by_label("Value").fill("2")
+    tab.field("exact whole number").fill("9007199254740993")
+    tab.field("Kind of choice").select_option("integer")
+    tab.field("choice whole number").fill("7")
+    tab.field("free JSON").fill('{"deep":[1]}')
+    tab.field("Whether maybe is given").select_option("null")
+
+    tab.button("Dispatch").click()
+
+    tab.expect_text("Refused")
+    expect_equal(
+        sent,
+        ['{"type":"all/kinds","payload":{"colour":"green","many":[{"n":3}],"names":["a","c"],"byName":{"two":2},'
+         '"exact":9007199254740993,"choice":7,"free":{"deep":[1]},"maybe":null}}'],
+        "the bodies sent",
+    )
+    expect_equal(refusals(tab), {"n": "is odd", "Value": "is even"}, "the refusals")
+    expect("note" in tab.text(), "the member that was left out has no field")

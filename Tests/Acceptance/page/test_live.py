@@ -1,0 +1,91 @@
+"""The commits as they come, and one of them in full."""
+
+from harness.actions import action, add, bulk
+from harness.expectations import expect, expect_equal, wait_until
+
+
+def versions(tab):
+    return [int(line.split()[0].replace(",", "")) for line in tab.lines()]
+
+
+def test_the_list_shows_each_of_200_commits_once_and_in_order(server, open_tab):
+    tab = open_tab().open("live")
+    tab.expect_text("No commit yet")
+
+    with server.client() as client:
+        for _ in range(200):
+            client.commit(add(1))
+
+    tab.expect_text("200 commits")
+    seen = []
+    tab.find(".list").focus()
+    for _ in range(30):
+        seen += [version for version in versions(tab) if version not in seen]
+        tab.page.keyboard.press("PageDown")
+        tab.page.wait_for_timeout(30)
+    expect_equal(seen, list(range(200, 0, -1)), "the versions from the top to the end")
+
+
+def test_a_commit_shows_its_action_what_it_changed_and_who_made_it(server, open_tab):
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "milk"}))
+        client.commit(action("tasks/rename", {"id": 1, "title": "bread"}, id="rename-1"))
+    tab = open_tab().open("live")
+
+    tab.find(".line", has_text="tasks/rename").click()
+
+    tab.expect_text("changed /tasks/entities/1/title", ".side")
+    tab.expect_text('"milk"', ".side .removed")
+    tab.expect_text('"bread"', ".side .added")
+    for text in ["rename-1", "curl", f"/v1/actions/"]:
+        tab.expect_text(text, ".side")
+
+
+def test_a_cascade_is_followed_from_its_root(server, open_tab):
+    with server.client() as client:
+        receipt = client.commit(action("films/load"), Prefer="wait=10")
+    expect(receipt["caused"], "the action has caused nothing:", receipt)
+    tab = open_tab().open("live")
+
+    tab.find(".line", has_text="follow-up").click()
+
+    tab.expect_text("Cascade of 2 commits", ".side")
+    tab.find(".cascade a", has_text="films/load").click()
+    tab.expect_text("films/load", ".side h2")
+
+
+def test_the_filters_keep_the_commits_of_a_type_and_of_a_path_and_name_a_type_that_is_none(server, open_tab):
+    with server.client() as client:
+        bulk(client, [add(1) if number % 3 else action("tasks/add", {"id": number, "title": "t"}) for number in range(300)])
+    tab = open_tab().open("live")
+    tab.expect_text("300 commits")
+
+    tab.field("Types").fill("tasks/add")
+    tab.expect_text("100 commits")
+    expect(all("tasks/add" in line for line in tab.lines()), tab.lines()[:3])
+    tab.field("Types").fill("")
+    tab.field("Path").fill("/tasks/entities/9")
+    tab.expect_text("1 commit")
+    with server.client() as client:
+        client.commit(action("tasks/rename", {"id": 9, "title": "new"}))
+    tab.expect_text("2 commits")
+    tab.field("Path").fill("")
+    tab.field("Types").fill("tasks/nothing")
+    tab.expect_text("no action of this type")
+
+
+def test_a_pause_holds_the_list_and_says_how_many_are_new(server, open_tab):
+    tab = open_tab().open("live")
+    with server.client() as client:
+        client.commit(add(1))
+        tab.expect_text("1 commit")
+        tab.button("Pause").click()
+
+        for _ in range(3):
+            client.commit(add(1))
+
+    wait_until(lambda: tab.button("Go on (3 new)").count() or tab.page.wait_for_timeout(20), "the button counts the new ones")
+    expect_equal(versions(tab), [1], "the versions in the list that is held")
+    tab.button("Go on (3 new)").click()
+    tab.expect_text("4 commits")
+    expect_equal(versions(tab), [4, 3, 2, 1], "the versions")

@@ -1,0 +1,77 @@
+"""The state as a tree, now and as it was, and who changed what."""
+
+from harness.actions import action, add, bulk
+from harness.expectations import expect, expect_equal
+
+
+def test_the_tree_shows_the_present_and_marks_what_a_commit_has_changed(server, open_tab):
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "milk"}))
+        client.commit(action("tasks/add", {"id": 2, "title": "bread"}))
+        tab = open_tab().open("state", path="/tasks/entities/1")
+        tab.expect_text("milk", ".line.current")
+
+        client.commit(action("tasks/rename", {"id": 1, "title": "oat milk"}))
+
+    tab.expect_text("oat milk", ".line.current")
+    tab.expect_text("changed", ".line.current")
+    expect("changed" not in tab.text('.line:has-text("bread")'), "another task is marked, too")
+    tab.expect_text("oat milk", ".side")
+
+
+def test_the_state_of_an_earlier_version_is_shown_and_the_present_stays(server, open_tab):
+    with server.client() as client:
+        for _ in range(10):
+            client.commit(add(1))
+    tab = open_tab().open("state", path="/counter/value")
+    tab.expect_text("10", ".line.current")
+
+    tab.find("#version").fill("4")
+    tab.find("#version").press("Enter")
+
+    tab.expect_text("As it was at version 4 of 10")
+    tab.expect_text("4", ".line.current .value")
+    tab.button("One version back").click()
+    tab.expect_text("3", ".line.current .value")
+    tab.button("Now").click()
+    tab.expect_text("The present, version 10")
+    tab.expect_text("10", ".line.current .value")
+
+
+def test_a_place_of_the_tree_leads_to_the_commit_that_changed_it_last(server, open_tab):
+    with server.client() as client:
+        bulk(client, [action("tasks/add", {"id": number, "title": f"task {number}"}) for number in range(1, 40)])
+        receipt = client.commit(action("tasks/rename", {"id": 7, "title": "found"}))
+        bulk(client, [add(1)] * 500)
+    tab = open_tab().open("state", path="/tasks/entities/7/title")
+
+    tab.button("Who changed this last?").click()
+
+    tab.expect_text(f"tasks/rename, version {receipt['version']}")
+    tab.find(".found a").click()
+    tab.expect_text('"found"', ".side .added")
+    tab.expect_text('"task 7"', ".side .removed")
+    # The value beside it was changed by another commit.
+    tab.open("state", path="/tasks/entities/7/done")
+    tab.button("Who changed this last?").click()
+    tab.expect_text("tasks/add, version 7")
+
+
+def test_only_the_entities_in_sight_are_fetched(server, open_tab):
+    with server.client() as client:
+        bulk(client, [action("tasks/add", {"id": number, "title": f"task {number}"}) for number in range(1, 5001)])
+    tab = open_tab().open("state")
+    tab.expect_text("tasks")
+    tab.find(".line", has_text="tasks").click()
+
+    tab.find(".line", has_text="entities").click()
+
+    tab.expect_text("task 5", ".list")
+    fetched = [url for url in tab.requests if "/v1/state/tasks/entities" in url and "as=keyed" not in url]
+    expect(0 < len(fetched) < 100, f"{len(fetched)} entities were fetched")
+    expect_equal([url for url in tab.requests if url.endswith("/v1/state")], [], "requests of the whole state")
+    tab.find(".list").focus()
+    tab.page.keyboard.press("End")
+    tab.expect_text("films", ".list")
+    tab.find(".list").evaluate("list => { list.scrollTop = 2500 * 28 }")
+    tab.expect_text("task 2500", ".list")
