@@ -44,7 +44,7 @@ export class VirtualList {
                 this.draw(index, fresh)
                 line = fresh
             }
-            line.style.top = `${index * rowHeight}px`
+            line.style.transform = `translateY(${index * rowHeight}px)`
             line.dataset.index = index
             line.setAttribute("aria-setsize", length)
             line.setAttribute("aria-posinset", index + 1)

@@ -24,13 +24,13 @@ export async function open(main, parameters, context) {
     const total = h("p", { class: "hint total" })
     const empty = h("p", { class: "empty", hidden: true })
     const side = h("section", { class: "side", "aria-label": "Commit" })
-    const listPlace = h("div", { class: "list-place" })
+    const listPlace = h("div", { class: "whole" })
     const left = h("section", { class: "column", "aria-labelledby": "live-title" },
         h("h2", { id: "live-title", class: "aside" }, "Commits"),
         h("form", { class: "bar", onsubmit: event => event.preventDefault() },
             labelled("Types", fields.types), labelled("Path", fields.path), labelled("Author", fields.by),
             h("div", { class: "buttons" }, pauseButton, exportMenu), types),
-        total, empty, listPlace)
+        total, h("div", { class: "list-place" }, empty, listPlace))
     fill(main, h("div", { class: "split" }, left, side))
 
     context.catalogue().then(actions => fill(types, actions.map(({ type }) => h("option", { value: type }))), () => {})

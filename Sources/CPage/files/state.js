@@ -73,13 +73,13 @@ export async function open(main, parameters, context) {
             next = { ...next, at: undefined }
         }
         const version = next.at ? versionOf(next.at) : null
-        if (!tree || tree.version !== version || isAfresh) await plant(version, next)
-        if (next.path !== undefined && next.path !== selected) await reveal(next.path)
-        else if (next.path === undefined && selected === null) await choose("", true)
-        else drawPanel()
+        const isOther = !tree || tree.version !== version || isAfresh, place = next.path ?? ""
+        if (isOther) plant(version)
+        if (place !== selected && place !== "") await reveal(place)
+        else if (isOther || place !== selected) choose(place, true)
     }
 
-    async function plant(version) {
+    function plant(version) {
         const before = tree
         const opened = before?.open
         if (before) before.isClosed = true
@@ -213,7 +213,7 @@ export async function open(main, parameters, context) {
         drawPanel()
     }
 
-    async function choose(pointer, isQuiet = false) {
+    function choose(pointer, isQuiet = false) {
         selected = pointer
         if (!isQuiet) {
             const part = tree.known(pointer)

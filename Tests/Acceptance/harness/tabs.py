@@ -7,6 +7,8 @@ import urllib.parse
 from harness.expectations import expect, wait_until
 from harness.messages import HOST
 
+WINDOW = {"width": 1280, "height": 800}
+
 
 class Tab:
     """A page in a context of its own, so that nothing is left from another tab; `beside` shares the context of one."""
@@ -14,7 +16,7 @@ class Tab:
     def __init__(self, browser, server, beside=None, origin=None, **context):
         self.server = server
         self.origin = origin or f"http://{HOST}:{server.port}"
-        self.context = beside.context if beside else browser.new_context(viewport={"width": 1280, "height": 800}, **context)
+        self.context = beside.context if beside else browser.new_context(**{"viewport": WINDOW} | context)
         self.page = self.context.new_page()
         self.page.set_default_timeout(15_000)
         self.requests, self.faults = [], []

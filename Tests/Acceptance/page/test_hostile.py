@@ -1,0 +1,90 @@
+"""Texts that try to be markup, to turn the line around, or to be too long, are shown as text."""
+
+import json
+
+from harness.actions import action
+from harness.expectations import expect, expect_equal
+from harness.tokens import make_token
+
+MARKUP = "</script><img src=x onerror=window.broken=1><b>bold</b>"
+TURNING = "abc\u202egnp.exe\u2066"
+LONG = "x" * 1_000_000
+
+
+def unbroken(tab):
+    expect_equal(tab.page.evaluate("window.broken ?? null"), None, "what the text has run")
+    expect_equal(tab.find("main b, main img, main script").count(), 0, "elements that a text has made")
+
+
+def test_hostile_texts_in_state_actions_and_ids_are_shown_as_text(server, open_tab):
+    with server.client() as client:
+        for number, title in enumerate([MARKUP, TURNING, LONG], 1):
+            client.commit(action("tasks/add", {"id": number, "title": title}, id=f"<i>{number}</i>", meta={MARKUP: TURNING}))
+        client.commit(action("navigation/set", {"route": [MARKUP, TURNING, "\u0000\u0007", "<b>"]}))
+    tab = open_tab().open("live")
+    for line, shown in [(1, "</script><img src=x"), (2, "abc\\u202egnp.exe\\u2066"), (3, "(1,000,000 characters)")]:
+        tab.find(f'.line[aria-posinset="{5 - line}"]').click()
+
+        tab.expect_text(shown, ".side")
+
+        tab.expect_text(f"<i>{line}</i>", ".side")
+        unbroken(tab)
+        expect("\u202e" not in tab.text("body"), "a mark turns the line around")
+    for number, shown in [(1, "</script><img"), (2, "\\u202e"), (3, "(1,000,000 characters)")]:
+        tab.open("state", path=f"/tasks/entities/{number}/title")
+        tab.expect_text(shown, ".line.current")
+        tab.expect_text(shown, ".side")
+        unbroken(tab)
+    length = tab.page.evaluate("document.body.innerText.length")
+    expect(length < 50_000, f"the page has {length} characters of a text that it must cut")
+    tab.open("state", path="/navigation/route/2")
+    tab.expect_text("\\u0000\\u0007", ".side")
+
+
+def test_hostile_addresses_and_inputs_are_shown_as_text(server, open_tab):
+    tab = open_tab()
+    for view, parameters in [
+        ("live", {"types": MARKUP}), ("live", {"path": MARKUP}), ("live", {"by": MARKUP}), ("live", {"commit": MARKUP}), ("live", {"id": MARKUP}),
+        ("state", {"path": "/" + MARKUP}), ("state", {"at": MARKUP}), ("state", {"path": "no/pointer"}), ("state", {"path": "/tasks/../counter"}),
+        ("dispatch", {"type": MARKUP}), ("dispatch", {"type": "tasks/add", "payload": MARKUP}), ("compare", {"in": MARKUP}),
+        ("bisect", {"path": MARKUP, "test": MARKUP}), (MARKUP, {}),
+    ]:
+        tab.open(view, **parameters)
+        tab.page.wait_for_timeout(250)
+        unbroken(tab)
+        expect(tab.text("main").strip(), f"nothing is shown for {view} {parameters}")
+
+
+def test_a_hostile_subject_is_shown_as_text(workspace, open_tab):
+    data = workspace.path("subjects")
+    token = make_token(workspace, data, "<b>\u202eops</b>", "--all")
+    server = workspace.server(data=data)
+    with server.client() as client:
+        client.commit(action("counter/add", {"amount": 1}), Authorization=f"Bearer {token}")
+    tab = open_tab(server).open()
+    tab.field("Token").fill(token)
+    tab.button("Open").click()
+
+    tab.expect_text("<b>\\u202eops</b>")
+
+    unbroken(tab)
+    tab.find(".line").first.click()
+    tab.expect_text("<b>\\u202eops</b>", ".side")
+    tab.find(".side dd a", has_text="ops").click()
+    tab.expect_text("1 commit")
+
+
+def test_a_hostile_catalogue_is_shown_as_text(server, open_tab):
+    tab = open_tab()
+    schema = {"type": "object", "required": [MARKUP], "properties": {MARKUP: {"type": "string", "enum": [MARKUP, TURNING]}}}
+    tab.page.route("**/v1/actions", lambda route: route.fulfill(json={"actions": [{"type": MARKUP, "payload": schema}]})
+                   if route.request.method == "GET" else route.fulfill(
+                       status=422, body=json.dumps({"code": MARKUP, "detail": MARKUP, "errors": [{"pointer": "/payload", "detail": TURNING}]})))
+    tab.open("dispatch")
+
+    tab.find(".types a").click()
+
+    tab.expect_text(MARKUP, ".side h2")
+    tab.button("Dispatch").click()
+    tab.expect_text("Refused")
+    unbroken(tab)

@@ -1,0 +1,176 @@
+"""Every view by axe's rules, in light, dark and on a phone; by the keyboard alone; without motion that was not asked for."""
+
+import pytest
+
+from harness.actions import action, add, bulk
+from harness.expectations import expect, expect_equal
+from harness.tabs import Tab
+from harness.tools import need_module
+from harness.workspace import Workspace
+
+LOOKS = {
+    "light": {},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+    "narrow": {"viewport": {"width": 320, "height": 640}},
+}
+VIEWS = {
+    "live": ("live", {}, "commits"),
+    "commit": ("live", {"id": "rename-1"}, "What it changed"),
+    "state": ("state", {"path": "/tasks/entities/2/title"}, "Value"),
+    "dispatch": ("dispatch", {"type": "canvas/addObject"}, "Dispatch"),
+    "forks": ("forks", {}, "Make a fork"),
+    "bisect": ("bisect", {"path": "/navigation/route", "test": "repeats"}, "It holds since"),
+    "room": ("room", {}, "Who waits where"),
+}
+
+
+@pytest.fixture(scope="module")
+def full(pytestconfig):
+    """A server with something of everything."""
+    workspace = Workspace(pytestconfig.storekeeper, pytestconfig.seed)
+    server = workspace.server()
+    with server.client() as client:
+        bulk(client, [action("tasks/add", {"id": number, "title": f"Water plant {number}"}) for number in range(1, 30)])
+        client.commit(action("tasks/rename", {"id": 2, "title": "Call Ada"}, id="rename-1"))
+        client.commit(action("navigation/set", {"route": ["home", "list"]}))
+        client.commit(action("navigation/push", {"segment": "home"}))
+        client.commit(action("films/load"), Prefer="wait=5")
+        bulk(client, [add(number) for number in range(30)])
+    yield server
+    workspace.close()
+
+
+def findings(tab):
+    axe = need_module("axe_playwright_python.sync_playwright").Axe()
+    return [
+        f"{rule['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
+        for rule in axe.run(tab.page).response["violations"]
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_is_without_a_finding_of_axe_and_fits_its_width(full, browser, view, look):
+    name, parameters, text = VIEWS[view]
+    tab = Tab(browser, full, **LOOKS[look])
+    tab.open(name, **parameters)
+    tab.expect_text(text)
+    tab.page.wait_for_timeout(300)
+    tab.keep(f"{view}-{look}")
+
+    found = findings(tab)
+
+    expect(not found, "\n".join(found))
+    wide = tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    expect(wide <= 0, f"the view is {wide} pixels wider than the window")
+    tab.judge()
+    tab.context.close()
+
+
+def test_the_refused_form_the_compared_fork_the_token_and_the_keys_are_without_a_finding(full, workspace, open_tab):
+    tab = open_tab(full).open("dispatch", type="tasks/add")
+    tab.field("id whole number").fill("2")
+    tab.field("title text").fill("again")
+    tab.button("Dispatch").click()
+    tab.expect_text("Refused")
+    tab.keep("refused")
+    expect_equal(findings(tab), [], "the findings at a refused form")
+    tab.open("live", id="rename-1")
+    tab.button("Undo in a fork").click()
+    tab.expect_text("1 difference")
+    tab.keep("compare")
+    expect_equal(findings(tab), [], "the findings at a fork")
+    tab.button("Keys").click()
+    expect_equal(findings(tab), [], "the findings at the keys")
+    protected = workspace.server(access="tokens")
+    tab = open_tab(protected).open()
+    tab.expect_text("This server asks for a token")
+    tab.keep("token")
+    expect_equal(findings(tab), [], "the findings at the question for a token")
+
+
+def test_everything_can_be_done_by_the_keyboard(server, open_tab):
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 1, "title": "milk"}))
+        client.commit(action("tasks/add", {"id": 2, "title": "bread"}))
+    tab = open_tab().open("live")
+    tab.expect_text("2 commits")
+    press = tab.page.keyboard.press
+
+    def tab_to(text):
+        for _ in range(60):
+            press("Tab")
+            focus = tab.page.evaluate("[document.activeElement.innerText, document.activeElement.getAttribute('aria-label'), document.activeElement.id].join(' ')")
+            if text in focus:
+                return
+        raise AssertionError(f"Tab never reaches {text}")
+
+    tab_to("Commits, newest first")
+    press("ArrowDown")
+    press("Enter")
+    tab.expect_text("milk", ".side")
+    press("2")
+    tab.expect_text("The present")
+    tab_to("State")
+    for key in ["ArrowDown"] * 4 + ["ArrowRight"]:
+        press(key)
+    tab.expect_text("favourites")
+    for key in ["ArrowRight", "ArrowRight"]:
+        press(key)
+        tab.page.wait_for_timeout(200)
+    tab.expect_text("bread")
+    press("ArrowRight")
+    press("w")
+    tab.expect_text("tasks/add, version 1")
+    press("3")
+    tab.expect_text("Choose the action")
+    tab_to("counter/add")
+    press("Enter")
+    tab.field("amount").focus()
+    tab.page.keyboard.type("5")
+    press("Control+Enter")
+    tab.expect_text("Committed as version 3")
+
+
+def test_the_focus_is_visible_and_nothing_moves_when_motion_is_not_wanted(server, open_tab):
+    tab = open_tab(reduced_motion="reduce").open("live")
+    tab.expect_text("No commit yet")
+
+    tab.page.keyboard.press("Tab")
+    tab.page.keyboard.press("Tab")
+
+    outline = tab.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    expect_equal(outline, "solid", "the outline of what has the focus")
+    moving = tab.page.evaluate("""() => [...document.querySelectorAll('*')].filter(element => {
+        const style = getComputedStyle(element)
+        return style.transitionDuration !== '0s' || style.animationName !== 'none'
+    }).length""")
+    expect_equal(moving, 0, "elements that move")
+
+
+def test_the_layout_does_not_jump_while_commits_come(server, open_tab):
+    tab = open_tab()
+    tab.page.add_init_script("""window.shifts = 0
+        new PerformanceObserver(list => { for (const entry of list.getEntries()) window.shifts += entry.value })
+            .observe({ type: "layout-shift", buffered: true })""")
+    tab.open("live")
+    tab.expect_text("No commit yet")
+    with server.client() as client:
+        for _ in range(50):
+            client.commit(add(1))
+    tab.expect_text("50 commits")
+
+    tab.find(".list").evaluate("list => { list.scrollTop = 600 }")
+    tab.page.wait_for_timeout(100)
+    before = tab.page.evaluate("document.elementFromPoint(200, 500).closest('.line').querySelector('.version').textContent")
+    with server.client() as client:
+        for _ in range(50):
+            client.commit(add(1))
+    tab.expect_text("100 commits")
+
+    after = tab.page.evaluate("document.elementFromPoint(200, 500).closest('.line').querySelector('.version').textContent")
+    expect_equal(after, before, "the version in the middle of the list")
+    shifts = tab.page.evaluate("window.shifts")
+    expect(shifts < 0.1, f"the layout has shifted by {shifts:.3f}")
