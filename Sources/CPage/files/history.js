@@ -46,7 +46,7 @@ export class History {
             if (this.at(index) === undefined) this.#wanted.add(this.#chunkOf(this.key(index)))
         }
         clearTimeout(this.timer)
-        this.timer = setTimeout(() => this.#fetch(), 30)
+        this.timer = setTimeout(() => this.#fetch(), 10)
     }
 
     // Takes new commits; returns by how many lines the list grows at its head.

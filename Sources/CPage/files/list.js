@@ -30,8 +30,8 @@ export class VirtualList {
     refresh(isStale = false) {
         const { rowHeight, element } = this, length = this.length
         this.space.style.height = `${length * rowHeight}px`
-        const first = Math.max(0, Math.floor(element.scrollTop / rowHeight) - MARGIN)
-        const last = Math.min(length - 1, Math.ceil((element.scrollTop + element.clientHeight) / rowHeight) + MARGIN)
+        const top = Math.floor(element.scrollTop / rowHeight), bottom = Math.ceil((element.scrollTop + element.clientHeight) / rowHeight)
+        const first = Math.max(0, top - MARGIN), last = Math.min(length - 1, bottom + MARGIN)
         this.#focus = Math.max(0, Math.min(this.#focus, length - 1))
         const before = this.#drawn
         this.#drawn = new Map()
@@ -56,7 +56,7 @@ export class VirtualList {
         const active = length ? this.#drawn.get(this.source.key(this.#focus)) : null
         if (active) this.element.setAttribute("aria-activedescendant", active.id)
         else this.element.removeAttribute("aria-activedescendant")
-        this.seen?.(first, last)
+        this.seen?.(top, bottom)
     }
 
     // Lines were added at the head: what is seen stays where it is, unless the head itself is seen.

@@ -39,7 +39,7 @@ export async function open(main, parameters, context) {
     for (const [key, field] of Object.entries(fields)) {
         field.addEventListener("input", () => {
             clearTimeout(typing)
-            typing = setTimeout(() => context.go("live", { ...now(), [key]: field.value.trim() }, true), 150)
+            typing = setTimeout(() => context.go("live", { ...now(), [key]: field.value.trim() }, true), 30)
         })
     }
     fillExport()

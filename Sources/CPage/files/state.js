@@ -194,10 +194,10 @@ export async function open(main, parameters, context) {
     // Opens the way to a place, which may need what is around it first.
     async function reveal(pointer) {
         selected = pointer
-        const ways = []
+        const ways = [pointer]
         for (let outer = pointer; outer !== ""; outer = parent(outer)) ways.unshift(parent(outer))
         for (const way of ways) {
-            tree.open.add(way)
+            if (way !== pointer || !tree.known(way) || isTree(tree.known(way).value) || tree.known(way).keys) tree.open.add(way)
             tree.want(way)
             for (let turn = 0; turn < 100 && (tree.known(way)?.kind ?? "fetching") === "fetching"; turn++) await new Promise(resolve => setTimeout(resolve, 20))
         }

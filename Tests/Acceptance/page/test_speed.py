@@ -1,0 +1,104 @@
+"""100,000 commits and 100,000 entities; and how fast and how large the page is."""
+
+import pathlib
+
+import pytest
+
+from harness.actions import action, bulk
+from harness.expectations import expect, expect_equal
+
+COUNT = 100_000
+FILES = pathlib.Path(__file__).resolve().parents[3] / "Sources/CPage/files"
+
+# The time from what a person does until the lines in sight have what they show, in milliseconds.
+MEASURE = """async ([act, argument]) => {
+    const list = document.querySelector('.list')
+    const seen = () => [...document.querySelectorAll('.list .line')].filter(line => {
+        const box = line.getBoundingClientRect(), around = list.parentNode?.getBoundingClientRect() ?? box
+        return box.bottom > around.top && box.top < around.bottom
+    })
+    const isFull = () => seen().length > 5 && seen().every(line => !line.dataset.isWaiting && !line.innerText.endsWith('…'))
+    const frame = () => new Promise(resolve => requestAnimationFrame(resolve))
+    const begin = performance.now()
+    if (act === 'scroll') list.scrollTop = argument
+    else {
+        const field = document.querySelector('input[list=types]')
+        field.value = argument
+        field.dispatchEvent(new Event('input', { bubbles: true }))
+    }
+    await frame()
+    const drawn = performance.now() - begin
+    const shows = act === 'scroll' ? isFull : () => seen().length > 0 && seen().every(line => line.innerText.includes(argument))
+    while (!shows() && performance.now() - begin < 5000) await frame()
+    return [drawn, performance.now() - begin]
+}"""
+
+
+def memory_bytes(tab):
+    """What the scripts of the page hold, after a collection."""
+    session = tab.context.new_cdp_session(tab.page)
+    session.send("HeapProfiler.collectGarbage")
+    return session.send("Runtime.getHeapUsage")["usedSize"]
+
+
+def worst(tab, act, arguments):
+    found = []
+    for argument in arguments:
+        found.append(tab.page.evaluate(MEASURE, [act, argument]))
+        tab.page.wait_for_timeout(50)
+    # The first one waits for code that has not run yet; a person scrolls more than once.
+    return sorted(drawn for drawn, _ in found[1:])[-1], sorted(full for _, full in found[1:])[len(found) // 2]
+
+
+@pytest.mark.alone
+def test_scrolling_and_filtering_100_000_commits_and_entities_answers_within_100_ms(server, open_tab, figures):
+    with server.client() as client:
+        for first in range(1, COUNT, 10_000):
+            bulk(client, [
+                action("counter/add", {"amount": 1}) if number % 1000 == 0 else action("tasks/add", {"id": number, "title": f"task {number}"})
+                for number in range(first, first + 10_000)
+            ])
+    tab = open_tab().open("live")
+    tab.expect_text("100,000 commits")
+    begin = memory_bytes(tab)
+
+    places = [(number * 7919 % 100) * COUNT * 44 // 100 for number in range(40)]
+    drawn, full = worst(tab, "scroll", places)
+    filtered = tab.page.evaluate(MEASURE, ["filter", "counter/add"])[1]
+    tab.open("state", path="/tasks/entities")
+    tab.expect_text("99,900 entities", ".line.current")
+    tab.expect_text("task 9", ".list")
+    tree_drawn, tree_full = worst(tab, "scroll", [(number * 7919 % 100) * COUNT * 28 // 100 for number in range(40)])
+    grown = memory_bytes(tab) - begin
+
+    figures(f"commits: drawn {drawn:.0f} ms, filled {full:.0f} ms, filtered {filtered:.0f} ms; "
+            f"entities: drawn {tree_drawn:.0f} ms, filled {tree_full:.0f} ms; memory {begin / 1e6:.1f} MB, later {grown / 1e6:+.1f} MB")
+    for what, milliseconds in {"a scroll is drawn": drawn, "a scroll is filled": full, "a filter": filtered,
+                               "a scroll of the tree is drawn": tree_drawn, "a scroll of the tree is filled": tree_full}.items():
+        expect(milliseconds < 100, f"{what} after {milliseconds:.0f} ms")
+    expect(grown < 40_000_000, f"the tab holds {grown} bytes more")
+
+
+@pytest.mark.alone
+def test_the_first_paint_is_within_300_ms_and_all_of_the_page_below_150_kB(server, open_tab, figures):
+    paints = []
+    for _ in range(5):
+        tab = open_tab().open("live")
+        tab.expect_text("No commit yet")
+        paints.append(tab.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+
+    size = sum(path.stat().st_size for path in FILES.iterdir())
+
+    figures(f"first paint after {sorted(paints)[2]:.0f} ms, all files {size / 1000:.0f} kB")
+    expect(sorted(paints)[2] < 300, f"the first paint comes after {paints} ms")
+    expect(size < 150_000, f"the files have {size} bytes")
+
+
+def test_the_page_loads_no_more_than_it_shows(server, open_tab):
+    tab = open_tab().open("live")
+    tab.expect_text("No commit yet")
+
+    loaded = {url.rpartition("/")[2] for url in tab.requests if "/page/" in url}
+
+    expect(not loaded & {"room.js", "chart.js", "form.js", "dispatch.js", "tree.js", "bisect.js", "compare.js"}, sorted(loaded))
+    expect_equal(len(loaded), len([url for url in tab.requests if "/page/" in url]), "files that are loaded once")
