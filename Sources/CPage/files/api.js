@@ -1,4 +1,5 @@
 // Requests to the contract: the credential of this tab, problems as errors, and whether the server answers.
+import { connect } from "/v1/client.js"
 import { parse, plural } from "./json.js"
 
 export class Problem extends Error {
@@ -103,19 +104,17 @@ export async function get(path, options = {}) {
     }
 }
 
-// A POST that keeps its Idempotency-Key over retries, so that it commits once although an answer is lost.
-export async function post(path, body, { headers, signal, onRetry } = {}) {
-    const key = crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint32Array(4)), word => word.toString(36)).join("-")
-    for (let turn = 0; ; turn++) {
-        try {
-            return await request(path, { method: "POST", body, headers: { "Idempotency-Key": `"${key}"`, ...headers }, signal })
-        } catch (error) {
-            const isBusy = error.status === 503 && ["not-durable", "outcome-unknown", "draining", "mailbox-full"].includes(error.code)
-            if (signal?.aborted || !(error instanceof Unreachable || isBusy)) throw error
-            onRetry?.()
-            await pause(Math.min(250 * 2 ** turn, 3000), signal)
-            if (signal?.aborted) throw error
-        }
+// The client that any page can import: it follows, and sends an action until it is known to be committed once. What this
+// module reads by itself keeps the digits of large numbers, and is bounded in size.
+export const client = base => connect(location.origin + base, { token: () => token ?? undefined, onConnection: tell })
+
+export async function post(base, body, { headers, signal }) {
+    const key = Array.from(crypto.getRandomValues(new Uint32Array(4)), word => word.toString(36)).join("-")
+    const fields = { "Content-Type": "application/json", "Idempotency-Key": `"${key}"`, ...headers }
+    try {
+        return (await client(base).request("/actions", { method: "POST", body, headers: fields, signal, seconds: Infinity })).json
+    } catch (error) {
+        throw error.document ? new Problem(error.status, error.document) : error
     }
 }
 

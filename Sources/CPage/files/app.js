@@ -187,10 +187,10 @@ api.events.addEventListener("back", ({ detail }) => {
     drawStatus()
     say(`The server is back after ${detail}; the page goes on where it was.`)
 })
-for (const type of ["aimed", "commits", "jump"]) follower.addEventListener(type, drawStatus)
+for (const type of ["aimed", "commits", "jump", "head"]) follower.addEventListener(type, drawStatus)
 follower.addEventListener("reset", ({ detail }) => {
     follower.stop()
-    say(detail.code === "cursor-expired"
+    say(detail.reason === "cursor-expired"
         ? "The server no longer keeps the commits that this page was at; the page begins again with the present."
         : "The server has a new history since it was started; what was shown is no longer there.", 20)
     begin()

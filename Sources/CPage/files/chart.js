@@ -28,6 +28,6 @@ export class Chart {
         this.line.setAttribute("points", points.join(" "))
         if (points.length) this.area.setAttribute("points", `${points[0].split(",")[0]},${HEIGHT} ${points.join(" ")} ${WIDTH},${HEIGHT}`)
         this.figure.textContent = Number.isFinite(value) ? this.text(value) : "–"
-        this.scale.textContent = this.limit ? `of ${this.text(this.limit)}` : `up to ${this.text(most)}`
+        this.scale.textContent = this.limit ? `of ${this.text(this.limit)}` : known.length ? `up to ${this.text(most)}` : ""
     }
 }

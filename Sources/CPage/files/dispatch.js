@@ -1,5 +1,5 @@
 // An action by a form: tried first, sent once, refused at the field that is at fault.
-import { curl, post, request } from "./api.js"
+import { curl, events, isGone, post, request } from "./api.js"
 import { button, copyable, fill, foreign, h, labelled, link, quote } from "./dom.js"
 import { patchView } from "./diff.js"
 import { field } from "./form.js"
@@ -75,19 +75,21 @@ export async function open(main, parameters, context) {
             const mine = control = new AbortController()
             submit.disabled = preview.disabled = true
             fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Sending…"))
+            const keep = () => fill(outcome, h("p", {}, "The server does not answer. The action is kept and is sent again with the same key, so that it commits once."),
+                button("Give up", () => mine.abort(), { class: "small" }))
+            if (!isDry) events.addEventListener("gone", keep)
+            if (!isDry && isGone()) keep()
             const text = body(), address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
             try {
-                const answer = isDry
-                    ? await request(address, { method: "POST", body: text, signal: mine.signal })
-                    : await post(address, text, { headers: { Prefer: "wait=5" }, signal: mine.signal, onRetry: () => fill(outcome,
-                        h("p", {}, "The server does not answer. The action is kept and is sent again with the same key, so that it commits once."),
-                        button("Give up", () => mine.abort(), { class: "small" })) })
-                fill(outcome, isDry ? dryRun(answer.value) : receipt(answer.value), h("h3", {}, "To copy"),
+                const found = isDry ? (await request(address, { method: "POST", body: text, signal: mine.signal })).value
+                    : await post(context.base, text, { headers: { Prefer: "wait=5" }, signal: mine.signal })
+                fill(outcome, isDry ? dryRun(found) : receipt(found), h("h3", {}, "To copy"),
                     copyable(isDry ? "This dry run" : "This action", `${curl(address, ` --json ${quote(text)}`)}`))
             } catch (error) {
                 if (mine.signal.aborted) fill(outcome, h("p", {}, "Given up. Whether the action was committed is shown by the commits."))
                 else refused(error)
             }
+            events.removeEventListener("gone", keep)
             submit.disabled = preview.disabled = false
         }
 

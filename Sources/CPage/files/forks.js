@@ -71,7 +71,7 @@ export async function open(main, parameters, context) {
     ;(async () => {
         while (!control.signal.aborted) {
             await pause(5000, control.signal)
-            if (!control.signal.aborted && document.visibilityState === "visible") await draw().catch(() => {})
+            if (!control.signal.aborted && !document.hidden) await draw().catch(() => {})
         }
     })()
     return { update() {}, close() { control.abort() } }

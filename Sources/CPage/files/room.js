@@ -70,7 +70,7 @@ export async function open(main, parameters, context) {
     ;(async () => {
         while (!signal.aborted) {
             await pause(SECONDS * 1000, signal)
-            if (signal.aborted || document.visibilityState !== "visible") continue
+            if (signal.aborted || document.hidden) continue
             try { draw(await read()) } catch (error) { if (!signal.aborted && error.status !== 401) context.say(error.message) }
         }
     })()

@@ -160,7 +160,8 @@ export class StateTree {
         if (part.kind === "value" && version > part.version) {
             part.etag = undefined
             part.bytes = undefined
-            const value = patched(part.value, pointer.slice(outer.length), operation)
+            // What is followed has lost the last digits of a number beyond 2^53; the part is fetched again for them.
+            const value = hasAllDigits(operation.value) ? patched(part.value, pointer.slice(outer.length), operation) : undefined
             if (value === undefined) this.parts.delete(outer)
             else part.value = value
         } else if (part.kind !== "value") {
@@ -226,6 +227,11 @@ function mayBeLarge(schema, model, depth = 0) {
     if (isMap(found)) return true
     if (found.properties) return Object.values(found.properties).some(inner => mayBeLarge(inner, model, depth + 1))
     return found.type === undefined && !found.enum
+}
+
+function hasAllDigits(value) {
+    if (isTree(value)) return Object.values(value).every(hasAllDigits)
+    return !Number.isInteger(value) || Number.isSafeInteger(value)
 }
 
 // The value with one operation of a patch applied in place; undefined where it does not fit.

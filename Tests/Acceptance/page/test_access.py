@@ -1,10 +1,12 @@
 """The page with a token: it shows nothing before, only what the token may see after, and keeps it for the tab."""
 
+import subprocess
+
 import pytest
 
 from harness.actions import action, add
 from harness.expectations import expect, expect_equal
-from harness.tokens import make_token
+from harness.tokens import make_token, token_names
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def test_the_page_shows_nothing_before_it_has_a_token_that_the_server_knows(toke
     tab.expect_text("This server asks for a token")
     expect_equal(tab.text("nav"), "", "the views that are named")
     asked = {url.removeprefix(tab.origin) for url in tab.requests}
-    expect_equal({path for path in asked if path.startswith("/v1")}, {"/v1"}, "what was asked of the contract")
+    expect_equal({path for path in asked if path.startswith("/v1")}, {"/v1", "/v1/client.js"}, "what was asked of the contract")
 
     sign_in(tab, "sk_wrong")
 
@@ -95,10 +97,6 @@ def test_with_a_grant_of_a_part_of_a_slice_the_page_shows_the_part(tokens, open_
 
 
 def test_a_token_that_is_revoked_ends_what_the_page_shows(tokens, workspace, open_tab):
-    import subprocess
-
-    from harness.tokens import token_names
-
     server = tokens["server"]
     tab = sign_in(open_tab(server).open(), tokens["slice"])
     tab.expect_text("No commit yet")

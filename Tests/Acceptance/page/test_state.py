@@ -75,3 +75,23 @@ def test_only_the_entities_in_sight_are_fetched(server, open_tab):
     tab.expect_text("films", ".list")
     tab.find(".list").evaluate("list => { list.scrollTop = 2500 * 28 }")
     tab.expect_text("task 2500", ".list")
+
+
+def test_a_number_beyond_2_to_the_53_keeps_its_digits_also_where_a_commit_brings_it(server, open_tab):
+    with server.client() as client:
+        client.commit(add(9007199254740993))
+        tab = open_tab().open("state", path="/counter/value")
+        tab.expect_text("9007199254740993", ".line.current")
+
+        client.commit(add(2))
+
+    tab.expect_text("9007199254740995", ".line.current")
+    tab.expect_text("9007199254740995", ".side")
+    tab.open("live")
+    tab.find(".line", has_text="counter/add").last.click()
+    tab.expect_text('{"amount":9007199254740993}', ".side")
+    tab.link("Use as a draft").click()
+    tab.button("Dispatch").click()
+    tab.expect_text("Committed as version 3")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter").body, b'{"value":18014398509481988}', "the state")
