@@ -70,6 +70,13 @@ const context = {
         location.hash = address("compare", {}, value.name)
         return value
     },
+    // The same history without this one action, beside the present.
+    async undo(commit, control) {
+        control.disabled = true
+        const from = `${api.epochOf(commit.cursor)}.${commit.version - 1}`
+        await context.makeFork({ from, skip: [commit.id] }).catch(error => say(error.message))
+        control.disabled = false
+    },
     async backup(control) {
         control.disabled = true
         try {
@@ -136,15 +143,18 @@ async function route() {
     }
 }
 
-// Asks for a credential where the server wants one; until then nothing is fetched and nothing is named.
-async function begin() {
+function clear() {
     follower.stop()
     current?.close()
-    current = null
-    model = null
+    current = model = null
     turn++
-    fill(document.getElementById("views"))
-    fill(document.getElementById("tools"))
+    for (const id of ["views", "tools", "status"]) fill(document.getElementById(id))
+    document.title = "Storekeeper"
+}
+
+// Asks for a credential where the server wants one; until then nothing is fetched and nothing is named.
+async function begin() {
+    clear()
     try {
         await learn()
     } catch (error) {
@@ -160,15 +170,7 @@ api.events.addEventListener("unauthorized", async () => {
     const had = api.hasToken()
     api.setToken(null)
     const wasOpen = model !== null
-    model = null
-    turn++
-    follower.stop()
-    current?.close()
-    current = null
-    fill(document.getElementById("views"))
-    fill(document.getElementById("tools"))
-    status.textContent = ""
-    document.title = "Storekeeper"
+    clear()
     const { ask } = await import("./access.js")
     ask(main, had ? wasOpen ? "The server no longer knows this token." : "The server does not know this token." : "", token => { api.setToken(token); begin() })
 })

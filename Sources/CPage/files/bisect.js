@@ -62,12 +62,7 @@ export async function open(main, parameters, context) {
                 h("strong", {}, commit.action === null ? "an action that this token may not see" : foreign(typesOf(commit).join(", "))),
                 commit.by !== undefined && [" of ", h("strong", {}, foreign(commit.by))], `. ${plural(looks, "look")} at the state.`),
             h("div", { class: "buttons" }, link("The commit", context.address("live", { commit: commit.cursor }), { class: "button" }),
-                context.can.fork && commit.action !== null && !commit.cause && button("Undo in a fork", async event => {
-                    const control = event.currentTarget
-                    control.disabled = true
-                    await context.makeFork({ from: `${commit.cursor.split(".")[0]}.${commit.version - 1}`, skip: [commit.id] }).catch(error => context.say(error.message))
-                    control.disabled = false
-                })),
+                context.can.fork && commit.action !== null && !commit.cause && button("Undo in a fork", event => context.undo(commit, event.currentTarget))),
             h("h3", {}, "What it changed"),
             patchView("/v1", commit.patch, commit.version - 1, pointer => link(foreign(pointer || "the whole state"), context.address("state", { at: commit.cursor, path: pointer }))),
         ]

@@ -1,6 +1,6 @@
 // One commit: what was asked, by whom and why, what it changed, and what followed from it.
 import { curl, epochOf, get, query, versionOf } from "./api.js"
-import { button, copyable, fill, foreign, h, link, when } from "./dom.js"
+import { button, copyable, fact, fill, foreign, h, link, when } from "./dom.js"
 import { patchView } from "./diff.js"
 import { bytes, byteCount, count, plural, pretty, stringify } from "./json.js"
 import { scriptOf } from "./export.js"
@@ -40,7 +40,7 @@ function content(context, commit, signal) {
     const address = commit.action === null ? `${base}/changes?since=${previous}&limit=1` : `${base}/actions/${cursor}`
     const actions = h("div", { class: "buttons" },
         link("State at this version", context.address("state", { at: cursor }), { class: "button" }),
-        context.can.fork && !context.fork && isDispatchable && !commit.cause && button("Undo in a fork", event => undo(context, commit, event.currentTarget)),
+        context.can.fork && !context.fork && isDispatchable && !commit.cause && button("Undo in a fork", event => context.undo(commit, event.currentTarget)),
         context.can.dispatch && isDispatchable && !Array.isArray(commit.action)
             && link("Use as a draft", context.address("dispatch", { type: commit.action.type, payload: stringify(commit.action.payload ?? {}) }), { class: "button" }))
     return [
@@ -66,8 +66,6 @@ function content(context, commit, signal) {
         isDispatchable && copyable("Dispatch it again", scriptOf(commit, `${location.origin}${base}`)),
     ]
 }
-
-const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value))
 
 // The commits of one cascade, from its root, each below the one that caused it.
 function cascade(context, commit, signal) {
@@ -103,15 +101,4 @@ function branch(context, found, top, current) {
         top.version === current.version ? h("strong", {}, name) : link(name.length ? "" : "commit", context.address("live", { commit: top.cursor }))]
     if (top.version !== current.version && name.length) line[2].append(...name.flat().filter(Boolean))
     return h("ul", { class: "cascade" }, h("li", {}, line, children.map(child => branch(context, found, child, current))))
-}
-
-// The same history without this one action, beside the present.
-async function undo(context, commit, control) {
-    control.disabled = true
-    try {
-        await context.makeFork({ from: `${epochOf(commit.cursor)}.${commit.version - 1}`, skip: [commit.id] })
-    } catch (error) {
-        control.after(h("p", { class: "error", role: "alert" }, error.message))
-        control.disabled = false
-    }
 }

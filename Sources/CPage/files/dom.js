@@ -62,6 +62,8 @@ export async function copy(text, from) {
     setTimeout(() => { from.textContent = before }, 1200)
 }
 
+export const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value))
+
 // A line to copy, with its name.
 export function copyable(title, text) {
     const shown = cut(text, 600)

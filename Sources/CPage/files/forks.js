@@ -1,6 +1,6 @@
 // Forks: the history run again in memory, without some actions or with others, beside the present.
 import { get, pause, request, versionOf } from "./api.js"
-import { button, fill, foreign, h, labelled, link, when } from "./dom.js"
+import { button, fact, fill, foreign, h, labelled, link, when } from "./dom.js"
 import { count, parse, plural } from "./json.js"
 
 export async function open(main, parameters, context) {
@@ -79,7 +79,6 @@ export async function open(main, parameters, context) {
 
 // What a fork is made of, as facts and as the list of what it could not run.
 export function forkFacts(fork, context) {
-    const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value))
     return [
         h("dl", { class: "facts" }, fact("From version", count(versionOf(fork.from))), fact("To version", count(versionOf(fork.to))),
             fact("Run again", plural(fork.appliedCount, "action")), fact("Left out", plural(fork.skippedCount, "action")),

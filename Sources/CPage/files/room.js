@@ -1,5 +1,5 @@
 // What the server is doing: who waits, what is queued, how fast, in how much memory.
-import { copyable, fill, foreign, h, link } from "./dom.js"
+import { copyable, fact, fill, foreign, h, link } from "./dom.js"
 import { curl, get, pause } from "./api.js"
 import { bytes, count, plural } from "./json.js"
 import { Chart } from "./chart.js"
@@ -44,7 +44,6 @@ export async function open(main, parameters, context) {
         before = now
         fill(ready, h("p", { class: now.ready ? "ready" : "error" }, now.ready ? "Ready" : "Not ready",
             now.reasons.length > 0 && [": ", now.reasons.map((reason, index) => [index > 0 && "; ", foreign(reason, 400)])], "."))
-        const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value))
         fill(facts, fact("Up for", duration(now.uptimeSeconds)), fact("Version", count(now.version)), fact("Connections", count(now.connectionsCount)),
             fact("Queue", `${count(now.queue.waiting)} of ${count(now.queue.max)}`),
             fact("Journal", now.journal ? bytes(now.journal.bytes) : "none: the state is in memory only"))

@@ -1,6 +1,6 @@
 // The state as a tree, now or at any version, and who changed what.
 import { curl, epochOf, get, query, request, versionOf } from "./api.js"
-import { button, copyable, fill, foreign, h, link } from "./dom.js"
+import { button, copyable, fact, fill, foreign, h, link } from "./dom.js"
 import { fetchCommit, typesOf } from "./commit.js"
 import { brief, bytes, count, isTree, parent, path, plural, pretty } from "./json.js"
 import { StateTree } from "./tree.js"
@@ -10,7 +10,7 @@ const ROW = 28
 
 export async function open(main, parameters, context) {
     const follower = context.follower
-    let tree, list, lines = { length: 0 }, selected = null, panelTurn = 0, isClosed = false
+    let tree, list, lines = { length: 0 }, selected = null, panelTurn = 0, panelPart, isClosed = false
     const slider = h("input", { type: "range", id: "slider", "aria-label": "Version", min: 0, max: 0 })
     const field = h("input", { type: "text", inputmode: "numeric", id: "version", "aria-label": "Version", autocomplete: "off" })
     const nowButton = button("Now", () => move(null), { "aria-pressed": "true" })
@@ -83,7 +83,7 @@ export async function open(main, parameters, context) {
         const before = tree
         const opened = before?.open
         if (before) before.isClosed = true
-        tree = new StateTree({ base: context.base, model: context.model, cursor: follower.next, version, changed: () => redraw(), failed: error => { what.textContent = error.message } })
+        tree = new StateTree({ base: context.base, model: context.model, cursor: follower.next, version, changed: () => fetched(), failed: error => { what.textContent = error.message } })
         if (opened) tree.open = opened
         slider.min = oldest()
         slider.max = head()
@@ -114,6 +114,12 @@ export async function open(main, parameters, context) {
         const text = tree.version === null ? `The present, version ${count(tree.at)}` : `As it was at version ${count(tree.at)} of ${count(head())}`
         fill(what, text, commit && [". Marked: what ", link(commit.action === null ? "this commit" : foreign(typesOf(commit).slice(0, 2).join(", ")),
             context.address("live", { commit: commit.cursor })), " changed"])
+    }
+
+    function fetched() {
+        redraw()
+        const part = selected === null || isClosed ? panelPart : tree.known(selected)
+        if (part?.kind !== panelPart?.kind || part?.value !== panelPart?.value) drawPanel()
     }
 
     function redraw() {
@@ -228,7 +234,7 @@ export async function open(main, parameters, context) {
     async function drawPanel() {
         if (selected === null) return
         const pointer = selected, mine = ++panelTurn
-        const part = tree.known(pointer)
+        const part = panelPart = tree.known(pointer)
         let address
         try { address = `${context.base}/state${path(pointer)}${tree.version === null ? "" : `?version=${tree.version}`}` } catch { address = null }
         const facts = h("dl", { class: "facts" }), who = h("div", { class: "found", role: "status" })
@@ -251,14 +257,13 @@ export async function open(main, parameters, context) {
         if (!address || part?.kind === "absent") return
         // The tag of a large part costs the server its whole encoding, so it comes when it is asked for.
         if (part?.kind === "value") showTag()
-        else facts.append(h("div", {}, h("dt", {}, "ETag"), h("dd", {}, button("Show", showTag, { class: "small", "aria-label": "Show its ETag" }))))
+        else facts.append(fact("ETag", button("Show", showTag, { class: "small", "aria-label": "Show its ETag" })))
 
         async function showTag() {
             try {
                 const { etag, length, coding } = await request(address, { method: "HEAD" })
                 if (mine !== panelTurn) return
-                fill(facts, h("div", {}, h("dt", {}, "ETag"), h("dd", {}, h("code", {}, etag ?? "none"))),
-                    length > 0 && h("div", {}, h("dt", {}, "Size"), h("dd", {}, bytes(length), coding && ` as ${coding}`)))
+                fill(facts, fact("ETag", h("code", {}, etag ?? "none")), length > 0 && fact("Size", bytes(length) + (coding ? ` as ${coding}` : "")))
             } catch { /* A part that may not be seen as a whole has no tag; its members show theirs. */ }
         }
     }

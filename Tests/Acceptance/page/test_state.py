@@ -94,4 +94,4 @@ def test_a_number_beyond_2_to_the_53_keeps_its_digits_also_where_a_commit_brings
     tab.button("Dispatch").click()
     tab.expect_text("Committed as version 3")
     with server.client() as client:
-        expect_equal(client.get("/v1/state/counter").body, b'{"value":18014398509481988}', "the state")
+        expect_equal(client.get("/v1/state/counter").json, {"value": 18014398509481988}, "the state")
