@@ -15,15 +15,18 @@ export class Unreachable extends Error {}
 // `unauthorized`, `gone` and `back`.
 export const events = new EventTarget()
 
-let token = sessionStorage.getItem("token")
+let token = null
+try { token = sessionStorage.getItem("token") } catch { /* Without storage the page asks again after a reload. */ }
 let goneSince = 0
 
 export const hasToken = () => token !== null
 
 export function setToken(value) {
     token = value
-    if (value === null) sessionStorage.removeItem("token")
-    else sessionStorage.setItem("token", value)
+    try {
+        if (value === null) sessionStorage.removeItem("token")
+        else sessionStorage.setItem("token", value)
+    } catch { /* As above. */ }
 }
 
 export const pause = (milliseconds, signal) => new Promise(resolve => {

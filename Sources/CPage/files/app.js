@@ -41,6 +41,9 @@ function go(view, parameters, isReplacing = false) {
     } else location.hash = to
 }
 
+// Puts what the view shows into its address, without showing it again.
+const remember = (view, parameters) => history.replaceState(null, "", address(view, parameters))
+
 // What this client may see and do, and the form of the state.
 async function learn() {
     const identity = (await api.get("/v1")).value
@@ -57,7 +60,7 @@ async function learn() {
 }
 
 const context = {
-    follower, go, address,
+    follower, go, address, remember,
     get base() { return shown.fork ? `/v1/forks/${encodeURIComponent(shown.fork)}` : "/v1" },
     get fork() { return shown.fork },
     get can() { return model.can },
@@ -196,6 +199,10 @@ follower.addEventListener("reset", ({ detail }) => {
         ? "The server no longer keeps the commits that this page was at; the page begins again with the present."
         : "The server has a new history since it was started; what was shown is no longer there.", 20)
     begin()
+})
+follower.addEventListener("failed", ({ detail }) => {
+    // A filter that names nothing is said beside the filter.
+    if (detail.status !== 400) say(detail.message, 0)
 })
 follower.addEventListener("lost", () => {
     follower.stop()

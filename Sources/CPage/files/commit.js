@@ -25,7 +25,7 @@ export function commitView(context, cursor, { back } = {}) {
     }, error => {
         if (!control.signal.aborted) fill(element, back, h("p", { class: "error" }, error.code === "cursor-expired"
             ? "The server no longer keeps this commit." : error.code === "cursor-lost"
-                ? "This commit is of another history: the server has begin a new one since." : error.message))
+                ? "This commit is of another history: the server has begun a new one since." : error.message))
     })
     return { element, close: () => control.abort() }
 }

@@ -79,7 +79,9 @@ export async function open(main, parameters, context) {
                 button("Give up", () => mine.abort(), { class: "small" }))
             if (!isDry) events.addEventListener("gone", keep)
             if (!isDry && isGone()) keep()
-            const text = body(), address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
+            const text = body(), payload = form.text()
+            context.remember("dispatch", { type: entry.type, payload: payload.length < 4000 ? payload : undefined })
+            const address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
             try {
                 const found = isDry ? (await request(address, { method: "POST", body: text, signal: mine.signal })).value
                     : await post(context.base, text, { headers: { Prefer: "wait=5" }, signal: mine.signal })

@@ -75,11 +75,17 @@ export const quote = text => `'${text.replaceAll("'", "'\\''")}'`
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 })
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" })
-export const clockTime = text => clock.format(new Date(text))
+const minute = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })
+const isToday = time => time.toDateString() === new Date().toDateString()
+
+export function shortTime(text) {
+    const time = new Date(text)
+    return (isToday(time) ? clock : minute).format(time)
+}
 
 export function when(text) {
-    const time = new Date(text), isToday = time.toDateString() === new Date().toDateString()
-    return h("time", { datetime: text, title: text }, isToday ? clock.format(time) : `${day.format(time)}, ${clock.format(time)}`)
+    const time = new Date(text)
+    return h("time", { datetime: text, title: text }, isToday(time) ? clock.format(time) : `${day.format(time)}, ${clock.format(time)}`)
 }
 
 export function save(name, parts, type) {

@@ -16,7 +16,7 @@ async function beginning(base, signal) {
 }
 
 // Events: `aimed` at a store, `commits` with {commits, head}, `jump` when commits were passed over, `head` when only that
-// is known, `reset` when the history is gone, `lost` when the store is.
+// is known, `reset` when the history is gone, `lost` when the store is, `failed` when the server refuses to be followed.
 export class Follower extends EventTarget {
     // Follows with this filter; returns the cursor from which the events go on.
     async aim(base, filter = {}) {
@@ -66,6 +66,7 @@ export class Follower extends EventTarget {
             if (jump.signal.aborted) return
             if (error.status === 401) events.dispatchEvent(new Event("unauthorized"))
             else this.#emit(error.status === 404 ? "lost" : "failed", error)
+            this.key = null
         } finally {
             clearTimeout(timer)
             store.close()

@@ -1,5 +1,5 @@
 // The commits as they come, newest first.
-import { button, clockTime, copyable, fill, foreign, h, labelled, link } from "./dom.js"
+import { button, shortTime, copyable, fill, foreign, h, labelled, link } from "./dom.js"
 import { commitView } from "./commit.js"
 import { curl, epochOf, get, query, versionOf } from "./api.js"
 import { exportCommits } from "./export.js"
@@ -132,7 +132,7 @@ export async function open(main, parameters, context) {
         element.setAttribute("aria-selected", String(isChosen))
         element.classList.toggle("current", parameters.commit === line?.cursor && line !== undefined)
         fill(element,
-            h("span", { class: "tick", onclick: event => { event.preventDefault(); mark(index) }, title: "Select for the export (space)" }, isChosen ? "✓" : ""),
+            h("span", { class: "tick", onclick: event => { event.preventDefault(); mark(index) }, title: "Select for the export (space)" }, h("span", { class: "box" }, isChosen ? "✓" : "")),
             h("span", { class: "number version" }, count(version)),
             line && [
                 h("span", { class: "what" },
@@ -141,7 +141,7 @@ export async function open(main, parameters, context) {
                         line.cause && h("span", { class: "follow-up", title: "A follow-up of another commit" }, " ↳ follow-up")),
                     h("span", { class: "hint path" }, line.by !== undefined && [foreign(line.by, 40), " · "], foreign(line.path || (line.operations ? "the whole state" : "nothing changed"), 90))),
                 h("span", { class: "number hint size" }, bytes(line.bytes)),
-                h("time", { class: "number hint", datetime: line.time, title: line.time }, clockTime(line.time)),
+                h("time", { class: "number hint", datetime: line.time, title: line.time }, shortTime(line.time)),
             ])
     }
 
@@ -182,6 +182,8 @@ export async function open(main, parameters, context) {
             const back = link("← Commits", context.address("live", { ...now(), commit: undefined }), { class: "back" })
             detail = commitView(context, next.commit, { back })
             fill(side, detail.element)
+            // On a narrow screen the list has given way to the commit.
+            if (left.offsetParent === null) detail.element.focus()
             const index = source && epochOf(next.commit) === source.epoch ? source.indexOf(versionOf(next.commit)) : -1
             if (index >= 0) list.move(index)
         } else {

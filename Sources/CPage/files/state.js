@@ -69,7 +69,7 @@ export async function open(main, parameters, context) {
         const cursor = await follower.aim(context.base)
         if (isClosed) return
         if (next.at && epochOf(next.at) !== epochOf(cursor)) {
-            fill(panel, h("p", { class: "error", role: "alert" }, "This address is of another history: the server has begun a new one since."))
+            context.say("This address is of another history: the server has begun a new one since. The present is shown.", 20)
             next = { ...next, at: undefined }
         }
         const version = next.at ? versionOf(next.at) : null
