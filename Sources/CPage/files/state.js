@@ -116,10 +116,15 @@ export async function open(main, parameters, context) {
             context.address("live", { commit: commit.cursor })), " changed"])
     }
 
+    // What comes within one frame is drawn together.
+    let frame
     function fetched() {
-        redraw()
-        const part = selected === null || isClosed ? panelPart : tree.known(selected)
-        if (part?.kind !== panelPart?.kind || part?.value !== panelPart?.value) drawPanel()
+        frame ??= requestAnimationFrame(() => {
+            frame = null
+            redraw()
+            const part = selected === null || isClosed ? panelPart : tree.known(selected)
+            if (part?.kind !== panelPart?.kind || part?.value !== panelPart?.value) drawPanel()
+        })
     }
 
     function redraw() {

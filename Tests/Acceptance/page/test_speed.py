@@ -11,8 +11,8 @@ COUNT = 100_000
 MEASURE = """async ([act, argument]) => {
     const list = document.querySelector('.list')
     const seen = () => [...document.querySelectorAll('.list .line')].filter(line => {
-        const box = line.getBoundingClientRect(), around = list.parentNode?.getBoundingClientRect() ?? box
-        return box.bottom > around.top && box.top < around.bottom
+        const box = line.getBoundingClientRect(), around = document.querySelector('.list').getBoundingClientRect()
+        return box.bottom > around.top + 1 && box.top < around.bottom - 1
     })
     const isFull = () => seen().length > 5 && seen().every(line => !line.dataset.isWaiting && !line.innerText.endsWith('…'))
     const frame = () => new Promise(resolve => requestAnimationFrame(resolve))
