@@ -73,16 +73,17 @@ let package = Package(
             dependencies: [
                 .product(name: "HTTPTypes", package: "swift-http-types")
             ]),
+        // The content codings of answers: gzip and Zstandard.
+        .target(name: "ContentCodings", dependencies: ["CZlib", "CZstd", "HTTPMessages"]),
         // The files of the page and of the client for JavaScript, as bytes of the program. Only Page sees it.
         .target(name: "CPage", exclude: ["files"]),
         // The page by which a server shows itself, and the client for JavaScript: the answers with their files.
         .target(
             name: "Page",
             dependencies: [
-                "CPage", "CXXHash", "HTTPMessages", .product(name: "HTTPTypes", package: "swift-http-types"),
+                "CPage", "CXXHash", "ContentCodings", "HTTPMessages",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
-        // The content codings of answers: gzip and Zstandard.
-        .target(name: "ContentCodings", dependencies: ["CZlib", "CZstd", "HTTPMessages"]),
         // The OpenAPI document's source as bytes of the program. Only StateHTTP sees it.
         .target(name: "CDocuments", exclude: ["openapi.json"]),
         // The HTTP contract as pure functions: a request into a plan, an outcome into a response. No socket, file or clock.

@@ -1,5 +1,6 @@
 internal import CPage
 internal import CXXHash
+package import ContentCodings
 package import HTTPMessages
 internal import HTTPTypes
 
@@ -10,9 +11,11 @@ package enum Page {
     private struct File {
         var name: String
         var type: String
-        /// The entity tag, in quotes.
+        /// The entity tag of the content, without quotes.
         var tag: String
         var bytes: [UInt8]
+        /// The bytes in each content coding, made once.
+        var coded: [ContentCoding: [UInt8]]
     }
 
     private static let files: [File] = {
@@ -22,7 +25,10 @@ package enum Page {
             let name = String(cString: file.name)
             let bytes = [UInt8](UnsafeRawBufferPointer(start: file.bytes, count: file.length))
             let hash = String(storekeeper_short_hash(bytes, bytes.count), radix: 36)
-            return File(name: name, type: type(of: name), tag: "\"\(hash)\"", bytes: bytes)
+            let coded = ContentCoding.allCases.compactMap { coding in coding.compressed(bytes).map { (coding, $0) } }
+            return File(
+                name: name, type: type(of: name), tag: hash, bytes: bytes,
+                coded: Dictionary(uniqueKeysWithValues: coded))
         }
     }()
 
@@ -54,11 +60,20 @@ package enum Page {
     /// The answer to a GET of a file; nil where there is none of this name.
     ///
     /// A client that has the file gets 304. A file is the same for every client, and has nothing of the state.
-    package static func response(to request: Request, file name: String) -> Response? {
+    ///
+    /// - Parameter coding: the content coding that the client prefers; nil for none.
+    package static func response(to request: Request, file name: String, in coding: ContentCoding?) -> Response? {
         guard let file = file(name) else { return nil }
+        var (bytes, tag) = (file.bytes, file.tag)
         var fields: HTTPFields = [
-            .contentType: file.type, .eTag: file.tag, .cacheControl: "no-cache", .xContentTypeOptions: "nosniff",
+            .contentType: file.type, .cacheControl: "no-cache", .xContentTypeOptions: "nosniff",
+            .vary: "Accept-Encoding",
         ]
+        if let coding, let coded = file.coded[coding] {
+            (bytes, tag) = (coded, tag + coding.tagSuffix)
+            fields[.contentEncoding] = coding.rawValue
+        }
+        fields[.eTag] = "\"\(tag)\""
         if name.hasSuffix(".html") {
             fields[.contentSecurityPolicy] = policy
             for (name, value) in [("Referrer-Policy", "no-referrer"), ("Cross-Origin-Opener-Policy", "same-origin")] {
@@ -68,10 +83,10 @@ package enum Page {
         let isKnown =
             switch request[.ifNoneMatch].flatMap({ EntityTagCondition($0) }) {
             case .any?: true
-            case .tags(let tags)?: tags.contains { file.tag == "\"\($0.opaque)\"" }
+            case .tags(let tags)?: tags.contains { ContentCoding.plainTag($0.opaque) == file.tag }
             case nil: false
             }
         guard !isKnown else { return Response(status: .notModified, fields: fields) }
-        return Response(status: .ok, fields: fields, body: file.bytes)
+        return Response(status: .ok, fields: fields, body: bytes)
     }
 }

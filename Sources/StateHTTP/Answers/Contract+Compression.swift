@@ -1,5 +1,5 @@
-internal import ContentCodings
-internal import HTTPMessages
+package import ContentCodings
+package import HTTPMessages
 internal import HTTPTypes
 package import StateStore
 
@@ -9,7 +9,7 @@ package import StateStore
 /// a value's tags, because they all name the same content.
 extension Contract {
     /// The content coding of the answer to a request; nil for none.
-    func coding(of request: Request) -> ContentCoding? {
+    package func coding(of request: Request) -> ContentCoding? {
         guard limits.compressedBytesMin > 0, let field = request[.acceptEncoding] else { return nil }
         return .preferred(field)
     }

@@ -225,7 +225,9 @@ final class RequestHandler: Sendable {
         case .forks(let request): return carryOut(request, exchange, name.id)
         case .bisect(let request): return bisect(request, exchange)
         case .file(let file):
-            return .now(Page.response(to: request, file: file) ?? respond(Contract.noSuchRoute, name.id))
+            return .now(
+                Page.response(to: request, file: file, in: contract.coding(of: request))
+                    ?? respond(Contract.noSuchRoute, name.id))
         case .backup(let access): return backup(request, access, exchange, name.id)
         }
     }
