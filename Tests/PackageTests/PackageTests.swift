@@ -49,7 +49,10 @@ struct ImportTests {
         ("ContentCodings", ["CZlib", "CZstd", "HTTPMessages"], ["Foundation", "Dispatch", "Logging", "HTTPTypes"]),
         ("HTTPClient", ["CCurl"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("HTTPMessages", [], ["Foundation", "Dispatch", "Logging", "Glibc"]),
-        ("Page", ["CPage", "CXXHash", "ContentCodings", "HTTPMessages"], ["Foundation", "Dispatch", "Logging", "Glibc"]),
+        (
+            "Page", ["CPage", "CXXHash", "ContentCodings", "HTTPMessages"],
+            ["Foundation", "Dispatch", "Logging", "Glibc"]
+        ),
         ("StateStore", ["StateJSON"], ["Foundation", "Logging", "HTTPTypes", "Glibc", "GRDB"]),
         (
             "StateHTTP", ["CDocuments", "ContentCodings", "HTTPMessages", "StateJSON", "StateStore"],

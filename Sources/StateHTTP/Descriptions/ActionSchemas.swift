@@ -29,6 +29,28 @@ struct DomainSchemas: Sendable {
         return Self.object(of: inside.map { ($0.part.pointer.tokens[scope.pointer.tokens.count...], $0.schema) })
     }
 
+    /// The parts of a store's state that a client may see, with the objects around them.
+    func state(of scope: Scope, in access: Access) -> JSONValue {
+        guard let seen = access.parts(of: scope.pointer) else { return state(of: scope) }
+        return Self.cut(state(of: scope), to: seen.compactMap { scope.inner($0)?.tokens[...] })
+    }
+
+    /// A schema of the parts at some tokens; of a part that it does not declare it says nothing.
+    private static func cut(_ schema: JSONValue, to parts: [ArraySlice<String>]) -> JSONValue {
+        guard !parts.contains([]) else { return schema }
+        guard schema["type"] == "object" else { return [:] }
+        var names: [String] = []
+        for case let name? in parts.map(\.first) where !names.contains(name) { names.append(name) }
+        let members = names.map { name in
+            let below = parts.filter { $0.first == name }.map { $0.dropFirst() }
+            return (name, cut(schema["properties"].members[name] ?? schema["additionalProperties"], to: below))
+        }
+        let required = schema["required"].elements.filter { names.map(JSONValue.string).contains($0) }
+        return .of(
+            ("type", "object"), ("properties", .of(members)), ("additionalProperties", false),
+            ("required", .array(required)))
+    }
+
     /// The object with parts at some tokens, or the one part that lies at no tokens.
     private static func object(of parts: [(tokens: ArraySlice<String>, schema: JSONValue)]) -> JSONValue {
         if let whole = parts.first(where: { $0.tokens.isEmpty }) { return whole.schema }
@@ -66,7 +88,11 @@ struct ActionSchemas {
             catalogue: Encoded(catalogue),
             openAPI: Encoded(
                 OpenAPIDocument(store: store, limits: limits, actions: actions, state: state, views: views).text),
-            types: Encoded(clientTypes + TypeDeclarations(actions: actions, state: state, views: views).text))
+            types: Encoded(
+                clientTypes
+                    + TypeDeclarations(
+                        actions: actions, state: schemas.state(of: store.scope, in: store.access), views: views
+                    ).text))
     }
 
     /// `{"actions":[{"type","payload":<JSON Schema>}]}`, UTF-8, sorted by type.

@@ -17,7 +17,7 @@ extension Contract {
             case "test": found.test = try test(value, pointer)
             case "from": found.from = try cursor(in: value, pointer, routed)
             case "to": found.to = try cursor(in: value, pointer, routed)
-            default: throw Self.invalid(pointer, "is not known here: test, from and to are")
+            default: throw Self.invalid(pointer, "this member is not known here: test, from and to are")
             }
         }
         guard let (pointer, test) = found.test else { throw Self.invalid(JSONPointer(["test"]), "expected a test") }

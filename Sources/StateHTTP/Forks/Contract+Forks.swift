@@ -59,7 +59,7 @@ extension Contract {
                     order.insertions.append(try insertion(element, pointer.appending("\(index)"), routed))
                 }
                 order.insertions.sort { $0.after.version < $1.after.version }
-            default: throw Self.invalid(pointer, "is not known here: from, to, skip and insert are")
+            default: throw Self.invalid(pointer, "this member is not known here: from, to, skip and insert are")
             }
         }
         return order
@@ -136,7 +136,7 @@ extension Contract {
 
     static func invalid(_ pointer: JSONPointer, _ detail: String) -> Problem {
         Problem(
-            .unprocessableContent, "invalid-request", "the body does not say what to do: \(pointer) \(detail)",
+            .unprocessableContent, "invalid-request", "the body does not say what to do: \(detail)",
             parts: [.init(pointer.description, detail)])
     }
 

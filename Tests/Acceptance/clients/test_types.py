@@ -103,12 +103,21 @@ def test_right_uses_compile_and_each_wrong_one_is_refused(workspace, check):
 def test_a_token_has_the_types_of_the_actions_and_views_that_it_sees(workspace, check):
     data = workspace.path("data")
     make_token(workspace, data, "all", "--all")
-    token = make_token(workspace, data, "page", "--read", "/tasks", "--dispatch", "tasks/*")
+    token = make_token(
+        workspace, data, "page", "--read", "/tasks", "--read", "/session/user", "--dispatch", "tasks/*"
+    )
     with workspace.server(data=data).client() as client:
         types = client.get("/v1/client.d.ts", **bearer(token)).body.decode()
         expect_equal(client.get("/v1/client.d.ts").status, 401, "the status without a token")
-    right = 'await store.dispatch("tasks/remove", { id: 1 })'
-    hidden = ['await store.dispatch("counter/reset")', 'await store.state("view:count")']
+    right = """
+await store.dispatch("tasks/remove", { id: 1 })
+const user: string | undefined = await store.state("/session/user")
+const ids: (string | number)[] = await store.state("/tasks/ids")
+"""
+    hidden = [
+        'await store.dispatch("counter/reset")', 'await store.state("view:count")', 'await store.state("/counter")',
+        'await store.state("/session/phase")', 'const user: string = await store.state("/session/user")',
+    ]
 
     refused, said = check(types, [right, *hidden])
 

@@ -71,6 +71,7 @@ final class Stage {
             origin: .init(state: model.initial, cursor: Cursor(Self.epoch, setting.version)),
             now: { schedule.timestamp }, watchLimits: setting.watches, clock: { schedule.now },
             queues: WatchHub.Queues(fanOut: { schedule.enqueue($0) }, encoding: { schedule.enqueue($0) }))
+        let gauges = ServerGauges(loops: 1)
         let handler = RequestHandler(
             authenticator: Authenticator(
                 model.catalogue, tokens: setting.tokens, now: { schedule.now },
@@ -79,8 +80,9 @@ final class Stage {
             contract: Contract(
                 catalogue: model.catalogue, limits: setting.contract, origins: AllowedOrigins(setting.origins)),
             store: store, journal: nil, quarantine: setting.quarantine,
+            forks: Forks(.init(), memory: gauges.memory, schedule: schedule.value),
             schedule: schedule.value, heartbeat: .seconds(15), streamLifetime: .seconds(900),
-            gauges: ServerGauges(loops: 1),
+            gauges: gauges,
             metrics: ServerMetrics(
                 limits: .init(
                     connections: 100, waiters: setting.watches.watchesMax, mailboxActions: 10, idempotencyKeys: 10)),
