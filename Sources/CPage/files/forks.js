@@ -7,7 +7,7 @@ export async function open(main, parameters, context) {
     const control = new AbortController()
     const list = h("div", {}), outcome = h("div", { role: "status" }), inserts = h("div", { class: "rows" })
     const number = (value, label, hint) => labelled(label, h("input", { type: "text", inputmode: "numeric", value, autocomplete: "off" }), hint)
-    const from = number(parameters.from ?? "", "From version", "empty: now"), to = number(parameters.to ?? "", "To version", "empty: now")
+    const from = number(parameters.from ?? "", "From version", "empty: a plain copy"), to = number(parameters.to ?? "", "To version", "empty: now")
     const skip = labelled("Without these actions", h("textarea", { rows: 2, class: "mono", value: parameters.skip ?? "", spellcheck: "false" }), "versions or IDs, one a line")
     const form = h("form", { class: "ways", onsubmit: event => { event.preventDefault(); make() } },
         h("div", { class: "columns" }, from, to), skip, inserts,

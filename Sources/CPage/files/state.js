@@ -299,9 +299,8 @@ export async function open(main, parameters, context) {
 
     function answer(commit) {
         const time = new Date(commit.time)
-        return h("p", {}, "Last changed by ",
+        return h("p", {}, "Last changed by ", commit.by !== undefined && [h("strong", {}, foreign(commit.by)), " with "],
             link(commit.action === null ? "a commit whose action this token may not see" : foreign(typesOf(commit).slice(0, 3).join(", ")), context.address("live", { commit: commit.cursor })),
-            commit.by !== undefined && [" of ", h("strong", {}, foreign(commit.by))],
             `, version ${count(commit.version)}, `, h("time", { datetime: commit.time }, time.toLocaleString("en-GB")), commit.cause && ", as a follow-up", ".")
     }
 
