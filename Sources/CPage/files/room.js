@@ -15,7 +15,7 @@ export async function open(main, parameters, context) {
     const charts = {
         commits: new Chart("Commits", rate), requests: new Chart("Requests", rate),
         queue: new Chart("Queue", value => count(value)), waiters: new Chart("Waiters and streams", value => count(value)),
-        sync: first.journal && new Chart("Time of a sync", milliseconds), memory: new Chart("Memory of the budget", bytes, first.memory.maxBytes),
+        sync: first.journal && new Chart("Time to record a turn", milliseconds), memory: new Chart("Memory of the budget", bytes, first.memory.maxBytes),
         resident: new Chart("Memory of the process", bytes),
     }
     const ready = h("div", { role: "status" }), facts = h("dl", { class: "facts" }), waiters = h("div", {}), grants = h("div", {})
@@ -31,13 +31,13 @@ export async function open(main, parameters, context) {
     function draw(now) {
         const seconds = before ? (new Date(now.time) - new Date(before.time)) / 1000 : NaN
         const per = key => seconds > 0 && now[key] >= before[key] ? (now[key] - before[key]) / seconds : NaN
-        charts.commits.add(per("commitsTotal"))
+        charts.commits.add(per("version"))
         charts.requests.add(per("requestsTotal"))
         charts.queue.add(now.queue.waiting)
         charts.waiters.add(now.waitersCount + now.streamsCount)
         if (charts.sync && now.journal) {
-            const syncs = before?.journal ? now.journal.syncsTotal - before.journal.syncsTotal : 0
-            charts.sync.add(syncs > 0 ? 1000 * (now.journal.syncSecondsTotal - before.journal.syncSecondsTotal) / syncs : NaN)
+            const appends = before?.journal ? now.journal.appendsTotal - before.journal.appendsTotal : 0
+            charts.sync.add(appends > 0 ? 1000 * (now.journal.appendSecondsTotal - before.journal.appendSecondsTotal) / appends : NaN)
         }
         charts.memory.add(now.memory.usedBytes)
         charts.resident.add(now.memory.residentBytes)
@@ -46,7 +46,7 @@ export async function open(main, parameters, context) {
             now.reasons.length > 0 && [": ", now.reasons.map((reason, index) => [index > 0 && "; ", foreign(reason, 400)])], "."))
         fill(facts, fact("Up for", duration(now.uptimeSeconds)), fact("Version", count(now.version)), fact("Connections", count(now.connectionsCount)),
             fact("Queue", `${count(now.queue.waiting)} of ${count(now.queue.max)}`),
-            fact("Journal", now.journal ? bytes(now.journal.bytes) : "none: the state is in memory only"))
+            fact("Journal", !now.journal ? "none: the state is in memory only" : now.journal.bytes ? bytes(now.journal.bytes) : "there is one"))
         fill(waiters, table("Who waits where", ["Selection", "Waits", "Streams"], now.waiters.map(waiter => [
             waiter.changes ? "the commits" : waiter.view !== undefined ? ["view ", foreign(waiter.view)]
                 : link(foreign(waiter.path || "the whole state"), context.address("state", { path: waiter.path })), waiter.waits, waiter.streams])),
