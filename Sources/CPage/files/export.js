@@ -41,20 +41,20 @@ async function* chosen(base, versions, epoch) {
     }
 }
 
-async function* all(base, filter, oldest, head, told) {
-    let since = oldest, found = 0
-    while (versionOf(since) < versionOf(head) && found < COMMITS_MAX) {
+async function* all(base, filter, head, told) {
+    let since = "oldest", found = 0
+    while (found < COMMITS_MAX) {
         const { value } = await get(`${base}/changes${query({ since, limit: 1000, ...filter })}`)
         const commits = value.changes.filter(commit => commit.version <= versionOf(head))
         found += commits.length
         yield* commits
         since = value.next
         told(found)
-        if (!value.more) return
+        if (!value.more || versionOf(since) >= versionOf(head)) return
     }
 }
 
 // Exports the chosen versions, or all commits that the filter keeps.
-export function exportCommits(kind, { base, versions, filter, oldest, head }, told) {
-    return write(kind, versions.size ? chosen(base, versions, epochOf(head)) : all(base, filter, oldest, head, told))
+export function exportCommits(kind, { base, versions, filter, head }, told) {
+    return write(kind, versions.size ? chosen(base, versions, epochOf(head)) : all(base, filter, head, told))
 }

@@ -22,10 +22,12 @@ export class Follower extends EventTarget {
     async aim(base, filter = {}) {
         const key = base + query(filter)
         if (this.key === key && this.next) return this.next
+        // Another filter of the same store begins where the last one was.
+        const known = this.base === base && this.head ? { cursor: this.head, oldest: this.oldest } : null
         this.stop()
         Object.assign(this, { key, base, filter, next: null, isLate: false })
         const { signal } = this.control = new AbortController()
-        const begin = await beginning(base, signal)
+        const begin = known ?? await beginning(base, signal)
         if (signal.aborted) throw new DOMException("another aim", "AbortError")
         this.oldest = begin.oldest
         this.next = this.head = begin.cursor
@@ -37,7 +39,7 @@ export class Follower extends EventTarget {
 
     stop() {
         this.control?.abort()
-        this.key = null
+        this.key = this.head = null
     }
 
     async #follow(signal) {

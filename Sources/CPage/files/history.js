@@ -83,7 +83,11 @@ export class History {
                 }
                 this.changed()
             } catch (error) {
-                this.failed?.(error)
+                // The server has let go of the end of its history meanwhile.
+                if (error.code === "cursor-expired") {
+                    this.oldest = versionOf(error.body.oldest)
+                    this.changed()
+                } else this.failed?.(error)
             } finally {
                 this.#running--
             }

@@ -200,7 +200,7 @@ export async function open(main, parameters, context) {
         const status = h("p", { class: "hint", role: "status" })
         const run = async kind => {
             try {
-                const written = await exportCommits(kind, { base: context.base, versions: chosen, filter, oldest: follower.oldest, head: follower.head },
+                const written = await exportCommits(kind, { base: context.base, versions: chosen, filter, head: follower.head },
                     found => { status.textContent = `${plural(found, "commit")}…` })
                 status.textContent = `${plural(written, "commit")} written.`
             } catch (error) {

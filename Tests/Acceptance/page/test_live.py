@@ -89,3 +89,26 @@ def test_a_pause_holds_the_list_and_says_how_many_are_new(server, open_tab):
     tab.button("Go on (3 new)").click()
     tab.expect_text("4 commits")
     expect_equal(versions(tab), [4, 3, 2, 1], "the versions")
+
+
+def test_the_list_ends_where_the_server_no_longer_keeps_the_commits(workspace, open_tab):
+    server = workspace.server(data="none", history_commits_max=100)
+    tab = open_tab(server).open("live")
+    with server.client() as client:
+        client.commit(add(1))
+        tab.expect_text("1 commit")
+
+        tab.button("Pause").click()
+        for count in range(50, 401, 50):
+            bulk(client, [add(1)] * 50)
+            tab.expect_text(f"{count} new")
+
+    tab.button("Go on (400 new)").click()
+    tab.expect_text("401 commits")
+    tab.find(".list").focus()
+    tab.page.keyboard.press("End")
+    wait_until(lambda: "401" not in tab.text(".total") or tab.page.wait_for_timeout(20), "the list is shorter")
+    oldest = int(tab.text(".total").split()[0])
+    expect(90 <= oldest <= 200, f"the list has {oldest} commits")
+    tab.page.keyboard.press("End")
+    wait_until(lambda: "counter/add" in tab.lines()[-1] or tab.page.wait_for_timeout(20), "the last line is filled")
