@@ -53,8 +53,11 @@ export async function open(main, parameters, context) {
         }
         try {
             await walk("", context.model.state)
+            const { value: present } = await get("/v1", { signal })
             if (mine !== turn) return
+            const later = present.version - versionOf(fork.to)
             fill(result, h("h3", {}, found.length === 0 ? `The fork and ${version ? "that version" : "the present"} are the same` : `${plural(found.length, "difference")}${isCut ? " and more" : ""}`),
+                later > 0 && !version && h("p", { class: "hint" }, `The present has ${plural(later, "commit")} behind the version that the fork ends at; the other choice above leaves them out.`),
                 found.length > 0 && [h("div", { class: "sides heads", "aria-hidden": "true" }, h("p", {}, version ? `Version ${count(versionOf(fork.to))}` : "The present"), h("p", {}, "The fork")),
                     h("ol", { class: "diff" }, found.map(difference => differenceView(difference, pointer => link(foreign(pointer || "the whole state"), context.address("state", { path: pointer })))))])
         } catch (error) {

@@ -190,8 +190,7 @@ export async function open(main, parameters, context) {
             const address = `${context.base}/changes${query({ since: "now", wait: 25, ...filter })}`
             fill(side, h("div", { class: "detail" }, h("p", {}, "Choose a commit to see its action, what it changed, and what followed from it."),
                 h("p", { class: "hint" }, "Arrows move, Enter opens, space selects for the export, p pauses."),
-                copyable("Follow from here", curl(address)),
-                follower.next && copyable("Cursor", follower.next)))
+                copyable("Follow from here", curl(address))))
         }
         list?.refresh(true)
     }
