@@ -25,6 +25,7 @@ import signal
 import pytest
 
 from harness import missing
+from harness.etcd import Etcds
 from harness.expectations import Failure
 from harness.workspace import Workspace
 
@@ -39,6 +40,7 @@ def pytest_addoption(parser):
     group.addoption(
         "--storekeeper", metavar="PATH", default=str(ROOT / ".build/release/storekeeper"), help="the binary to test"
     )
+    group.addoption("--journal", choices=["sqlite", "etcd"], default="sqlite", help="where data directories' journals are")
     group.addoption("--long", action="store_true", help="the long form of each test that has one")
 
 
@@ -69,6 +71,19 @@ def pytest_collection_modifyitems(session, config, items):
 
 def pytest_report_header(config):
     return f"storekeeper: {config.storekeeper}, STOREKEEPER_SEED={config.seed}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def etcds(pytestconfig):
+    """The etcd that has the journals of a run with --journal=etcd."""
+    if pytestconfig.getoption("--journal") == "sqlite":
+        yield
+        return
+    place = Workspace(pytestconfig.storekeeper, pytestconfig.seed)
+    Workspace.etcds = Etcds(place, 1)
+    yield
+    Workspace.etcds = None
+    place.close()
 
 
 @pytest.fixture

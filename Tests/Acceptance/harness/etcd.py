@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -27,14 +28,15 @@ def free_ports(count):
 
 
 class Etcds:
-    """A cluster of etcds with default timeouts.
+    """A cluster of etcds with default timeouts, on loopback or each on a machine of its own.
 
     `certificates` has files of an authority, a certificate and a key, with which the etcds are reached by TLS only.
     """
 
-    def __init__(self, workspace, count=3, arguments=(), certificates=None):
-        self.workspace, self.arguments, self.certificates = workspace, list(arguments), certificates
-        self.token = None
+    def __init__(self, workspace, count=3, machines=None, arguments=(), certificates=None):
+        self.workspace, self.machines = workspace, machines
+        self.arguments, self.certificates, self.token = list(arguments), certificates, None
+        self.hosts = machines.addresses if machines else ["127.0.0.1"] * count
         ports = free_ports(2 * count)
         self.ports, self.peers = ports[:count], ports[count:]
         self.directory = os.path.join(workspace.directory, f"etcd{workspace.count()}")
@@ -46,9 +48,9 @@ class Etcds:
 
     def start(self, index):
         """Starts an etcd, which goes on with what its directory has."""
-        members = ",".join(f"e{number}=http://127.0.0.1:{port}" for number, port in enumerate(self.peers))
+        members = ",".join(f"e{number}=http://{self.hosts[number]}:{port}" for number, port in enumerate(self.peers))
         scheme = "https" if self.certificates else "http"
-        client, peer = f"{scheme}://127.0.0.1:{self.ports[index]}", f"http://127.0.0.1:{self.peers[index]}"
+        client, peer = f"{scheme}://{self.hosts[index]}:{self.ports[index]}", f"http://{self.hosts[index]}:{self.peers[index]}"
         files = []
         if self.certificates:
             authority, certificate, key = self.certificates
@@ -64,6 +66,7 @@ class Etcds:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                preexec_fn=self.machines and functools.partial(self.machines.enter, index),
             )
         self.workspace.started.append(self.processes[index])
 
@@ -81,7 +84,9 @@ class Etcds:
             context.load_cert_chain(certificate, key)
             connection = http.client.HTTPSConnection("127.0.0.1", self.ports[index], timeout=timeout, context=context)
         else:
-            connection = http.client.HTTPConnection("127.0.0.1", self.ports[index], timeout=timeout)
+            connection = http.client.HTTPConnection(self.hosts[index], self.ports[index], timeout=timeout)
+        with self.machines.inside(index) if self.machines else contextlib.nullcontext():
+            connection.connect()
         try:
             connection.request("POST", path, json.dumps(message), {"Authorization": self.token} if self.token else {})
             return json.loads(connection.getresponse().read())
@@ -119,7 +124,7 @@ class Etcds:
     def address(self, name):
         """What `--data` is for a history of this name."""
         scheme = "etcds" if self.certificates else "etcd"
-        return f"{scheme}://{','.join(f'127.0.0.1:{port}' for port in self.ports)}/{name}"
+        return f"{scheme}://{','.join(f'{host}:{port}' for host, port in zip(self.hosts, self.ports))}/{name}"
 
     def protect(self, prefix, user, password):
         """From now on only `root` and this user use etcd, who may read and write the keys that begin with a prefix."""

@@ -1,5 +1,8 @@
 """Several servers on one history in etcd."""
 
+import contextlib
+import functools
+
 from harness.client import Client
 from harness.etcd import free_ports
 from harness.metrics import figures_of
@@ -7,17 +10,29 @@ from harness.server import Server
 
 
 class Nodes:
-    """Servers on one history, which end and come back; with `are_led` one of them writes for all."""
+    """Servers on one history, which end and come back; with `are_led` one of them writes for all.
+
+    Where the etcds are on machines of their own, each server is on one of these.
+    """
 
     def __init__(self, workspace, etcds, name, count=3, are_led=False):
+        self.machines = etcds.machines
         self.servers = [Server(workspace, etcds.address(name), {}) for _ in range(count)]
+        for number, server in enumerate(self.servers if self.machines else []):
+            server.prepare, server.address = functools.partial(self.machines.enter, number), "0.0.0.0"
+            server.arguments = ["--open"]
         if are_led:
-            for server, port in zip(self.servers, free_ports(count)):
+            for server, host, port in zip(self.servers, etcds.hosts, free_ports(count)):
                 server.fixed_port = port
-                server.settings["cluster_address"] = f"http://127.0.0.1:{port}"
+                server.settings["cluster_address"] = f"http://{host}:{port}"
         for server in self.servers:
             server.start()
         self.ports = [server.port for server in self.servers]
+
+    def client(self, index, timeout=60):
+        """A client on the server's machine."""
+        with self.machines.inside(index) if self.machines else contextlib.nullcontext():
+            return Client(self.ports[index], timeout)
 
     def restart(self, index):
         """Starts a server that has ended; the clients find its new port."""
@@ -27,14 +42,14 @@ class Nodes:
     def states(self):
         """Version and state of each server."""
         found = []
-        for port in self.ports:
-            with Client(port) as client:
+        for index in range(len(self.servers)):
+            with self.client(index) as client:
                 answer = client.get("/v1/state")
                 found.append((answer.fields["state-cursor"], answer.body))
         return found
 
     def figures(self, index):
-        with Client(self.ports[index]) as client:
+        with self.client(index) as client:
             return figures_of(client)
 
     def writers(self, indices=None):

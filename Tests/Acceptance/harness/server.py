@@ -35,9 +35,13 @@ class Server:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
         environment |= {f"STOREKEEPER_{key.upper()}": str(value) for key, value in self.settings.items()}
         environment |= self.environment
+        journal = self.workspace.journal_of(self.data)
+        tokens = os.path.join(self.data, "tokens.json")
+        if journal != self.data and os.path.exists(tokens):
+            environment.setdefault("STOREKEEPER_TOKENS", tokens)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [self.workspace.binary, "serve", "--listen", f"{self.address}:{self.fixed_port}", "--data", self.data]
+                [self.workspace.binary, "serve", "--listen", f"{self.address}:{self.fixed_port}", "--data", journal]
                 + ["--port-file", self.port_file, *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -13,6 +13,9 @@ from harness.worker import Worker
 class Workspace:
     """The directory, servers and workers of one test; they end with it."""
 
+    # The etcds that have the journals of a run with --journal=etcd.
+    etcds = None
+
     def __init__(self, binary, seed):
         self.binary, self.seed = binary, seed
         self.directory = tempfile.mkdtemp(prefix="storekeeper-acceptance-")
@@ -26,6 +29,12 @@ class Workspace:
 
     def path(self, name):
         return os.path.join(self.directory, name)
+
+    def journal_of(self, data):
+        """What `--data` is for a data directory: in a run with --journal=etcd a history of its own in etcd."""
+        if self.etcds is None or data == "none" or "://" in data:
+            return data
+        return self.etcds.address(os.path.relpath(data, os.path.dirname(self.directory)))
 
     def server(self, data=None, prepare=None, address=HOST, **settings):
         """A running server; by default with a journal in a new directory."""

@@ -1,0 +1,126 @@
+"""Machines that are cut off from the others, and etcds that all end at once: nothing acknowledged is lost."""
+
+import threading
+import time
+
+import pytest
+
+from harness.etcd import Etcds
+from harness.expectations import expect, expect_equal, wait_until
+from harness.machines import Machines
+from harness.nodes import Nodes
+from harness.recorded import Poster, history, judge
+
+
+def begin(nodes, finished):
+    """Two clients at each server, one of them with keys."""
+    posters = [
+        Poster(nodes, server, f"{'keyed' if is_keyed else 'plain'}{server}", is_keyed, finished)
+        for server in range(3)
+        for is_keyed in (True, False)
+    ]
+    for poster in posters:
+        poster.start()
+    return posters
+
+
+def end(nodes, posters, finished):
+    """Ends the clients, waits until all servers have one state, and judges it; how many actions nobody has an answer of."""
+    finished.set()
+    for poster in posters:
+        poster.join(70)
+        expect(not poster.is_alive() and poster.failure is None, f"{poster.name_}: {poster.failure}")
+    wait_until(lambda: len(set(nodes.states())) == 1, "the servers have one state", seconds=20)
+    notes = [note for poster in posters for note in poster.notes]
+    keyed = {note.identifier for note in notes if note.identifier.startswith("keyed")}
+    expect_equal({note.identifier for note in notes if note.version} & keyed, keyed, "the acknowledged keyed actions")
+    for server in range(3):
+        with nodes.client(server) as client:
+            recorded = history(client)
+            expect_equal(client.get("/v1/state/counter/value").json, len(recorded), "the sum of all commits")
+        open_count = judge(notes, recorded)
+    return len(recorded), open_count
+
+
+@pytest.mark.rounds(1, long=20)
+@pytest.mark.seconds(long=1200)
+def test_a_writer_that_is_cut_off_with_its_etcd_acknowledges_nothing_that_the_majority_does_not_have(
+    workspace, rounds, figures
+):
+    machines = Machines(workspace)
+    etcds = Etcds(workspace, machines=machines)
+    commits = unanswered = 0
+    for number in range(rounds):
+        nodes = Nodes(workspace, etcds, f"round{number}", are_led=True)
+        wait_until(lambda: len(nodes.writers()) == 1, "one server writes")
+        writer = nodes.writers()[0]
+        others = [index for index in range(3) if index != writer]
+        finished = threading.Event()
+        posters = begin(nodes, finished)
+        time.sleep(1.5)
+
+        was_leader = etcds.leader() == writer
+        cut_at = time.monotonic()
+        machines.cut(writer)
+        with nodes.client(writer) as cut_off, nodes.client(others[0]) as other:
+            wait_until(lambda: cut_off.get("/readyz").status == 503, "the server that is cut off is not ready", seconds=5)
+            wait_until(lambda: "state-age" in cut_off.get("/v1/state").fields, "its answers have an age", seconds=5)
+            before = other.get("/v1").json["version"]
+            wait_until(lambda: other.get("/v1").json["version"] > before + 50, "the others go on", seconds=20)
+            took = time.monotonic() - cut_at
+
+            def refused():
+                """What became of actions that were sent to the server that is cut off."""
+                return [note for each in posters if each.server == writer for note in list(each.notes) if note.begun > cut_at]
+
+            wait_until(lambda: len(refused()) >= 2, "actions are refused", seconds=20)
+            expect_equal(cut_off.get("/readyz").status, 503, "whether the server that is cut off is ready")
+            read = cut_off.get("/v1/state")
+            expect_equal(read.status, 200, "the status of a read of the state that it has")
+            age, cut_for = int(read.fields["state-age"]), time.monotonic() - cut_at
+            expect(cut_for - 2 <= age <= cut_for + 2, f"an age of {age} s of a server that is cut off for {cut_for:.1f} s")
+            expect("state-age" not in other.get("/v1/state").fields, "an age of the state of the majority")
+            notes = [note for poster in posters for note in list(poster.notes)]
+            acknowledged = {note.version: note.identifier for note in notes if note.version}
+            recorded = history(other)
+            for version, identifier in acknowledged.items():
+                expect_equal(recorded.get(version), identifier, f"what the majority has as version {version}")
+            expect_equal({note.outcome for note in refused()} & {"acknowledged"}, set(), "acknowledgements after the cut")
+        codes = sum((poster.codes for poster in posters if poster.server == writer), start=type(posters[0].codes)())
+        expect(set(codes) <= {"outcome-unknown", "not-durable", "behind"} and codes, f"the refusals: {codes}")
+
+        healed_at = time.monotonic()
+        machines.heal(writer)
+        with nodes.client(writer) as client:
+            wait_until(lambda: client.get("/readyz").status == 200, "the healed server is ready", seconds=20)
+            wait_until(lambda: "state-age" not in client.get("/v1/state").fields, "its state is current", seconds=5)
+        ready_after = time.monotonic() - healed_at
+        time.sleep(1)
+        count, open_count = end(nodes, posters, finished)
+        commits, unanswered = commits + count, unanswered + open_count
+        for server in nodes.servers:
+            server.stop()
+    figures(
+        f"{rounds} rounds: {commits} commits, {unanswered} of them without an answer; in the last round the etcd was "
+        f"{'the leader' if was_leader else 'no leader'}, the others went on after {took:.1f} s, and the server was ready "
+        f"{ready_after:.1f} s after the cable was back; what it had said: {dict(codes)}"
+    )
+
+
+def test_three_etcds_that_are_killed_at_once_have_all_that_was_acknowledged(workspace, figures):
+    etcds = Etcds(workspace)
+    nodes = Nodes(workspace, etcds, "killed", are_led=True)
+    finished = threading.Event()
+    posters = begin(nodes, finished)
+    for _ in range(2):
+        time.sleep(1)
+        etcds.stop_all()
+        time.sleep(0.5)
+        for index in range(3):
+            etcds.start(index)
+        etcds.wait()
+        with nodes.client(0) as client:
+            before = client.get("/v1").json["version"]
+            wait_until(lambda: client.get("/v1").json["version"] > before + 20, "the servers go on", seconds=20)
+    count, open_count = end(nodes, posters, finished)
+    figures(f"{count} commits, {open_count} of them without an answer")
