@@ -1,8 +1,10 @@
 """Black-box acceptance of a storekeeper binary: each test starts its own servers and proves one sentence.
 
-    python3 -m pytest Tests/Acceptance --storekeeper=.build/release/storekeeper [--long] [-k WORDS]
+    python3 -m pytest Tests/Acceptance --storekeeper=.build/release/storekeeper [--long] [--journal=etcd] [-k WORDS]
 
-STOREKEEPER_SEED repeats the random choices of a run. Without further options the tests run one after the other.
+STOREKEEPER_SEED repeats the random choices of a run. With `--journal=etcd` each data directory of a server is a history of
+that name in an etcd of the run, and what `not_in_etcd.txt` names is skipped. Without further options the tests run one
+after the other.
 
 Most tests wait most of the time, and pytest-xdist can run several of those at once. Two marks say which tests another
 one would disturb, or which would disturb another one:
@@ -64,9 +66,11 @@ def pytest_configure_node(node):
 def pytest_collection_modifyitems(session, config, items):
     folder = pathlib.Path(__file__).parent
     unknown = missing.mark(items, folder, missing.read(folder / "missing.txt"), config.getoption("--long"))
+    if config.getoption("--journal") == "etcd":
+        unknown += missing.skip(items, folder, missing.read(folder / "not_in_etcd.txt"))
     # A run of single tests does not collect the others.
     if unknown and not any("::" in argument for argument in config.args):
-        raise pytest.UsageError(f"missing.txt names tests that are not there: {unknown[:5]}")
+        raise pytest.UsageError(f"missing.txt or not_in_etcd.txt names tests that are not there: {unknown[:5]}")
 
 
 def pytest_report_header(config):

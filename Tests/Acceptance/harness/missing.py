@@ -2,6 +2,9 @@
 
 A line that begins with `== ` is a reason, and each line below it a test. `long:` before a test means that only its long
 form fails, `short:` that only its short form does. A test that begins to hold fails until its line is taken out.
+
+`not_in_etcd.txt` has the same form for what a run with the journals in etcd skips: a test with or without its case, a file
+or a folder.
 """
 
 import pathlib
@@ -38,3 +41,17 @@ def mark(items, root, reasons, is_long):
         if reason := reasons.get((form, name)):
             item.add_marker(pytest.mark.xfail(strict=True, reason=reason))
     return sorted(name for name in left if name.partition("::")[0] in files)
+
+
+def skip(items, root, reasons):
+    """Skips these tests. What names no test of a collected file or folder is an error."""
+    names, places, used = {name: reason for (_, name), reason in reasons.items()}, set(), set()
+    for item in items:
+        path = item.path.relative_to(root).as_posix()
+        test = f"{path}::{item.name}"
+        found = [path.partition("/")[0], path, test.partition("[")[0], test]
+        places |= set(found[:2])
+        for name in names.keys() & set(found):
+            used.add(name)
+            item.add_marker(pytest.mark.skip(reason=names[name]))
+    return sorted(name for name in names.keys() - used if name.partition("::")[0] in places)
