@@ -43,6 +43,7 @@ def pytest_addoption(parser):
         "--storekeeper", metavar="PATH", default=str(ROOT / ".build/release/storekeeper"), help="the binary to test"
     )
     group.addoption("--journal", choices=["sqlite", "etcd"], default="sqlite", help="where data directories' journals are")
+    group.addoption("--inventory-server", metavar="PATH", help="the server of Tests/Adopter, whose reducer can trap")
     group.addoption("--long", action="store_true", help="the long form of each test that has one")
 
 

@@ -1,6 +1,7 @@
 """One of three servers writes by choice, and the others send their actions on to it."""
 
 import signal
+import statistics
 import threading
 import time
 
@@ -89,11 +90,13 @@ def test_actions_go_to_the_writer_and_their_clients_read_what_they_wrote(workspa
 
 
 @pytest.mark.alone
-def test_another_server_writes_when_the_writer_is_killed_or_stops(workspace, figures):
+@pytest.mark.rounds(3, long=10)
+@pytest.mark.seconds(long=600)
+def test_another_server_writes_when_the_writer_is_killed_or_stops(workspace, rounds, figures):
     etcds = Etcds(workspace)
     nodes, writer, others = led(workspace, etcds, "ended")
     killed, stopped = [], []
-    for number in range(6):
+    for number in range(2 * rounds):
         server = nodes.servers[writer]
         ports = [nodes.ports[index] for index in others]
         if number % 2:
@@ -108,9 +111,12 @@ def test_another_server_writes_when_the_writer_is_killed_or_stops(workspace, fig
         writer = nodes.writers(others)[0]
         others = [index for index in range(3) if index != writer]
         time.sleep(0.7)
-    expect(sorted(killed)[1] < 4, f"after a kill: {killed}")
-    expect(sorted(stopped)[1] < 0.5, f"after SIGTERM: {stopped}")
-    figures(f"acknowledged after kill -9 of the writer: {max(killed):.2f} s, after SIGTERM: {max(stopped):.2f} s at most")
+    expect(statistics.median(killed) < 4, f"after a kill: {killed}")
+    expect(statistics.median(stopped) < 0.5, f"after SIGTERM: {stopped}")
+    figures(
+        f"acknowledged after kill -9 of the writer: {statistics.median(killed):.3f} s, {max(killed):.3f} s at most; "
+        f"after SIGTERM: {statistics.median(stopped):.3f} s, {max(stopped):.3f} s at most"
+    )
     expect_equal({body for _, body in nodes.states()}, {nodes.states()[0][1]}, "the states")
 
 

@@ -159,9 +159,9 @@ class Etcds:
         found = self.call(0, "/v3/kv/range", message).get("kvs", [])
         return {base64.b64decode(pair["key"]).decode(): base64.b64decode(pair.get("value", "")) for pair in found}
 
-    def put(self, key, value):
+    def put(self, key, value, index=0, timeout=5):
         message = {"key": base64.b64encode(key.encode()).decode(), "value": base64.b64encode(value).decode()}
-        self.call(0, "/v3/kv/put", message)
+        return self.call(index, "/v3/kv/put", message, timeout)
 
     def delete(self, prefix):
         """Deletes the keys that begin with a prefix."""

@@ -15,9 +15,11 @@ class Nodes:
     Where the etcds are on machines of their own, each server is on one of these.
     """
 
-    def __init__(self, workspace, etcds, name, count=3, are_led=False):
+    def __init__(self, workspace, etcds, name, count=3, are_led=False, environment=None):
         self.machines = etcds.machines
         self.servers = [Server(workspace, etcds.address(name), {}) for _ in range(count)]
+        for server in self.servers:
+            server.environment = dict(environment or {})
         for number, server in enumerate(self.servers if self.machines else []):
             server.prepare, server.address = functools.partial(self.machines.enter, number), "0.0.0.0"
             server.arguments = ["--open"]
