@@ -15,6 +15,7 @@ from harness.client import Client, ConnectionLost
 from harness.etcd import Etcds
 from harness.expectations import Failure, expect, expect_equal, wait_until
 from harness.nodes import Nodes
+from harness.register import TASK, RegisterClient, Times, begin_register, judge_register, recorded_sets
 from harness.server import Server, log_when_ready, start_refusal
 
 WRITERS = 10
@@ -27,7 +28,7 @@ class Writer(threading.Thread):
         super().__init__(daemon=True)
         self.nodes, self.name_, self.chance = nodes, name, random.Random(f"{seed}/{name}")
         self.finished = finished
-        self.acknowledged, self.sum, self.tasks, self.failure = {}, 0, [], None
+        self.acknowledged, self.times, self.sum, self.tasks, self.failure = {}, [], 0, [], None
         self.replayed = self.repeated = 0
         self.slowest = 0
 
@@ -70,6 +71,7 @@ class Writer(threading.Thread):
         version = answer.json["version"]
         expect(version not in self.acknowledged, f"version {version} was acknowledged twice")
         self.acknowledged[version] = identifier
+        self.times.append((begun, time.monotonic(), version))
         self.sum += amount
 
 
@@ -277,18 +279,20 @@ def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_
         nodes = Nodes(workspace, etcds, f"round{number}", are_led=number % 2 == 1)
         with Client(nodes.ports[0]) as client:
             cursor = client.get("/v1").json["cursor"]
+            begun = begin_register(client)
         finished = threading.Event()
         writers = [Writer(nodes, name, f"{workspace.seed}/{number}", finished) for name in range(1, WRITERS + 1)]
         followers = [Follower(nodes, cursor, f"{workspace.seed}/{number}/{name}", finished) for name in range(3)]
-        for thread in writers + followers:
+        registers = [RegisterClient(nodes, name, begun, f"{workspace.seed}/{number}", finished) for name in range(4)]
+        for thread in writers + followers + registers:
             thread.start()
         told = disturb(nodes, etcds, chance, 12)
         finished.set()
-        for writer in writers:
+        for writer in writers + registers:
             writer.join(70)
             expect(not writer.is_alive() and writer.failure is None, f"{writer.failure} after {told}")
 
-        acknowledged = {}
+        acknowledged = {1: "begun"}
         for writer in writers:
             for version, identifier in writer.acknowledged.items():
                 expect(version not in acknowledged, f"version {version} was acknowledged to two writers")
@@ -299,10 +303,16 @@ def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_
         expect_equal(state["counter"]["value"], sum(writer.sum for writer in writers), f"the sum after {told}")
         expect_equal(
             sorted(int(task) for task in state["tasks"]["entities"]),
-            sorted(task for writer in writers for task in writer.tasks),
+            sorted([TASK, *(task for writer in writers for task in writer.tasks)]),
             f"the tasks after {told}",
         )
         latest = int(cursor.rpartition(".")[2])
+        for index in range(3):
+            with nodes.client(index) as client:
+                recorded, judged = judge_register(recorded_sets(client), registers)
+        acknowledged |= {version: value for value, version in recorded.items()}
+        sets = [(each.begun, each.ended, each.version) for client in registers for each in client.sets if each.version]
+        Times([*sets, *(each for writer in writers for each in writer.times)]).judge()
         expect_equal(sorted(acknowledged), list(range(1, latest + 1)), f"the acknowledged versions after {told}")
         for follower in followers:
             follower.target = latest
@@ -317,5 +327,5 @@ def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_
         slowest = max(slowest, *(writer.slowest for writer in writers))
     figures(
         f"{rounds} rounds: {written} commits, {repeated} attempts again, {replayed} answers of an earlier attempt; "
-        f"the slowest took {slowest:.1f} s"
+        f"the slowest took {slowest:.1f} s; the last round's register: {judged}"
     )
