@@ -13,7 +13,8 @@ A, B = Set("begun", "a", 4, None, 1, 2), Set("a", "b", 7, None, 3, 4)
 
 
 def judged(*sets, reads=()):
-    return bool(passes(judge_register, FOUND, [types.SimpleNamespace(sets=list(sets), reads=list(reads))]))
+    found = passes(judge_register, FOUND, [types.SimpleNamespace(sets=list(sets), reads=list(reads))])
+    return found and not found[1]
 
 
 def test_a_register_that_is_set_and_read_in_order_passes():
@@ -29,6 +30,7 @@ def test_a_register_that_is_set_and_read_in_order_passes():
         [A, B._replace(version=6)],
         [A, B, Set("b", "c", 9, None, 5, 6)],
         [A, B._replace(version=None, found="c")],
+        [A, B._replace(version=None, found="b")],
         [A, B, Set("begun", "d", None, "begun", 2.5, 3.5)],
         # What was found had been replaced before it began, or came after it had ended.
         [A, B, Set("b", "d", None, "a", 5, 6)],

@@ -272,7 +272,7 @@ def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_
 ):
     etcds = Etcds(workspace)
     written = repeated = replayed = 0
-    slowest = 0
+    slowest, late = 0, []
     for number in range(rounds):
         chance = random.Random(f"{workspace.seed}/{number}")
         # In every second round one server writes, and the others send their actions on to it.
@@ -309,7 +309,8 @@ def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_
         latest = int(cursor.rpartition(".")[2])
         for index in range(3):
             with nodes.client(index) as client:
-                recorded, judged = judge_register(recorded_sets(client), registers)
+                recorded, found_late, judged = judge_register(recorded_sets(client), registers)
+        late += found_late
         acknowledged |= {version: value for value, version in recorded.items()}
         sets = [(each.begun, each.ended, each.version) for client in registers for each in client.sets if each.version]
         Times([*sets, *(each for writer in writers for each in writer.times)]).judge()
@@ -327,5 +328,7 @@ def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_
         slowest = max(slowest, *(writer.slowest for writer in writers))
     figures(
         f"{rounds} rounds: {written} commits, {repeated} attempts again, {replayed} answers of an earlier attempt; "
-        f"the slowest took {slowest:.1f} s; the last round's register: {judged}"
+        f"the slowest took {slowest:.1f} s; the last round's register: {judged}; "
+        # test_refusals.py is about these.
+        f"{len(late)} refusals by a state that was not the newest: {late[:3]}"
     )
