@@ -22,6 +22,8 @@ def test_a_stop_has_more_time_than_the_server_takes():
         ("systemd/storekeeper.service", r"^TimeoutStopSec=(\d+)$"),
         ("compose.yaml", r"stop_grace_period: (\d+)s$"),
         ("kubernetes/storekeeper.yaml", r"terminationGracePeriodSeconds: (\d+)$"),
+        ("cluster/compose.yaml", r"stop_grace_period: (\d+)s$"),
+        ("cluster/kubernetes.yaml", r"terminationGracePeriodSeconds: (\d+)$"),
     ):
         expect(min(numbers(file, pattern)) > SETTINGS["grace_seconds"] + 2, file)
 
