@@ -1,6 +1,7 @@
 """One of three servers writes by choice, and the others send their actions on to it."""
 
 import signal
+import socket
 import statistics
 import threading
 import time
@@ -11,7 +12,9 @@ from harness.actions import action, add
 from harness.client import Client, ConnectionLost
 from harness.etcd import Etcds
 from harness.expectations import Failure, expect, expect_equal, wait_until
+from harness.metrics import figures_of
 from harness.nodes import Nodes
+from harness.server import Server
 
 
 def led(workspace, etcds, name):
@@ -156,3 +159,19 @@ def test_a_server_without_a_majority_says_how_old_its_state_may_be(workspace):
             etcds.signal(index, signal.SIGCONT)
         wait_until(lambda: "state-age" not in client.get("/v1/state").fields, "the state is current", seconds=20)
         wait_until(lambda: client.get("/readyz").status == 200, "the server is ready", seconds=20)
+
+
+def test_an_action_for_a_writer_that_takes_it_and_never_answers_is_answered(workspace):
+    """As where packets between two machines are lost that both reach etcd: the lease of the writer does not end."""
+    etcds = Etcds(workspace, 1)
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        writer = Server(workspace, etcds.address("silent"), {"cluster_address": address}).start()
+        with writer.client() as client:
+            wait_until(lambda: figures_of(client)["cluster_writer"] == 1, "it writes")
+        other = Server(workspace, etcds.address("silent"), {}).start()
+        time.sleep(0.7)
+        with other.client(timeout=15) as client:
+            answer = client.post(add(1), Idempotency_Key='"silent"')
+            expect_equal(answer.status, 200, "the status of an action with a key")
+            expect_equal(client.get("/v1/state/counter/value").json, 1, "the value")
