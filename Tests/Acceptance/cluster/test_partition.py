@@ -82,6 +82,10 @@ def test_a_writer_that_is_cut_off_with_its_etcd_acknowledges_nothing_that_the_ma
             expect("state-age" not in other.get("/v1/state").fields, "an age of the state of the majority")
             notes = [note for poster in posters for note in list(poster.notes)]
             acknowledged = {note.version: note.identifier for note in notes if note.version}
+            newest = max(acknowledged)
+            epoch = other.get("/v1").json["cursor"].partition(".")[0]
+            at_least = other.get(f"/v1/state/counter?at-least={epoch}.{newest}&wait=10")
+            expect_equal(at_least.status, 200, f"the status of a read of at least version {newest} at the majority")
             recorded = history(other)
             for version, identifier in acknowledged.items():
                 expect_equal(recorded.get(version), identifier, f"what the majority has as version {version}")
