@@ -116,11 +116,15 @@ def disturb(nodes, etcds, chance, seconds):
     while time.monotonic() < end:
         time.sleep(chance.uniform(0.3, 1.0))
         index = chance.randrange(3)
-        kind = chance.choice(["kill a server", "kill an etcd", "stop a server", "stop an etcd", "kill all etcds"])
+        kind = chance.choice(
+            ["kill a server", "end a server", "kill an etcd", "stop a server", "stop an etcd", "kill all etcds"])
         told.append(f"{kind} {index}")
         if kind == "kill a server":
             nodes.servers[index].kill()
             time.sleep(chance.uniform(0, 0.5))
+            nodes.restart(index)
+        elif kind == "end a server":
+            nodes.servers[index].stop()
             nodes.restart(index)
         elif kind == "kill an etcd":
             etcds.kill(index)

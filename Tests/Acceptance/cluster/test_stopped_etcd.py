@@ -20,6 +20,7 @@ def test_a_server_whose_etcd_stands_still_has_what_the_others_acknowledge_or_say
         # One of the three has the watch of the other server.
         for index in range(3):
             etcds.signal(index, signal.SIGSTOP)
+            time.sleep(4)  # The others have a leader then, and each server has found them.
             wait_until(lambda: client.post(add(1)).status == 200, "an action is acknowledged", seconds=20)
             begun, version = time.monotonic(), client.get("/v1").json["version"]
 
