@@ -60,8 +60,8 @@ def test_a_writer_that_is_cut_off_with_its_etcd_acknowledges_nothing_that_the_ma
         time.sleep(1.5)
 
         was_leader = etcds.leader() == writer
-        cut_at = time.monotonic()
         machines.cut(writer)
+        cut_at = time.monotonic()
         with nodes.client(writer) as cut_off, nodes.client(others[0]) as other:
             wait_until(lambda: cut_off.get("/readyz").status == 503, "the server that is cut off is not ready", seconds=5)
             wait_until(lambda: "state-age" in cut_off.get("/v1/state").fields, "its answers have an age", seconds=5)
