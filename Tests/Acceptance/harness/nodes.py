@@ -43,11 +43,15 @@ class Nodes:
 
     def states(self):
         """Version and state of each server."""
-        found = []
-        for index in range(len(self.servers)):
+        return list(self.known(range(len(self.servers))).values())
+
+    def known(self, indices):
+        """Version and state of these servers, by their numbers."""
+        found = {}
+        for index in indices:
             with self.client(index) as client:
                 answer = client.get("/v1/state")
-                found.append((answer.fields["state-cursor"], answer.body))
+                found[index] = answer.fields["state-cursor"], answer.body
         return found
 
     def figures(self, index):
