@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from harness.actions import add
 from harness.etcd import Etcds
 from harness.expectations import expect, expect_equal, wait_until
 from harness.machines import Machines
@@ -112,6 +113,24 @@ def test_a_writer_that_is_cut_off_with_its_etcd_acknowledges_nothing_that_the_ma
         f"{'the leader' if was_leader else 'no leader'}, the others went on after {took:.1f} s, and the server was ready "
         f"{ready_after:.1f} s after the cable was back; what it had said: {dict(codes)}"
     )
+
+
+def test_a_server_that_is_cut_off_from_the_writer_and_from_etcd_refuses_actions_with_503(workspace):
+    machines = Machines(workspace)
+    nodes = Nodes(workspace, Etcds(workspace, machines=machines), "cut", are_led=True)
+    wait_until(lambda: len(nodes.writers()) == 1, "one server writes")
+    writer = nodes.writers()[0]
+    time.sleep(0.7)
+    with nodes.client(writer) as client, nodes.client((writer + 1) % 3, timeout=12) as cut_off:
+        expect_equal(cut_off.post(add(1)).status, 200, "the status of an action that is sent on")
+        machines.cut((writer + 1) % 3)
+        wait_until(lambda: client.post(add(1)).status == 200, "the writer goes on", seconds=20)
+        # The first action may be under way before the server knows; the others come when it does.
+        for _ in range(2):
+            answer = cut_off.post(add(1))
+            expect_equal((answer.status, answer.fields.get("retry-after")), (503, "1"), "the answer to an action")
+        machines.heal((writer + 1) % 3)
+        wait_until(lambda: cut_off.post(add(1)).status == 200, "it takes actions again", seconds=20)
 
 
 def test_three_etcds_that_are_killed_at_once_have_all_that_was_acknowledged(workspace, figures):
