@@ -79,7 +79,7 @@ def test_a_writer_that_is_cut_off_with_its_etcd_acknowledges_nothing_that_the_ma
             before, _ = newest()
             wait_until(lambda: newest()[0] > before + 50, "the others go on", seconds=20)
             took = time.monotonic() - cut_at
-            wait_until(lambda: len(refused()) >= 2, "actions are refused", seconds=20)
+            wait_until(lambda: len(refused()) >= 2, "actions are answered", seconds=30)
             expect_equal(cut_off.get("/readyz").status, 503, "whether the server that is cut off is ready")
             read = cut_off.get("/v1/state")
             expect_equal(read.status, 200, "the status of a read of the state that it has")
@@ -93,7 +93,9 @@ def test_a_writer_that_is_cut_off_with_its_etcd_acknowledges_nothing_that_the_ma
             recorded = history(other)
         for version, identifier in acknowledged.items():
             expect_equal(recorded.get(version), identifier, f"what the majority has as version {version}")
-        expect_equal({note.outcome for note in refused()} & {"acknowledged"}, set(), "acknowledgements after the cut")
+        # What was sent before the cut and had no answer may be known to be recorded when it is sent again.
+        late = [note for note in refused() if note.outcome == "acknowledged" and not note.is_replayed]
+        expect_equal(late, [], "acknowledgements after the cut")
         codes = sum((poster.codes for poster in posters if poster.server == writer), collections.Counter())
         expect(set(codes) <= {"outcome-unknown", "not-durable", "behind"} and codes, f"the refusals: {codes}")
 
