@@ -36,8 +36,9 @@ class Machines:
             self.files.append(os.open(f"/run/netns/{space}", os.O_RDONLY | os.O_CLOEXEC))
             self.in_bridge("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", space)
             self.in_bridge("link", "set", port, "up")
-            for words in (["link", "set", "lo", "up"], ["link", "set", "eth0", "up"], ["address", "add", f"{address}/24", "dev", "eth0"]):
-                self.ip("-n", space, *words)
+            for name in ("lo", "eth0"):
+                self.ip("-n", space, "link", "set", name, "up")
+            self.ip("-n", space, "address", "add", f"{address}/24", "dev", "eth0")
             self.heal(number)
 
     def ip(self, *words):
