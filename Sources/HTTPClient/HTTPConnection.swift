@@ -6,9 +6,9 @@ internal import Synchronization
 /// It connects to the address of a request only: it follows no redirect and uses no proxy from the environment. libcurl
 /// verifies TLS certificates against those of the system, or of ``TLS``. A request occupies its thread until it ends.
 ///
-/// Threads: one at a time may call `perform`; any thread may call `cancel`.
+/// Threads: one at a time may call `perform`; any thread may call `cancel` and `interrupt`.
 // Sendable is unchecked: `perform` alone uses what is not `let`, and `isBusy` traps where two threads call it at once.
-// libcurl's manual allows one call on `multi` from any thread, curl_multi_wakeup, and `cancel` makes no other.
+// libcurl's manual allows one call on `multi` from any thread, curl_multi_wakeup, and the other methods make no other.
 package final class HTTPConnection: @unchecked Sendable {
     /// A request.
     package struct Request: Sendable {
@@ -22,6 +22,8 @@ package final class HTTPConnection: @unchecked Sendable {
         package var body: [UInt8]?
         /// How long the whole request may take; nil for as long as it does.
         package var timeout: Duration?
+        /// How long a connection may take to be made; nil for ``timeout``.
+        package var connectTimeout: Duration?
         /// The most bytes of the response's body.
         package var bodyBytesMax: Int
         /// The only status whose body is of use, or nil for every one: any other response ends with its head.
@@ -79,6 +81,7 @@ package final class HTTPConnection: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
     private let tls: TLS
     private let isCancelled = Atomic(false)
+    private let isInterrupted = Atomic(false)
     private let isBusy = Atomic(false)
 
     /// Makes a client without a connection, and opens libcurl for the life of the process.
@@ -105,6 +108,12 @@ package final class HTTPConnection: @unchecked Sendable {
         _ = curl.multi_wakeup(multi)
     }
 
+    /// Ends the request that runs, which throws ``Failure/cancelled``; where none runs it does nothing.
+    package func interrupt() {
+        isInterrupted.store(true, ordering: .releasing)
+        _ = curl.multi_wakeup(multi)
+    }
+
     /// Sends a request and returns the response, whatever its status.
     ///
     /// - Parameter take: takes each part of the body as it comes, and returns whether it wants more; nil collects the body.
@@ -114,13 +123,16 @@ package final class HTTPConnection: @unchecked Sendable {
         precondition(!isBusy.exchange(true, ordering: .acquiring), "one request at a time")
         defer { isBusy.store(false, ordering: .releasing) }
         defer { transfer.reset() }
+        isInterrupted.store(false, ordering: .relaxed)
         try transfer.prepare(request, tls, taking: take)
         try check(curl.multi_add_handle(multi, transfer.easy))
         defer { _ = curl.multi_remove_handle(multi, transfer.easy) }
         var runningCount: Int32 = 0
         repeat {
             try check(curl.multi_perform(multi, &runningCount))
-            guard !isCancelled.load(ordering: .acquiring) else { throw .cancelled }
+            guard !isCancelled.load(ordering: .acquiring), !isInterrupted.load(ordering: .acquiring) else {
+                throw .cancelled
+            }
             if let wanted = request.statusWithBody, transfer.status >= 200, transfer.status != wanted {
                 return Response(status: transfer.status, body: [])
             }

@@ -65,10 +65,11 @@ final class Transfer {
         if let file = tls.certificate { try check(curl_set_text(curl, easy, CURLOPT_SSLCERT, file)) }
         if let file = tls.key { try check(curl_set_text(curl, easy, CURLOPT_SSLKEY, file)) }
         if let timeout = request.timeout {
-            // libcurl limits the time to connect separately, to 300 seconds by default.
-            let milliseconds = Int(timeout / .milliseconds(1))
-            try check(curl_set_long(curl, easy, CURLOPT_TIMEOUT_MS, milliseconds))
-            try check(curl_set_long(curl, easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds))
+            try check(curl_set_long(curl, easy, CURLOPT_TIMEOUT_MS, Int(timeout / .milliseconds(1))))
+        }
+        // libcurl limits the time to connect separately, to 300 seconds by default.
+        if let timeout = request.connectTimeout ?? request.timeout {
+            try check(curl_set_long(curl, easy, CURLOPT_CONNECTTIMEOUT_MS, Int(timeout / .milliseconds(1))))
         }
         // "In multi-threaded programs, set it to 1"; libcurl then leaves SIGPIPE alone, which the server ignores.
         try check(curl_set_long(curl, easy, CURLOPT_NOSIGNAL, 1))

@@ -95,6 +95,8 @@ package final class ClusterJournal: Journal {
         var followers: [@Sendable () -> Void] = []
         var isSaving = false
         var writer = ClusterWriter.nobody
+        /// The version of the newest turn by the last look at etcd.
+        var newest: Version = 0
         /// Whether the looks at etcd have failed for longer than ``ClusterJournal/ageMax``.
         var isStale = false
         var staleWatcher: (@Sendable () -> Void)?
@@ -111,6 +113,8 @@ package final class ClusterJournal: Journal {
 
     /// How long an append is tried before its outcome counts as unknown.
     private static let appendTime = Duration.seconds(5)
+    /// How long one endpoint has in the first attempt.
+    private static let firstTime = Duration.milliseconds(250)
     /// How old the newest proof may be that this server follows a majority of the etcds.
     private static let ageMax = Duration.seconds(2)
 
@@ -174,6 +178,7 @@ package final class ClusterJournal: Journal {
     package func append(_ commits: [Commit], after version: Version) -> AppendResult {
         var (tip, key) = known.withLock { ($0.tip, $0.tipKey) }
         guard tip.version == version else { return .refused(after: version) }
+        guard !commits.isEmpty else { return confirm(version) }
         let groups = appending.withLock { ClusterTurns.groups(commits, after: tip, with: &$0.encoder) }
         for segments in groups {
             let result = append(segments, behind: key)
@@ -192,6 +197,20 @@ package final class ClusterJournal: Journal {
         return .landed
     }
 
+    /// Finds out whether a version is the newest, for what was refused by its state.
+    private func confirm(_ version: Version) -> AppendResult {
+        if let reason = condition.withLock({ $0.broken }) { return fail(reason, isOpen: false) }
+        do {
+            guard try turns(from: version + 1, through: .max, limit: 1).isEmpty else {
+                catchUp()
+                return .refused(after: version)
+            }
+            return .landed
+        } catch {
+            return fail("\(error)", isOpen: false)
+        }
+    }
+
     /// Appends the segments of one transaction.
     ///
     /// An answer that does not come leaves open whether they are there. The same transaction settles it: it finds either our
@@ -201,9 +220,12 @@ package final class ClusterJournal: Journal {
         let transaction = ClusterTurns.transaction(segments, behind: key, keys, meta: metaRevision)
         let end = ContinuousClock.now + Self.appendTime
         var isOpen = false
+        // An etcd without a leader holds the request until there is one: others may have one sooner. A slow one has more time
+        // with each attempt, and finds what an earlier one has put.
+        var timeout = Self.firstTime
         while true {
             do throws(EtcdFailure) {
-                let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction)
+                let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction, within: timeout)
                 if answer.succeeded == true { return .landed }
                 let there = (answer.responses ?? []).map { $0.response_range?.kvs?.first }
                 if let found = there.first ?? nil {
@@ -220,7 +242,8 @@ package final class ClusterJournal: Journal {
                 case .refused, .malformed: return fail("\(error)", isOpen: isOpen)
                 }
                 guard ContinuousClock.now < end else { return fail("\(error)", isOpen: isOpen) }
-                pause(.milliseconds(50))
+                timeout *= 2
+                pause(.milliseconds(10))
             }
         }
     }
@@ -325,6 +348,15 @@ package final class ClusterJournal: Journal {
         }
     }
 
+    /// The newest version that is acknowledged anywhere; what leads to it has come to this journal's followers.
+    ///
+    /// - Throws: ``ClusterFault`` where etcd does not answer.
+    package func newestVersion() throws -> Version {
+        let tip = known.withLock { $0.tip.version }
+        if try !turns(from: tip + 1, through: .max, limit: 1).isEmpty { catchUp() }
+        return known.withLock { $0.tip.version }
+    }
+
     /// A document beside the turns, which this journal follows from now on.
     ///
     /// - Throws: ``ClusterFault`` where etcd does not answer.
@@ -352,7 +384,12 @@ package final class ClusterJournal: Journal {
         let writer = lease.writer
         if condition.withLock({ exchange(&$0.writer, with: writer) }) != writer { report(.writer(writer)) }
         switch finding {
-        case .current:
+        case .current(let newest):
+            // What was the newest turn half a second ago has come by now, or the watch does not tell.
+            if condition.withLock({ exchange(&$0.newest, with: newest) }) > known.withLock({ $0.tip.version }) {
+                catchUp()
+                follower.renew()
+            }
             guard let changed = turnStale(false) else { return }
             probe()
             report(.notFollowing(reason: nil))
@@ -402,10 +439,8 @@ package final class ClusterJournal: Journal {
         if let known = known.withLock({ $0.commits(after: version, limit: limit) }) {
             return last == .max ? known : known.filter { $0.version <= last }
         }
-        // A segment has at most 256 commits, so the one with the first commit does not begin before.
-        let start = version + 1 > Version(SegmentBody.commitsMax) ? version + 2 - Version(SegmentBody.commitsMax) : 1
         var commits: [Commit] = []
-        var (next, bytes) = (start, 0)
+        var (next, bytes) = (try turn(of: version + 1), 0)
         while commits.count < limit, bytes < 16 << 20 {
             let page = try turns(from: next, through: last, limit: 300)
             guard let newest = page.last else { break }
@@ -422,6 +457,18 @@ package final class ClusterJournal: Journal {
         }
         guard commits.first.map({ $0.version == version + 1 }) ?? true else { return [] }
         return commits
+    }
+
+    /// The version in the key of the turn that has a commit, or the commit's own where no turn is so old.
+    private func turn(of version: Version) throws(ClusterFault) -> Version {
+        var range = Etcd.Range(keys.turn(1), upTo: keys.turn(version + 1), limit: 1)
+        (range.sort_order, range.keys_only) = ("DESCEND", true)
+        do {
+            let answer: Etcd.RangeResponse = try client.call("/v3/kv/range", range)
+            return answer.kvs?.first.flatMap { keys.version(ofTurn: $0.key) } ?? version
+        } catch {
+            throw ClusterFault(error)
+        }
     }
 
     package func page(_ query: ChangesQuery, latest: Cursor) throws -> ChangesPage? {

@@ -53,9 +53,11 @@ final class EtcdClient: Sendable {
 
     /// Sends a request and returns the answer.
     ///
+    /// - Parameter timeout: how long one endpoint has for an answer; nil for that of the client.
     /// - Throws: ``EtcdFailure``; `unanswered` where any endpoint may have carried the request out.
     func call<Answer: Decodable & Sendable>(
-        _ path: String, _ message: some Encodable & Sendable, as type: Answer.Type = Answer.self
+        _ path: String, _ message: some Encodable & Sendable, as type: Answer.Type = Answer.self,
+        within timeout: Duration? = nil
     ) throws(EtcdFailure) -> Answer {
         let body: [UInt8]
         do {
@@ -63,7 +65,7 @@ final class EtcdClient: Sendable {
         } catch {
             throw .malformed("\(error)")
         }
-        let answered = queue.sync { Result { () throws(EtcdFailure) in try send(path, body) } }
+        let answered = queue.sync { Result { () throws(EtcdFailure) in try send(path, body, timeout ?? self.timeout) } }
         do {
             return try JSONDecoder().decode(type, from: Data(try answered.get()))
         } catch let failure as EtcdFailure {
@@ -74,12 +76,12 @@ final class EtcdClient: Sendable {
     }
 
     /// Sends a request to one endpoint after the other until one answers.
-    private func send(_ path: String, _ body: [UInt8]) throws(EtcdFailure) -> [UInt8] {
+    private func send(_ path: String, _ body: [UInt8], _ timeout: Duration) throws(EtcdFailure) -> [UInt8] {
         var failure = EtcdFailure.unreachable("it has no endpoints")
         var mayBeDone = false
         for _ in endpoints {
             do throws(EtcdFailure) {
-                return try send(path, body, to: endpoints[current])
+                return try send(path, body, timeout, to: endpoints[current])
             } catch {
                 failure = error
                 switch error {
@@ -95,15 +97,19 @@ final class EtcdClient: Sendable {
     }
 
     /// Sends a request to one endpoint, once more where the token of the user has expired.
-    private func send(_ path: String, _ body: [UInt8], to endpoint: String) throws(EtcdFailure) -> [UInt8] {
+    private func send(
+        _ path: String, _ body: [UInt8], _ timeout: Duration, to endpoint: String
+    ) throws(EtcdFailure) -> [UInt8] {
         do throws(EtcdFailure) {
-            return try post(path, body, to: endpoint)
+            return try post(path, body, timeout, to: endpoint)
         } catch  where login.isExpired(by: error) {
-            return try post(path, body, to: endpoint)
+            return try post(path, body, timeout, to: endpoint)
         }
     }
 
-    private func post(_ path: String, _ body: [UInt8], to endpoint: String) throws(EtcdFailure) -> [UInt8] {
+    private func post(
+        _ path: String, _ body: [UInt8], _ timeout: Duration, to endpoint: String
+    ) throws(EtcdFailure) -> [UInt8] {
         var request = HTTPConnection.Request(
             endpoint + path, within: timeout, bodyBytesMax: Self.answerBytesMax)
         request.method = "POST"
@@ -128,7 +134,14 @@ extension HTTPConnection {
 }
 
 /// Has the thread wait.
-func pause(_ time: DispatchTimeInterval) { _ = DispatchSemaphore(value: 0).wait(timeout: .now() + time) }
+///
+/// A semaphore would wait on Linux for a moment of the wall clock, which can be set back; a group waits for a time.
+func pause(_ time: DispatchTimeInterval) {
+    let group = DispatchGroup()
+    group.enter()
+    _ = group.wait(timeout: .now() + time)
+    group.leave()
+}
 
 extension EtcdFailure {
     init(_ failure: HTTPConnection.Failure, _ endpoint: String) {

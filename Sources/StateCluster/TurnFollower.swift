@@ -63,6 +63,9 @@ final class TurnFollower: Sendable {
         }
     }
 
+    /// Follows by another endpoint from now on, because this one does not tell what there is.
+    func renew() { connection.interrupt() }
+
     func stop() {
         isStopped.store(true, ordering: .relaxed)
         connection.cancel()

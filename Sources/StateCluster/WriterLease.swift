@@ -21,7 +21,8 @@ package enum ClusterWriter: Sendable, Equatable {
 final class WriterLease: Sendable {
     /// What a look has found.
     enum Finding: Sendable {
-        case current
+        /// It is the history that this server has, or its continuation, whose newest turn begins with this version.
+        case current(newest: Version)
         /// The history in etcd is another one.
         case replaced(String)
         /// It is the same one as it was earlier, or has gone on from there in another way.
@@ -95,7 +96,7 @@ final class WriterLease: Sendable {
             let lease = try keepLease()
             let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction(tip.key, lease))
             let found = (answer.responses ?? []).map { $0.response_range?.kvs?.first }
-            guard found.count == 3 else { return .failed("its answer to a transaction has another form") }
+            guard found.count == 4 else { return .failed("its answer to a transaction has another form") }
             let writer = found[0].map(reader) ?? (answer.succeeded == true && lease != nil ? .this : .nobody)
             state.withLock { ($0.writer, $0.confirmed) = (writer, begun) }
             guard let meta = found[1] else { return .replaced("it is deleted") }
@@ -106,17 +107,23 @@ final class WriterLease: Sendable {
             if keys.version(ofTurn: turn.key) == tip.key, SegmentHash((turn.value ?? Data()).prefix(16)) != tip.hash {
                 return .older("the turn of version \(tip.key) is another one")
             }
-            return .current
+            return .current(newest: found[3].flatMap { keys.version(ofTurn: $0.key) } ?? tip.key)
         } catch {
+            // Its own lease has ended by now, and whether another server has taken the part is not known.
+            if age > .seconds(Self.leaseSeconds) { state.withLock { $0.writer = .nobody } }
             return .failed("\(error)")
         }
     }
 
-    /// Takes the part where nobody has it, and reads who has it, what the history is, and the turn at a version or the next.
+    /// Takes the part where nobody has it, and reads who has it, what the history is, the turn at a version or the next, and
+    /// the key of the newest.
     private func transaction(_ key: Version, _ lease: String?) -> Etcd.Transaction {
+        var newest = Etcd.Range(keys.turns, upTo: ClusterKeys.end(of: keys.turns), limit: 1)
+        (newest.sort_order, newest.keys_only) = ("DESCEND", true)
         let read: [Etcd.Operation] = [
             .init(request_range: .init(keys.meta)),
             .init(request_range: .init(keys.turn(key), upTo: ClusterKeys.end(of: keys.turns), limit: 1)),
+            .init(request_range: newest),
         ]
         let look = Etcd.Operation(request_range: .init(keys.writer))
         guard let lease, let holder, let value = try? JSONEncoder().encode(holder) else {

@@ -5,6 +5,7 @@ public import Logging
 internal import MicroHTTP
 internal import Page
 public import ServiceLifecycle
+internal import StateCluster
 internal import StateHTTP
 internal import StateJSON
 public import StateStore
@@ -152,6 +153,7 @@ public struct StateServer: Service, Sendable {
     ///
     /// - Throws: ``ServerFault`` when the address cannot be listened on.
     public func run() async throws {
+        await catchUp()
         let bound = try ServerFault.translating { try server.start() }
         let address = bound.first { $0.path == nil }
         var metadata: Logger.Metadata = [
@@ -176,6 +178,18 @@ public struct StateServer: Service, Sendable {
         // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()
+    }
+
+    /// Waits until the store has what was acknowledged anywhere before, so that no answer is older than the start.
+    private func catchUp() async {
+        guard let journal = handler.journal as? ClusterJournal, let newest = try? journal.newestVersion() else {
+            return
+        }
+        let end = ContinuousClock.now + .seconds(10)
+        while handler.latest.version < newest, ContinuousClock.now < end {
+            // Only a cancelled start returns early.
+            try? await Task.sleep(for: .milliseconds(5))
+        }
     }
 
     private func warnOfLibrary() {

@@ -26,6 +26,9 @@ final class Cluster: Sendable {
 
     /// How many requests are on their way at once.
     private static let requestsMax = 64
+    /// How long a connection to the server that writes may take, and its answer behind what its client allows.
+    private static let connectTime = Duration.seconds(1)
+    private static let answerTime = Duration.seconds(10)
     /// The most bytes of an answer.
     private static let answerBytesMax = 1 << 30
     /// What belongs to one connection, or to the page of a browser, which this server has judged.
@@ -75,13 +78,19 @@ final class Cluster: Sendable {
 
     /// Sends a request on.
     ///
-    /// It waits for the answer as long as the same server writes, so that one that stands still is left after its lease.
+    /// It waits for the answer as long as the same server writes, so that one that stands still is left after its lease, and
+    /// not for ever: packets between two servers may be lost while both reach etcd.
     ///
-    /// - Parameter done: takes what has come of it, on the thread that sends all of them.
-    func send(_ request: Request, to address: String, of client: String, _ done: @escaping @Sendable (Outcome) -> Void)
-    {
+    /// - Parameters:
+    ///   - wait: how long the client allows the server to wait before it answers.
+    ///   - done: takes what has come of it, on the thread that sends all of them.
+    func send(
+        _ request: Request, to address: String, of client: String, waiting wait: Duration,
+        _ done: @escaping @Sendable (Outcome) -> Void
+    ) {
         var sent = HTTPConnection.Request(
-            address + request.target, within: nil, bodyBytesMax: Self.answerBytesMax)
+            address + request.target, within: Self.answerTime + wait, bodyBytesMax: Self.answerBytesMax)
+        sent.connectTimeout = Self.connectTime
         sent.method = request.method.rawValue
         sent.body = request.body
         sent.fields = request.head.list.compactMap { field in
@@ -125,6 +134,13 @@ final class Cluster: Sendable {
 
 /// The form of the setting `cluster_address`.
 enum ForwardingAddress {
+    /// The host of an address, without brackets; nil for none.
+    static func host(of text: String) -> String? {
+        guard isOne(text) else { return nil }
+        let place = text.dropFirst("http://".count)
+        return place.lastIndex(of: ":").map { place[..<$0].filter { !"[]".contains($0) } }
+    }
+
     static func isOne(_ text: String) -> Bool {
         guard text.hasPrefix("http://") else { return false }
         let place = text.dropFirst("http://".count)

@@ -12,10 +12,13 @@ extension RequestHandler {
     func forward(
         _ dispatch: DispatchRequest, _ request: Request, _ exchange: Exchange, _ name: RequestName
     ) -> Reply? {
+        if let cluster, dispatch.commits, cluster.staleness != nil { return .now(respond(.notDurable, name.id)) }
         guard let cluster, let address = cluster.target, dispatch.commits, cluster.origin(of: request) == nil,
             !isDraining.load(ordering: .acquiring)
         else { return nil }
-        cluster.send(request, to: address, of: exchange.client) { [self] outcome in
+        // Many lines take their time.
+        let wait = (dispatch.wait?.duration ?? .zero) + .milliseconds(request.body.count / 1000)
+        cluster.send(request, to: address, of: exchange.client, waiting: wait) { [self] outcome in
             metrics.count(outcome)
             switch outcome {
             case .answered(let response, let cursor):

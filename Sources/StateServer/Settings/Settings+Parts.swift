@@ -68,7 +68,10 @@ extension Settings {
     ///
     /// - Throws: ``SettingsFault`` for a name that no request can have.
     func hosts(listening places: [ListeningPlace]) throws(SettingsFault) -> AllowedHosts {
-        AllowedHosts(listening: places.compactMap(\.host), further: try allowedNames())
+        // The other servers of a cluster send actions to that name.
+        AllowedHosts(
+            listening: places.compactMap(\.host) + [ForwardingAddress.host(of: self.clusterAddress)].compactMap(\.self),
+            further: try allowedNames())
     }
 
     /// The proxies whose word for the addresses of their clients counts.

@@ -6,7 +6,8 @@ package protocol Journal: AnyObject, Sendable {
     /// Appends a turn's commits behind a version, all or none, and returns when it knows whether they are durable.
     ///
     /// - Parameters:
-    ///   - commits: at least one commit, in the order of the versions, beginning with `version + 1`.
+    ///   - commits: in the order of the versions, beginning with `version + 1`. Only a shared journal gets none, and then only
+    ///     finds out whether the version is the newest.
     ///   - version: the newest version that the store has.
     func append(_ commits: [Commit], after version: Version) -> AppendResult
 

@@ -22,7 +22,9 @@ extension Store {
                 endTurn(of: pending.count, taking: ended - begun, at: ended)
             }
         }
-        guard let journal, !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) else { return land([turn]) }
+        guard let journal,
+            !turn.commits.isEmpty || !inFlight.withLock({ $0.isEmpty }) || journal.isShared && turn.refusesSome
+        else { return land([turn]) }
         if inFlight.withLock({ $0.append(turn) }) {
             landings.enter()
             onLandingThread { self.landAll(in: journal) }
@@ -33,7 +35,9 @@ extension Store {
     private func landAll(in journal: any Journal) {
         while let turns = inFlight.withLock({ $0.beginLanding() }) {
             let commits = turns.count == 1 ? turns[0].commits : turns.flatMap(\.commits)
-            let result = commits.isEmpty ? .landed : append(commits, after: turns[0].before.cursor.version, to: journal)
+            // In a shared journal another writer may have made the state old by which something is refused.
+            let isSure = commits.isEmpty && !(journal.isShared && turns.contains(where: \.refusesSome))
+            let result = isSure ? .landed : append(commits, after: turns[0].before.cursor.version, to: journal)
             onQueue { endLanding(of: turns, result) }
         }
         landings.leave()
@@ -176,14 +180,15 @@ extension Store {
 
     /// Answers the transactions of turns whose commits have not landed.
     ///
-    /// A transaction before the first commit keeps its outcome, and so does the replay of a commit that has landed. Every
-    /// other one was computed on a state that does not exist, so its outcome does not count.
+    /// A transaction before the first commit keeps its outcome, unless others may have written meanwhile, and so does the
+    /// replay of a commit that has landed. Every other one was computed on a state that does not exist, so its outcome does not
+    /// count.
     ///
     /// - Parameter open: the version up to which the commits may be in the journal; nil where none of them is.
     private func refuse(_ turns: [ComputedTurn], openThrough open: Version? = nil) {
         release(turns)
         let version = version
-        var isOfNoState = false
+        var isOfNoState = journal?.isShared ?? false
         for turn in turns {
             for (pending, outcome) in zip(turn.pending, turn.result.outcomes) {
                 if case .committed(let receipt) = outcome {

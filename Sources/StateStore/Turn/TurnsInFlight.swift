@@ -16,6 +16,16 @@ final class ComputedTurn: Sendable {
 
     /// The commits in order.
     var commits: [Commit] { result.commits }
+
+    /// Whether it has an outcome by its state other than a commit.
+    var refusesSome: Bool {
+        result.outcomes.contains { outcome in
+            switch outcome {
+            case .committed, .full, .draining, .wouldCommit: false
+            default: true
+            }
+        }
+    }
 }
 
 /// The turns that are computed and have not landed, in order.
