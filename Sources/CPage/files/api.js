@@ -53,7 +53,8 @@ async function send(path, { method = "GET", body, headers = {}, signal } = {}) {
     if (token !== null) fields.Authorization = `Bearer ${token}`
     if (body !== undefined) fields["Content-Type"] = "application/json"
     try {
-        const answer = await fetch(path, { method, body, headers: fields, signal, cache: "no-store", credentials: "omit" })
+        const answer = await fetch(path, { method, body, headers: fields, signal, cache: "no-store",
+            credentials: "omit" })
         tell(true)
         return answer
     } catch (error) {
@@ -101,28 +102,31 @@ export async function get(path, options = {}) {
         } catch (error) {
             const isBusy = (error.status === 429 || error.status === 503) && turn < 8
             if (options.signal?.aborted || !(isBusy || (error instanceof Unreachable && !options.once))) throw error
-            await pause(isBusy ? (error.retryAfter || 1) * 1000 : Math.min(250 * 2 ** turn, 3000) * (0.75 + Math.random() / 2), options.signal)
+            await pause(isBusy ? (error.retryAfter || 1) * 1000
+                : Math.min(250 * 2 ** turn, 3000) * (0.75 + Math.random() / 2), options.signal)
             if (options.signal?.aborted) throw error
         }
     }
 }
 
-// The client that any page can import: it follows, and sends an action until it is known to be committed once. What this
-// module reads by itself keeps the digits of large numbers, and is bounded in size.
+// The client that any page can import: it follows, and sends an action until it is known to be committed once. What
+// this module reads by itself keeps the digits of large numbers, and is bounded in size.
 export const client = base => connect(location.origin + base, { token: () => token ?? undefined, onConnection: tell })
 
 export async function post(base, body, { headers, signal }) {
     const key = Array.from(crypto.getRandomValues(new Uint32Array(4)), word => word.toString(36)).join("-")
     const fields = { "Content-Type": "application/json", "Idempotency-Key": `"${key}"`, ...headers }
     try {
-        return (await client(base).request("/actions", { method: "POST", body, headers: fields, signal, seconds: Infinity })).json
+        return (await client(base).request("/actions",
+            { method: "POST", body, headers: fields, signal, seconds: Infinity })).json
     } catch (error) {
         throw error.document ? new Problem(error.status, error.document) : error
     }
 }
 
 export function query(parameters) {
-    const found = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== "")
+    const found = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null
+        && value !== "")
     return found.length ? "?" + found.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&") : ""
 }
 

@@ -23,11 +23,13 @@ let current = null, shown = { view: null, fork: null }, model = null, turn = 0
 
 function read() {
     const [, view = "live", text = ""] = /^#\/([a-z]*)\??(.*)$/.exec(location.hash) ?? []
-    return { view: views.some(({ name }) => name === view) ? view : "live", parameters: Object.fromEntries(new URLSearchParams(text)) }
+    return { view: views.some(({ name }) => name === view) ? view : "live",
+        parameters: Object.fromEntries(new URLSearchParams(text)) }
 }
 
 function address(view, parameters = {}, fork = shown.fork) {
-    const found = Object.entries({ ...parameters, in: fork }).filter(([, value]) => value !== undefined && value !== null && value !== "")
+    const found = Object.entries({ ...parameters, in: fork }).filter(([, value]) => value !== undefined
+        && value !== null && value !== "")
     const text = new URLSearchParams(found).toString()
     return `#/${view}${text ? "?" + text : ""}`
 }
@@ -54,7 +56,8 @@ async function learn() {
         identity, state: schemas.State ?? {}, schemas,
         can: {
             dispatch: schemas.Action?.oneOf?.length > 0 || Boolean(schemas.Action?.$ref),
-            fork: has("/v1/forks"), bisect: has("/v1/bisect"), operate: has("/v1/operations"), backup: has("/v1/journal/backup"),
+            fork: has("/v1/forks"), bisect: has("/v1/bisect"), operate: has("/v1/operations"),
+                backup: has("/v1/journal/backup"),
         },
     }
 }
@@ -86,7 +89,8 @@ const context = {
             const { blob } = await api.request("/v1/journal/backup", { blob: true })
             save("storekeeper.backup", blob)
         } catch (error) {
-            say(error.code === "no-journal" ? "This server keeps its state in memory only: there is no journal to back up." : error.message)
+            say(error.code === "no-journal"
+                ? "This server keeps its state in memory only: there is no journal to back up." : error.message)
         }
         control.disabled = false
     },
@@ -103,10 +107,13 @@ function say(text, seconds = 8) {
 
 function drawHeader() {
     const parts = document.getElementById("views")
-    fill(parts, views.filter(({ needs, isHidden }) => !isHidden && (!needs || model.can[needs]) && !(shown.fork && ["bisect", "room"].includes(name)))
-        .map(({ name, title }) => link(title, address(name), name === shown.view || (name === "forks" && shown.view === "compare") ? { "aria-current": "page" } : {})))
+    fill(parts, views.filter(({ needs, isHidden }) => !isHidden && (!needs || model.can[needs])
+        && !(shown.fork && ["bisect", "room"].includes(name)))
+        .map(({ name, title }) => link(title, address(name),
+            name === shown.view || (name === "forks" && shown.view === "compare") ? { "aria-current": "page" } : {})))
     fill(document.getElementById("tools"),
-        shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), " ", link("leave", address(shown.view === "compare" ? "forks" : shown.view, {}, null))),
+        shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), " ",
+            link("leave", address(shown.view === "compare" ? "forks" : shown.view, {}, null))),
         button("Copy address", event => copy(location.href, event.currentTarget), { class: "small" }),
         button("?", () => help(), { class: "small", "aria-label": "Keys" }),
         api.hasToken() && button("Sign out", () => { api.setToken(null); begin() }, { class: "small" }))
@@ -140,7 +147,8 @@ async function route() {
         else opened.close()
     } catch (error) {
         if (error.status === 401 || error.name === "AbortError" || mine !== turn) return
-        fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" }, shown.fork && error.status === 404
+        fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" },
+            shown.fork && error.status === 404
             ? "This fork is no longer there: a fork ends after some minutes." : error.message),
         shown.fork ? link("To the forks", address("forks", {}, null)) : button("Try again", () => route())))
     }
@@ -162,7 +170,8 @@ async function begin() {
         await learn()
     } catch (error) {
         if (error.status === 401) return
-        fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" }, error.message), button("Try again", () => begin())))
+        fill(main, h("div", { class: "empty" }, h("p", { class: "error", role: "alert" }, error.message),
+            button("Try again", () => begin())))
         return
     }
     drawStatus()
@@ -175,13 +184,15 @@ api.events.addEventListener("unauthorized", async () => {
     const wasOpen = model !== null
     clear()
     const { ask } = await import("./access.js")
-    ask(main, had ? wasOpen ? "The server no longer knows this token." : "The server does not know this token." : "", token => { api.setToken(token); begin() })
+    ask(main, had ? wasOpen ? "The server no longer knows this token." : "The server does not know this token." : "",
+        token => { api.setToken(token); begin() })
 })
 
 function drawStatus() {
     const isGone = api.isGone()
     document.body.classList.toggle("gone", isGone)
-    status.textContent = isGone ? "The server does not answer" : follower.head ? `Version ${count(api.versionOf(follower.head))}` : ""
+    status.textContent = isGone ? "The server does not answer" : follower.head
+        ? `Version ${count(api.versionOf(follower.head))}` : ""
 }
 
 api.events.addEventListener("gone", () => {

@@ -11,20 +11,28 @@ const tests = [
 
 export async function open(main, parameters, context) {
     let control
-    const path = h("input", { type: "text", id: "path", spellcheck: "false", autocomplete: "off", placeholder: "/tasks/ids" })
-    const test = h("select", { id: "test", onchange: () => { valuePlace.hidden = test.value !== "value" } }, tests.map(([value, text]) => h("option", { value }, text)))
+    const path = h("input", { type: "text", id: "path", spellcheck: "false", autocomplete: "off",
+        placeholder: "/tasks/ids" })
+    const test = h("select", { id: "test", onchange: () => { valuePlace.hidden = test.value !== "value" } },
+        tests.map(([value, text]) => h("option", { value }, text)))
     const value = h("input", { type: "text", class: "mono", spellcheck: "false", autocomplete: "off" })
     const valuePlace = labelled("Value", value, "JSON")
-    const from = h("input", { type: "text", inputmode: "numeric", autocomplete: "off" }), to = h("input", { type: "text", inputmode: "numeric", autocomplete: "off" })
+    const from = h("input", { type: "text", inputmode: "numeric", autocomplete: "off" }),
+        to = h("input", { type: "text", inputmode: "numeric", autocomplete: "off" })
     const outcome = h("section", { role: "status", "aria-label": "What was found" })
     fill(main, h("div", { class: "page" }, h("h2", {}, "Find when it happened"),
-        h("p", { class: "hint" }, "Names the first commit after which the test holds. It must not hold at the first version and hold at the last."),
-        h("form", { class: "ways", onsubmit: event => { event.preventDefault(); context.go("bisect", now(), true); run() } },
-            h("div", { class: "columns" }, labelled("What is at", path, "JSON Pointer"), labelled("Test", test), valuePlace),
-            h("div", { class: "columns" }, labelled("From version", from, "empty: the oldest"), labelled("To version", to, "empty: now")),
+        h("p", { class: "hint" },
+            "Names the first commit after which the test holds. It must not hold at the first version and hold at the last."),
+        h("form",
+            { class: "ways", onsubmit: event => { event.preventDefault(); context.go("bisect", now(), true); run() } },
+            h("div", { class: "columns" }, labelled("What is at", path, "JSON Pointer"), labelled("Test", test),
+                valuePlace),
+            h("div", { class: "columns" }, labelled("From version", from, "empty: the oldest"),
+                labelled("To version", to, "empty: now")),
             h("div", { class: "buttons" }, h("button", { class: "primary" }, "Find the commit"))), outcome))
 
-    const now = () => ({ path: path.value.trim(), test: test.value, value: test.value === "value" ? value.value : undefined, from: from.value.trim(), to: to.value.trim() })
+    const now = () => ({ path: path.value.trim(), test: test.value,
+        value: test.value === "value" ? value.value : undefined, from: from.value.trim(), to: to.value.trim() })
 
     function show(next) {
         path.value = next.path ?? ""
@@ -45,26 +53,37 @@ export async function open(main, parameters, context) {
             if (test.value === "repeats") asked.repeats = true
             else if (test.value === "value") asked.value = parse(value.value)
             else asked.exists = test.value === "exists"
-            const cursor = field => field.value.trim() === "" ? undefined : `${epoch}.${field.value.replaceAll(/[ ,]/g, "")}`
+            const cursor = field => field.value.trim() === "" ? undefined
+                : `${epoch}.${field.value.replaceAll(/[ ,]/g, "")}`
             const body = stringify({ test: asked, from: cursor(from), to: cursor(to) })
             const { value: found } = await request("/v1/bisect", { method: "POST", body, signal: mine.signal })
-            fill(outcome, found.found ? answer(found) : h("p", { class: "found" }, h("strong", {}, found.reason === "holds-at-start"
-                ? "It holds at the first version already." : "It does not hold at the last version."), ` ${plural(found.looks, "look")} at the state.`),
+            fill(outcome, found.found ? answer(found)
+                : h("p", { class: "found" }, h("strong", {}, found.reason === "holds-at-start"
+                ? "It holds at the first version already." : "It does not hold at the last version."),
+                    ` ${plural(found.looks, "look")} at the state.`),
             copyable("This search", curl("/v1/bisect", ` --json ${quote(body)}`)))
         } catch (error) {
-            if (!mine.signal.aborted) fill(outcome, h("p", { class: "error", role: "alert" }, error instanceof SyntaxError ? "The value is no JSON." : error.message))
+            if (!mine.signal.aborted) fill(outcome, h("p", { class: "error", role: "alert" },
+                error instanceof SyntaxError ? "The value is no JSON." : error.message))
         }
     }
 
     function answer({ commit, looks }) {
         return [
-            h("p", { class: "found" }, "It holds since version ", link(count(commit.version), context.address("live", { commit: commit.cursor })), ", by ",
-                h("strong", {}, commit.action === null ? "an action that this token may not see" : foreign(typesOf(commit).join(", "))),
-                commit.by !== undefined && [" of ", h("strong", {}, foreign(commit.by))], `. ${plural(looks, "look")} at the state.`),
-            h("div", { class: "buttons" }, link("The commit", context.address("live", { commit: commit.cursor }), { class: "button" }),
-                context.can.fork && commit.action !== null && !commit.cause && button("Undo in a fork", event => context.undo(commit, event.currentTarget))),
+            h("p", { class: "found" }, "It holds since version ",
+                link(count(commit.version), context.address("live", { commit: commit.cursor })), ", by ",
+                h("strong", {}, commit.action === null ? "an action that this token may not see"
+                    : foreign(typesOf(commit).join(", "))),
+                commit.by !== undefined && [" of ", h("strong", {}, foreign(commit.by))],
+                    `. ${plural(looks, "look")} at the state.`),
+            h("div", { class: "buttons" }, link("The commit", context.address("live", { commit: commit.cursor }),
+                { class: "button" }),
+                context.can.fork && commit.action !== null && !commit.cause
+                    && button("Undo in a fork", event => context.undo(commit, event.currentTarget))),
             h("h3", {}, "What it changed"),
-            patchView("/v1", commit.patch, commit.version - 1, pointer => link(foreign(pointer || "the whole state"), context.address("state", { at: commit.cursor, path: pointer }))),
+            patchView("/v1", commit.patch, commit.version - 1,
+                pointer => link(foreign(pointer || "the whole state"),
+                context.address("state", { at: commit.cursor, path: pointer }))),
         ]
     }
 

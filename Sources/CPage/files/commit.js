@@ -14,11 +14,13 @@ export async function fetchCommit(base, cursor, options) {
     return value.changes[0]
 }
 
-export const typesOf = commit => commit.action === null ? [] : [...new Set([commit.action].flat().map(action => action.type))]
+export const typesOf = commit => commit.action === null ? []
+    : [...new Set([commit.action].flat().map(action => action.type))]
 
 export function commitView(context, cursor, { back } = {}) {
     const control = new AbortController()
-    const element = h("article", { class: "detail", tabindex: "-1", "aria-label": `Commit ${count(versionOf(cursor))}` }, h("p", { class: "hint" }, "…"))
+    const element = h("article", { class: "detail", tabindex: "-1",
+        "aria-label": `Commit ${count(versionOf(cursor))}` }, h("p", { class: "hint" }, "…"))
     fetchCommit(context.base, cursor, { signal: control.signal }).then(commit => {
         if (!commit) fill(element, back, h("p", {}, "There is no such commit."))
         else fill(element, back, content(context, commit, control.signal))
@@ -32,7 +34,8 @@ export function commitView(context, cursor, { back } = {}) {
 
 function content(context, commit, signal) {
     const { base } = context, { version, cursor } = commit
-    const place = pointer => link(foreign(pointer === "" ? "the whole state" : pointer), context.address("state", { at: cursor, path: pointer }))
+    const place = pointer => link(foreign(pointer === "" ? "the whole state" : pointer),
+        context.address("state", { at: cursor, path: pointer }))
     const to = (id, text) => link(text, context.address("live", { id }), {})
     const previous = `${epochOf(cursor)}.${version - 1}`
     const types = typesOf(commit)
@@ -40,21 +43,27 @@ function content(context, commit, signal) {
     const address = commit.action === null ? `${base}/changes?since=${previous}&limit=1` : `${base}/actions/${cursor}`
     const actions = h("div", { class: "buttons" },
         link("State at this version", context.address("state", { at: cursor }), { class: "button" }),
-        context.can.fork && !context.fork && isDispatchable && !commit.cause && button("Undo in a fork", event => context.undo(commit, event.currentTarget)),
+        context.can.fork && !context.fork && isDispatchable && !commit.cause
+            && button("Undo in a fork", event => context.undo(commit, event.currentTarget)),
         context.can.dispatch && isDispatchable && !Array.isArray(commit.action)
-            && link("Use as a draft", context.address("dispatch", { type: commit.action.type, payload: stringify(commit.action.payload ?? {}) }), { class: "button" }))
+            && link("Use as a draft", context.address("dispatch",
+                { type: commit.action.type, payload: stringify(commit.action.payload ?? {}) }), { class: "button" }))
     return [
-        h("h2", {}, types.length ? types.slice(0, 5).map((type, index) => [index > 0 && ", ", foreign(type)]) : "Action not visible to this token"),
+        h("h2", {}, types.length ? types.slice(0, 5).map((type, index) => [index > 0 && ", ", foreign(type)])
+            : "Action not visible to this token"),
         h("dl", { class: "facts" },
             fact("Version", h("span", { class: "number" }, count(version))),
             fact("Time", when(commit.time)),
-            commit.by !== undefined && fact("Author", link(foreign(commit.by), context.address("live", { by: commit.by }))),
+            commit.by !== undefined && fact("Author",
+                link(foreign(commit.by), context.address("live", { by: commit.by }))),
             commit.id !== cursor && fact("ID", foreign(commit.id)),
             commit.cause && fact("Caused by", to(commit.cause, foreign(commit.cause))),
-            commit.root && commit.root !== commit.cause && fact("Cascade began with", to(commit.root, foreign(commit.root))),
+            commit.root && commit.root !== commit.cause
+                && fact("Cascade began with", to(commit.root, foreign(commit.root))),
             fact("Patch", `${plural(commit.patch.length, "operation")}, ${bytes(byteCount(stringify(commit.patch)))}`)),
         actions,
-        commit.action !== null && [h("h3", {}, Array.isArray(commit.action) ? plural(commit.action.length, "action") : "Action"),
+        commit.action !== null && [h("h3", {}, Array.isArray(commit.action) ? plural(commit.action.length, "action")
+            : "Action"),
             h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(commit.action, 200)))],
         h("h3", {}, "What it changed"),
         patchView(base, commit.patch, version - 1, place),
@@ -73,7 +82,8 @@ function cascade(context, commit, signal) {
     const root = commit.root ?? commit.id
     const look = async () => {
         fill(place, h("p", { class: "hint" }, "Looking for what followed…"))
-        const first = commit.root ? (await get(`${context.base}/actions/${encodeURIComponent(root)}`, { signal })).value : commit
+        const first = commit.root ? (await get(`${context.base}/actions/${encodeURIComponent(root)}`,
+            { signal })).value : commit
         const found = [first]
         const until = Math.max(commit.version, first.version) + CASCADE_EXAMINED
         let since = first.cursor, more = true
@@ -90,7 +100,8 @@ function cascade(context, commit, signal) {
         fill(place, h("h3", {}, `Cascade of ${plural(found.length, "commit")}`), branch(context, found, first, commit),
             more && h("p", { class: "hint" }, `Among the ${count(CASCADE_EXAMINED)} commits that follow.`))
     }
-    look().catch(error => { if (!signal.aborted) fill(place, h("p", { class: "hint" }, `The cascade cannot be shown: ${error.message}`)) })
+    look().catch(error => { if (!signal.aborted) fill(place,
+        h("p", { class: "hint" }, `The cascade cannot be shown: ${error.message}`)) })
     return place
 }
 
@@ -98,7 +109,9 @@ function branch(context, found, top, current) {
     const children = found.filter(commit => commit.cause === top.id && commit !== top)
     const name = typesOf(top).map((type, index) => [index > 0 && ", ", foreign(type)])
     const line = [h("span", { class: "number" }, count(top.version)), " ",
-        top.version === current.version ? h("strong", {}, name) : link(name.length ? "" : "commit", context.address("live", { commit: top.cursor }))]
+        top.version === current.version ? h("strong", {}, name)
+            : link(name.length ? "" : "commit", context.address("live", { commit: top.cursor }))]
     if (top.version !== current.version && name.length) line[2].append(...name.flat().filter(Boolean))
-    return h("ul", { class: "cascade" }, h("li", {}, line, children.map(child => branch(context, found, child, current))))
+    return h("ul", { class: "cascade" }, h("li", {}, line,
+        children.map(child => branch(context, found, child, current))))
 }

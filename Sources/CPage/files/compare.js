@@ -1,4 +1,4 @@
-// A fork beside the present, or beside the version that it ends at: only what differs is fetched, by the tags of the parts.
+// A fork beside the present, or beside the version that it ends at. Only what differs is fetched, by the tags of parts.
 import { curl, get, request, versionOf } from "./api.js"
 import { button, copyable, fill, foreign, h, link } from "./dom.js"
 import { differences, differenceView } from "./diff.js"
@@ -11,13 +11,16 @@ export async function open(main, parameters, context) {
     const control = new AbortController(), { signal } = control
     const result = h("section", { "aria-label": "Differences", "aria-live": "polite" })
     const { value: fork } = await get(`/v1/forks/${encodeURIComponent(context.fork)}`, { signal })
-    const beside = h("select", { id: "beside", onchange: () => compare() }, h("option", { value: "now" }, "the present"),
+    const beside = h("select", { id: "beside", onchange: () => compare() },
+        h("option", { value: "now" }, "the present"),
         h("option", { value: "to" }, `version ${count(versionOf(fork.to))}, where it ends`))
     fill(main, h("div", { class: "page" },
         h("h2", {}, "Fork ", foreign(fork.name)), forkFacts(fork, context),
-        h("div", { class: "buttons" }, link("Its commits", context.address("live"), { class: "button" }), link("Its state", context.address("state"), { class: "button" }),
+        h("div", { class: "buttons" }, link("Its commits", context.address("live"), { class: "button" }),
+            link("Its state", context.address("state"), { class: "button" }),
             link("Dispatch in it", context.address("dispatch"), { class: "button" })),
-        h("div", { class: "bar flush" }, h("div", { class: "field" }, h("label", { for: "beside" }, "Compare with"), beside), button("Compare again", () => compare())),
+        h("div", { class: "bar flush" }, h("div", { class: "field" }, h("label", { for: "beside" }, "Compare with"),
+            beside), button("Compare again", () => compare())),
         result, copyable("The state of the fork", curl(`${context.base}/state`))))
 
     let turn = 0
@@ -56,10 +59,17 @@ export async function open(main, parameters, context) {
             const { value: present } = await get("/v1", { signal })
             if (mine !== turn) return
             const later = present.version - versionOf(fork.to)
-            fill(result, h("h3", {}, found.length === 0 ? `The fork and ${version ? "that version" : "the present"} are the same` : `${plural(found.length, "difference")}${isCut ? " and more" : ""}`),
-                later > 0 && !version && h("p", { class: "hint" }, `The present has ${plural(later, "commit")} behind the version that the fork ends at; the other choice above leaves them out.`),
-                found.length > 0 && [h("div", { class: "sides heads", "aria-hidden": "true" }, h("p", {}, version ? `Version ${count(versionOf(fork.to))}` : "The present"), h("p", {}, "The fork")),
-                    h("ol", { class: "diff" }, found.map(difference => differenceView(difference, pointer => link(foreign(pointer || "the whole state"), context.address("state", { path: pointer })))))])
+            fill(result, h("h3", {}, found.length === 0
+                ? `The fork and ${version ? "that version" : "the present"} are the same`
+                : `${plural(found.length, "difference")}${isCut ? " and more" : ""}`),
+                later > 0 && !version && h("p", { class: "hint" },
+                    `The present has ${plural(later, "commit")} behind the end of the fork; the other choice leaves them out.`),
+                found.length > 0 && [h("div", { class: "sides heads", "aria-hidden": "true" },
+                    h("p", {}, version ? `Version ${count(versionOf(fork.to))}` : "The present"),
+                    h("p", {}, "The fork")),
+                    h("ol", { class: "diff" }, found.map(difference => differenceView(difference,
+                        pointer => link(foreign(pointer || "the whole state"),
+                        context.address("state", { path: pointer })))))])
         } catch (error) {
             if (!signal.aborted) fill(result, h("p", { class: "error", role: "alert" }, error.message))
         }

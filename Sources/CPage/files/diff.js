@@ -17,7 +17,9 @@ export function patchView(base, patch, before, place) {
             list.append(operationView(base, operation, before, place, isMoved(patch, operation)))
         }
         shown = Math.min(number, patch.length)
-        fill(more, shown < patch.length && button(`Show ${count(Math.min(100, patch.length - shown))} of ${count(patch.length - shown)} more`,
+        fill(more,
+            shown < patch.length
+            && button(`Show ${count(Math.min(100, patch.length - shown))} of ${count(patch.length - shown)} more`,
             () => show(shown + 100), { class: "small" }))
     }
     show(SHOWN)
@@ -46,8 +48,10 @@ function operationView(base, operation, before, place, hasMoved) {
         }, () => fill(slot, h("pre", {}, "no longer kept")))
     }
     return h("li", {},
-        h("p", {}, h("span", { class: `verb ${operation.op}` }, words[operation.op] ?? operation.op), " ", place(operation.path),
-            "value" in operation && h("span", { class: "hint" }, " ", bytes(byteCount(stringify(operation.value))))), body)
+        h("p", {}, h("span", { class: `verb ${operation.op}` }, words[operation.op] ?? operation.op), " ",
+            place(operation.path),
+            "value" in operation && h("span", { class: "hint" }, " ",
+                bytes(byteCount(stringify(operation.value))))), body)
 }
 
 async function old(base, pointer, version) {
@@ -57,7 +61,8 @@ async function old(base, pointer, version) {
 
 function side(sign, value) {
     return h("div", { class: sign === "+" ? "added" : "removed" },
-        h("span", { class: "sign", "aria-label": sign === "+" ? "now" : "before" , role: "img" }, sign), h("pre", {}, h("bdi", {}, pretty(value, 60))))
+        h("span", { class: "sign", "aria-label": sign === "+" ? "now" : "before" , role: "img" }, sign),
+            h("pre", {}, h("bdi", {}, pretty(value, 60))))
 }
 
 // The differences of two values, as operations with both sides.
@@ -79,7 +84,8 @@ export function differences(left, right, most = 500) {
         }
         for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
             const next = `${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`
-            walk(Object.hasOwn(one, key) ? one[key] : undefined, Object.hasOwn(other, key) ? other[key] : undefined, next)
+            walk(Object.hasOwn(one, key) ? one[key] : undefined,
+                Object.hasOwn(other, key) ? other[key] : undefined, next)
         }
     }
 }
@@ -87,5 +93,6 @@ export function differences(left, right, most = 500) {
 export function differenceView({ pointer, left, right }, place) {
     const cell = (value, kind) => h("div", { class: kind }, value === undefined
         ? h("p", { class: "hint" }, "nothing here") : h("pre", {}, h("bdi", {}, pretty(value, 60))))
-    return h("li", {}, h("p", {}, place(pointer)), h("div", { class: "sides" }, cell(left, "removed"), cell(right, "added")))
+    return h("li", {}, h("p", {}, place(pointer)),
+        h("div", { class: "sides" }, cell(left, "removed"), cell(right, "added")))
 }

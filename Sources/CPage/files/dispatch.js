@@ -12,13 +12,15 @@ export async function open(main, parameters, context) {
     const types = h("ul", { class: "types" })
     const side = h("section", { class: "side", "aria-label": "The action" })
     const split = h("div", { class: "split narrow" },
-        h("section", { class: "column", "aria-label": "Actions" }, h("div", { class: "bar" }, labelled("Find an action", filter)), types), side)
+        h("section", { class: "column", "aria-label": "Actions" },
+            h("div", { class: "bar" }, labelled("Find an action", filter)), types), side)
     fill(main, split)
 
     function drawTypes() {
         const words = filter.value.toLowerCase().split(/\s+/)
         const found = catalogue.filter(({ type }) => words.every(word => type.toLowerCase().includes(word)))
-        fill(types, found.slice(0, 500).map(({ type }) => h("li", {}, link(foreign(type, 120), context.address("dispatch", { type }),
+        fill(types, found.slice(0, 500).map(({ type }) => h("li", {},
+            link(foreign(type, 120), context.address("dispatch", { type }),
             type === current?.type ? { "aria-current": "true" } : {}))),
         found.length === 0 && h("li", { class: "hint" }, "No action is called like this."),
         found.length > 500 && h("li", { class: "hint" }, `${count(found.length - 500)} more; type a part of the name.`))
@@ -33,16 +35,20 @@ export async function open(main, parameters, context) {
         drawTypes()
         if (!entry) {
             fill(side, h("div", { class: "detail" }, next.type
-                ? h("p", { class: "error" }, "This client has no action of this type.") : h("p", {}, "Choose the action to dispatch.")))
+                ? h("p", { class: "error" }, "This client has no action of this type.")
+                    : h("p", {}, "Choose the action to dispatch.")))
             return
         }
         form = field(entry.payload, { label: "Payload", pointer: "/payload" })
-        const isEmpty = Object.keys(entry.payload.properties ?? {}).length === 0 && entry.payload.additionalProperties === undefined
+        const isEmpty = Object.keys(entry.payload.properties ?? {}).length === 0
+            && entry.payload.additionalProperties === undefined
         if (next.payload) {
             try { form.set(parse(next.payload)) } catch { /* A broken address gives an empty form. */ }
         }
         const raw = h("textarea", { class: "json mono", spellcheck: "false", "aria-label": "The action as JSON" })
-        const rawPlace = h("details", { class: "raw", ontoggle: event => { if (event.currentTarget.open) raw.value = body() } }, h("summary", {}, "The action as JSON"), raw,
+        const rawPlace = h("details", { class: "raw",
+            ontoggle: event => { if (event.currentTarget.open) raw.value = body() } },
+            h("summary", {}, "The action as JSON"), raw,
             h("div", { class: "buttons" }, button("Take it into the form", () => {
                 try {
                     form.set(parse(raw.value).payload)
@@ -54,8 +60,10 @@ export async function open(main, parameters, context) {
         const outcome = h("div", { class: "outcome", role: "status" })
         const preview = button("Preview", () => run(true))
         const submit = h("button", { class: "primary" }, "Dispatch")
-        const element = h("form", { class: "detail action", novalidate: true, onsubmit: event => { event.preventDefault(); run(false) },
-            onkeydown: event => { if (event.key === "Enter" && event.ctrlKey) { event.preventDefault(); run(false) } } },
+        const element = h("form", { class: "detail action", novalidate: true,
+            onsubmit: event => { event.preventDefault(); run(false) },
+            onkeydown: event => { if (event.key === "Enter"
+                && event.ctrlKey) { event.preventDefault(); run(false) } } },
             link("← Actions", context.address("dispatch"), { class: "back" }),
             h("h2", {}, foreign(entry.type)),
             context.fork && h("p", { class: "hint" }, "In a fork: the present is not touched."),
@@ -64,7 +72,8 @@ export async function open(main, parameters, context) {
 
         function body() {
             const payload = form.text()
-            return isEmpty && payload === "{}" ? `{"type":${stringify(entry.type)}}` : `{"type":${stringify(entry.type)},"payload":${payload}}`
+            return isEmpty && payload === "{}" ? `{"type":${stringify(entry.type)}}`
+                : `{"type":${stringify(entry.type)},"payload":${payload}}`
         }
 
         function forget() { form.refuse(null, null) }
@@ -75,7 +84,8 @@ export async function open(main, parameters, context) {
             const mine = control = new AbortController()
             submit.disabled = preview.disabled = true
             fill(outcome, h("p", { class: "hint" }, isDry ? "Trying…" : "Sending…"))
-            const keep = () => fill(outcome, h("p", {}, "The server does not answer. The action is kept and is sent again with the same key, so that it commits once."),
+            const keep = () => fill(outcome, h("p", {},
+                "The server does not answer. The action is kept and is sent again with the same key, so that it commits once."),
                 button("Give up", () => mine.abort(), { class: "small" }))
             if (!isDry) events.addEventListener("gone", keep)
             if (!isDry && isGone()) keep()
@@ -83,12 +93,14 @@ export async function open(main, parameters, context) {
             context.remember("dispatch", { type: entry.type, payload: payload.length < 4000 ? payload : undefined })
             const address = `${context.base}/actions${isDry ? "?dry-run" : ""}`
             try {
-                const found = isDry ? (await request(address, { method: "POST", body: text, signal: mine.signal })).value
+                const found = isDry ? (await request(address,
+                    { method: "POST", body: text, signal: mine.signal })).value
                     : await post(context.base, text, { headers: { Prefer: "wait=5" }, signal: mine.signal })
                 fill(outcome, isDry ? dryRun(found) : receipt(found), h("h3", {}, "To copy"),
                     copyable(isDry ? "This dry run" : "This action", `${curl(address, ` --json ${quote(text)}`)}`))
             } catch (error) {
-                if (mine.signal.aborted) fill(outcome, h("p", {}, "Given up. Whether the action was committed is shown by the commits."))
+                if (mine.signal.aborted) fill(outcome, h("p", {},
+                    "Given up. Whether the action was committed is shown by the commits."))
                 else refused(error)
             }
             events.removeEventListener("gone", keep)
@@ -103,12 +115,15 @@ export async function open(main, parameters, context) {
             }
             fill(outcome, h("div", { class: "refusal", role: "alert" },
                 h("p", {}, h("strong", {}, "Refused: nothing was changed. "), visible(error.message)),
-                error.code && h("p", { class: "hint" }, "Code ", h("code", {}, foreign(error.code)), error.status && `, status ${error.status}`),
-                error.body?.expected !== undefined && h("p", {}, `Expected ${stringify(error.body.expected)}, found ${stringify(error.body.actual ?? null)}.`)))
+                error.code && h("p", { class: "hint" }, "Code ", h("code", {}, foreign(error.code)),
+                    error.status && `, status ${error.status}`),
+                error.body?.expected !== undefined && h("p", {},
+                    `Expected ${stringify(error.body.expected)}, found ${stringify(error.body.actual ?? null)}.`)))
             first?.focus()
         }
 
-        const place = pointer => link(foreign(pointer === "" ? "the whole state" : pointer), context.address("state", { path: pointer }))
+        const place = pointer => link(foreign(pointer === "" ? "the whole state" : pointer),
+            context.address("state", { path: pointer }))
 
         function dryRun(value) {
             return [h("h3", {}, value.changed ? "It would change" : "It would change nothing"),
@@ -116,17 +131,25 @@ export async function open(main, parameters, context) {
         }
 
         function receipt(value) {
-            if (!value || value.committed === false) return h("p", {}, "The server took the action and made no commit of it.")
+            if (!value || value.committed === false) return h("p", {},
+                "The server took the action and made no commit of it.")
             if (value.cursor === undefined) return h("p", {}, value.detail ?? "The action is on its way.")
-            const to = ({ cursor, version }) => link(h("span", { class: "number" }, count(version)), context.address("live", { commit: cursor }))
+            const to = ({ cursor, version }) => link(h("span", { class: "number" }, count(version)),
+                context.address("live", { commit: cursor }))
             return h("div", { class: "receipt" },
-                h("p", {}, h("strong", {}, "Committed"), " as version ", to(value), value.changed ? "." : "; the state is the same as before."),
-                value.caused?.length > 0 && [h("p", {}, `It caused ${plural(value.causedCount ?? value.caused.length, "commit")}:`),
-                    h("ul", { class: "cascade" }, value.caused.slice(0, 50).map(caused => h("li", {}, to(caused), " ", foreign(caused.types.join(", ")))))],
+                h("p", {}, h("strong", {}, "Committed"), " as version ", to(value),
+                    value.changed ? "." : "; the state is the same as before."),
+                value.caused?.length > 0
+                    && [h("p", {}, `It caused ${plural(value.causedCount ?? value.caused.length, "commit")}:`),
+                    h("ul", { class: "cascade" }, value.caused.slice(0,
+                        50).map(caused => h("li", {}, to(caused), " ", foreign(caused.types.join(", ")))))],
                 value.refused?.length > 0 && [h("p", {}, "Refused of what it caused:"),
-                    h("ul", { class: "cascade" }, value.refused.map(refused => h("li", {}, foreign(refused.type), ": ", foreign(refused.detail))))],
-                value.settled === false && h("p", { class: "hint" }, "It still goes on; its commits appear under Live."),
-                value.settled === true && value.caused?.length === 0 && h("p", { class: "hint" }, "Nothing followed from it."))
+                    h("ul", { class: "cascade" }, value.refused.map(refused => h("li", {}, foreign(refused.type), ": ",
+                        foreign(refused.detail))))],
+                value.settled === false && h("p", { class: "hint" },
+                    "It still goes on; its commits appear under Live."),
+                value.settled === true && value.caused?.length === 0
+                    && h("p", { class: "hint" }, "Nothing followed from it."))
         }
     }
 

@@ -32,7 +32,8 @@ export function svg(name, attributes, ...children) {
 // Text from outside: visible, cut, isolated.
 export const foreign = (text, most) => h("bdi", {}, cut(String(text), most))
 
-export const button = (text, action, attributes) => h("button", { type: "button", ...attributes, onclick: action }, text)
+export const button = (text, action, attributes) => h("button",
+    { type: "button", ...attributes, onclick: action }, text)
 export const link = (text, href, attributes) => h("a", { href, ...attributes }, text)
 
 let names = 0
@@ -41,7 +42,8 @@ export const name = prefix => `${prefix}-${++names}`
 // A field with its label above it.
 export function labelled(text, control, hint) {
     control.id ||= name("field")
-    return h("div", { class: "field" }, h("label", { for: control.id }, text, hint && h("span", { class: "hint" }, " ", hint)), control)
+    return h("div", { class: "field" }, h("label", { for: control.id }, text,
+        hint && h("span", { class: "hint" }, " ", hint)), control)
 }
 
 export async function copy(text, from) {
@@ -67,13 +69,15 @@ export const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {},
 // A line to copy, with its name.
 export function copyable(title, text) {
     const shown = cut(text, 600)
-    return h("div", { class: "copyable" }, h("span", { class: "hint" }, title), h("code", { tabindex: "0" }, h("bdi", {}, shown)),
+    return h("div", { class: "copyable" }, h("span", { class: "hint" }, title),
+        h("code", { tabindex: "0" }, h("bdi", {}, shown)),
         button("Copy", event => copy(text, event.currentTarget), { class: "small", "aria-label": `Copy ${title}` }))
 }
 
 export const quote = text => `'${text.replaceAll("'", "'\\''")}'`
 
-const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 })
+const clock = new Intl.DateTimeFormat("en-GB",
+    { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 })
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" })
 const minute = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })
 const isToday = time => time.toDateString() === new Date().toDateString()
@@ -85,7 +89,8 @@ export function shortTime(text) {
 
 export function when(text) {
     const time = new Date(text)
-    return h("time", { datetime: text, title: text }, isToday(time) ? clock.format(time) : `${day.format(time)}, ${clock.format(time)}`)
+    return h("time", { datetime: text, title: text },
+        isToday(time) ? clock.format(time) : `${day.format(time)}, ${clock.format(time)}`)
 }
 
 export function save(name, parts, type) {

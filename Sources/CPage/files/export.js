@@ -7,7 +7,8 @@ const COMMITS_MAX = 100_000
 
 const isOwn = commit => [commit.action].flat().some(action => action?.type.startsWith("storekeeper/"))
 
-// One call. The text stands in a here-document, which takes any length and any character; the key makes a second run harmless.
+// One call. The text stands in a here-document, which takes any length and any character; the key makes a second run
+// harmless.
 export function scriptOf(commit, address) {
     return `curl -sS --fail-with-body \${TOKEN:+-H "Authorization: Bearer $TOKEN"} -H 'Idempotency-Key: "${commit.cursor}"' `
         + `--json @- ${address}/actions <<'END'\n${stringify(commit.action)}\nEND`
@@ -21,8 +22,10 @@ SERVER=\${1:?the address of an empty server, such as http://localhost:8080}
 `
 
 function scriptLine(commit) {
-    const types = [commit.action].flat().map(action => action?.type ?? "not visible").join(", ").replaceAll(/[\r\n]/g, " ")
-    if (commit.action === null || commit.cause || isOwn(commit)) return `# ${commit.version} ${types}${commit.cause ? ", a follow-up" : ""}\n`
+    const types = [commit.action].flat().map(action => action?.type
+        ?? "not visible").join(", ").replaceAll(/[\r\n]/g, " ")
+    if (commit.action === null || commit.cause
+        || isOwn(commit)) return `# ${commit.version} ${types}${commit.cause ? ", a follow-up" : ""}\n`
     return `${scriptOf(commit, '"$SERVER"/v1')}\n`
 }
 
@@ -30,7 +33,8 @@ function scriptLine(commit) {
 async function write(kind, lines) {
     const parts = kind === "jsonl" ? [] : [HEAD]
     for await (const commit of lines) parts.push(kind === "jsonl" ? stringify(commit) + "\n" : scriptLine(commit))
-    save(kind === "jsonl" ? "commits.jsonl" : "commits.sh", parts, kind === "jsonl" ? "application/x-ndjson" : "text/x-shellscript")
+    save(kind === "jsonl" ? "commits.jsonl" : "commits.sh", parts,
+        kind === "jsonl" ? "application/x-ndjson" : "text/x-shellscript")
     return parts.length - (kind === "jsonl" ? 0 : 1)
 }
 

@@ -15,8 +15,8 @@ async function beginning(base, signal) {
     return { cursor, oldest: first ? `${epochOf(cursor)}.${first.version - 1}` : cursor }
 }
 
-// Events: `aimed` at a store, `commits` with {commits, head}, `jump` when commits were passed over, `head` when only that
-// is known, `reset` when the history is gone, `lost` when the store is, `failed` when the server refuses to be followed.
+// Events: `aimed` at a store, `commits` with {commits, head}, `jump` when commits were passed over, `head` when only
+// that is known, `reset` when the history is gone, `lost` when the store is, `failed` when the server refuses.
 export class Follower extends EventTarget {
     // Follows with this filter; returns the cursor from which the events go on.
     async aim(base, filter = {}) {

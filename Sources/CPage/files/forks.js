@@ -6,15 +6,23 @@ import { count, parse, plural } from "./json.js"
 export async function open(main, parameters, context) {
     const control = new AbortController()
     const list = h("div", {}), outcome = h("div", { role: "status" }), inserts = h("div", { class: "rows" })
-    const number = (value, label, hint) => labelled(label, h("input", { type: "text", inputmode: "numeric", value, autocomplete: "off" }), hint)
-    const from = number(parameters.from ?? "", "From version", "empty: a plain copy"), to = number(parameters.to ?? "", "To version", "empty: now")
-    const skip = labelled("Without these actions", h("textarea", { rows: 2, class: "mono", value: parameters.skip ?? "", spellcheck: "false" }), "versions or IDs, one a line")
+    const number = (value, label, hint) => labelled(label,
+        h("input", { type: "text", inputmode: "numeric", value, autocomplete: "off" }), hint)
+    const from = number(parameters.from ?? "", "From version", "empty: a plain copy"),
+        to = number(parameters.to ?? "", "To version", "empty: now")
+    const skip = labelled("Without these actions",
+        h("textarea", { rows: 2, class: "mono", value: parameters.skip ?? "", spellcheck: "false" }),
+        "versions or IDs, one a line")
     const form = h("form", { class: "ways", onsubmit: event => { event.preventDefault(); make() } },
         h("div", { class: "columns" }, from, to), skip, inserts,
-        h("div", { class: "buttons" }, h("button", { class: "primary" }, "Make the fork"), button("Insert an action", () => insert().querySelector("input").focus())),
+        h("div", { class: "buttons" }, h("button", { class: "primary" }, "Make the fork"),
+            button("Insert an action", () => insert().querySelector("input").focus())),
         outcome)
     fill(main, h("div", { class: "page" }, h("h2", {}, "Forks"),
-        h("p", { class: "hint" }, "A fork starts from the state at a version and runs the actions up to another one again, by today's reducers and without their effects. The present is not touched. A fork is in memory only and ends after some minutes."),
+        h("p", { class: "hint" },
+            "A fork starts from the state at a version and runs the actions up to another one again, by today's ",
+            "reducers and without their effects. The present is not touched. A fork is in memory only and ends after ",
+            "some minutes."),
         h("section", { "aria-label": "The forks there are" }, list),
         h("section", {}, h("h3", {}, "Make a fork"), form)))
 
@@ -23,7 +31,8 @@ export async function open(main, parameters, context) {
     function insert(after = "", action = "") {
         const row = h("div", { class: "row insert" },
             labelled("After version", h("input", { type: "text", inputmode: "numeric", value: after })),
-            labelled("Action", h("textarea", { rows: 2, class: "mono", value: action || '{"type":"","payload":{}}', spellcheck: "false" }), "JSON"),
+            labelled("Action", h("textarea", { rows: 2, class: "mono", value: action || '{"type":"","payload":{}}',
+                spellcheck: "false" }), "JSON"),
             button("Remove", () => row.remove(), { class: "small" }))
         inserts.append(row)
         return row
@@ -37,9 +46,12 @@ export async function open(main, parameters, context) {
             if (/^\d[\d ,]*$/.test(text)) return `${epoch}.${text.replaceAll(/[ ,]/g, "")}`
             throw new RangeError(`${text} is no version`)
         }
-        const ids = valueOf(skip).split(/\s*\n\s*/).filter(Boolean).map(text => /^\d+$/.test(text) ? cursor(text) : text)
-        const inserted = [...inserts.children].map(row => ({ after: cursor(valueOf(row.children[0])), action: parse(valueOf(row.children[1])) }))
-        return { from: cursor(valueOf(from)), to: cursor(valueOf(to)) ?? (valueOf(from) ? head : undefined), skip: ids.length ? ids : undefined, insert: inserted.length ? inserted : undefined }
+        const ids = valueOf(skip).split(/\s*\n\s*/).filter(Boolean).map(text => /^\d+$/.test(text)
+            ? cursor(text) : text)
+        const inserted = [...inserts.children].map(row => ({ after: cursor(valueOf(row.children[0])),
+            action: parse(valueOf(row.children[1])) }))
+        return { from: cursor(valueOf(from)), to: cursor(valueOf(to)) ?? (valueOf(from) ? head : undefined),
+            skip: ids.length ? ids : undefined, insert: inserted.length ? inserted : undefined }
     }
 
     async function make() {
@@ -55,11 +67,14 @@ export async function open(main, parameters, context) {
     async function draw() {
         const { value } = await get("/v1/forks", { signal: control.signal })
         fill(list, value.forks.length === 0 ? h("p", { class: "hint" }, "There is none.") : h("table", {},
-            h("thead", {}, h("tr", {}, ["Fork", "From", "To", "Run again", "Left out", "Refused", "Ends", ""].map((title, index) =>
-                h("th", { scope: "col", class: index > 0 && index < 6 ? "number" : "" }, title || h("span", { class: "aside" }, "Remove"))))),
+            h("thead", {}, h("tr", {}, ["Fork", "From", "To", "Run again", "Left out", "Refused", "Ends",
+                ""].map((title, index) =>
+                h("th", { scope: "col", class: index > 0 && index < 6 ? "number" : "" },
+                    title || h("span", { class: "aside" }, "Remove"))))),
             h("tbody", {}, value.forks.map(fork => h("tr", {},
                 h("td", {}, link(foreign(fork.name), context.address("compare", {}, fork.name))),
-                [versionOf(fork.from), versionOf(fork.to), fork.appliedCount, fork.skippedCount, fork.refusedCount].map(value => h("td", { class: "number" }, count(value))),
+                [versionOf(fork.from), versionOf(fork.to), fork.appliedCount, fork.skippedCount,
+                    fork.refusedCount].map(value => h("td", { class: "number" }, count(value))),
                 h("td", {}, when(fork.expires)),
                 h("td", {}, button("End it", async () => {
                     await request(fork.href, { method: "DELETE" }).catch(error => context.say(error.message))
@@ -80,11 +95,15 @@ export async function open(main, parameters, context) {
 // What a fork is made of, as facts and as the list of what it could not run.
 export function forkFacts(fork, context) {
     return [
-        h("dl", { class: "facts" }, fact("From version", count(versionOf(fork.from))), fact("To version", count(versionOf(fork.to))),
-            fact("Run again", plural(fork.appliedCount, "action")), fact("Left out", plural(fork.skippedCount, "action")),
+        h("dl", { class: "facts" }, fact("From version", count(versionOf(fork.from))),
+            fact("To version", count(versionOf(fork.to))),
+            fact("Run again", plural(fork.appliedCount, "action")),
+                fact("Left out", plural(fork.skippedCount, "action")),
             fact("Refused", plural(fork.refusedCount, "action")), fact("Ends", when(fork.expires))),
-        fork.refused.length > 0 && h("details", {}, h("summary", {}, `${plural(fork.refusedCount, "action")} refused in the fork`),
+        fork.refused.length > 0 && h("details", {},
+            h("summary", {}, `${plural(fork.refusedCount, "action")} refused in the fork`),
             h("ul", { class: "cascade" }, fork.refused.map(refused => h("li", {}, refused.cursor
-                ? link(foreign(refused.type), context.address("live", { commit: refused.cursor }, null)) : foreign(refused.type), ": ", foreign(refused.detail))))),
+                ? link(foreign(refused.type), context.address("live", { commit: refused.cursor }, null))
+                    : foreign(refused.type), ": ", foreign(refused.detail))))),
     ]
 }

@@ -28,12 +28,16 @@ const resolve = (schema, root) => {
 
 const makers = {
     string: options => line(options, h("textarea", { rows: 1, spellcheck: "false", autocomplete: "off" }), "text", {
-        text: control => stringify(control.value), set: (control, value) => { control.value = typeof value === "string" ? value : stringify(value) },
+        text: control => stringify(control.value),
+            set: (control, value) => { control.value = typeof value === "string" ? value : stringify(value) },
     }),
-    integer: options => line(options, h("input", { type: "text", inputmode: "numeric", autocomplete: "off" }), "whole number", numeric),
-    number: options => line(options, h("input", { type: "text", inputmode: "decimal", autocomplete: "off" }), "number", numeric),
+    integer: options => line(options, h("input", { type: "text", inputmode: "numeric", autocomplete: "off" }),
+        "whole number", numeric),
+    number: options => line(options, h("input", { type: "text", inputmode: "decimal", autocomplete: "off" }), "number",
+        numeric),
     boolean: options => choice({ ...options, schema: { enum: [false, true] } }),
-    object: options => options.schema.properties || options.schema.additionalProperties === undefined || typeof options.schema.additionalProperties === "boolean"
+    object: options => options.schema.properties || options.schema.additionalProperties === undefined
+        || typeof options.schema.additionalProperties === "boolean"
         ? members(options) : map(options),
     array: list,
 }
@@ -48,7 +52,8 @@ function line({ label, pointer }, control, hint, { text, set }) {
     control.id = name("field")
     const refusal = h("p", { class: "error", id: `${control.id}-error`, hidden: true })
     control.setAttribute("aria-describedby", refusal.id)
-    const element = h("div", { class: "field" }, h("label", { for: control.id }, visible(label), h("span", { class: "hint" }, ` ${hint}`)), control, refusal)
+    const element = h("div", { class: "field" },
+        h("label", { for: control.id }, visible(label), h("span", { class: "hint" }, ` ${hint}`)), control, refusal)
     return {
         element, pointer, control, text: () => text(control), set: value => set(control, value),
         refuse(_, sentence) {
@@ -62,8 +67,10 @@ function line({ label, pointer }, control, hint, { text, set }) {
 }
 
 function choice(options) {
-    const values = options.schema.const !== undefined ? [options.schema.const] : options.schema.enum.filter(value => value !== null)
-    const control = h("select", {}, values.map((value, index) => h("option", { value: index }, typeof value === "string" ? visible(value) : stringify(value))))
+    const values = options.schema.const !== undefined ? [options.schema.const]
+        : options.schema.enum.filter(value => value !== null)
+    const control = h("select", {}, values.map((value, index) => h("option", { value: index },
+        typeof value === "string" ? visible(value) : stringify(value))))
     return line(options, control, values.length === 1 ? "always" : "one of", {
         text: control => stringify(values[control.value]),
         set: (control, value) => { control.value = values.findIndex(other => stringify(other) === stringify(value)) },
@@ -105,19 +112,22 @@ function members(options) {
     const { schema, pointer, root, depth } = options
     const required = new Set(schema.required ?? [])
     const fields = Object.entries(schema.properties ?? {}).map(([key, inner]) => ({
-        key, field: field(inner, { label: key, pointer: `${pointer}/${escape(key)}`, isRequired: required.has(key), root, depth: depth + 1 }),
+        key, field: field(inner, { label: key, pointer: `${pointer}/${escape(key)}`, isRequired: required.has(key),
+            root, depth: depth + 1 }),
     }))
     const isOpen = schema.additionalProperties !== false && schema.properties === undefined
     const rest = isOpen && depth > 0 ? anything({ ...options, label: options.label }) : null
     if (rest) return rest
     const shared = group(options, () => fields.map(({ field }) => field), fields.length
-        ? fields.map(({ field }) => field.element) : depth === 0 && h("p", { class: "hint" }, "This action takes no payload."))
+        ? fields.map(({ field }) => field.element) : depth === 0
+            && h("p", { class: "hint" }, "This action takes no payload."))
     return {
         ...shared,
         text: () => `{${fields.map(({ key, field }) => [key, field.text()]).filter(([, text]) => text !== undefined)
             .map(([key, text]) => `${stringify(key)}:${text}`).join(",")}}`,
         set(value) {
-            for (const { key, field } of fields) field.set(isTree(value) && Object.hasOwn(value, key) ? value[key] : undefined)
+            for (const { key, field } of fields) field.set(isTree(value) && Object.hasOwn(value, key) ? value[key]
+                : undefined)
         },
     }
 }
@@ -127,15 +137,19 @@ function rows(options, itemSchema, isMap) {
     const { pointer, root, depth } = options
     let items = []
     const place = h("div", { class: "rows" })
-    const shared = group(options, () => items.map(({ field }) => field), [place, button(isMap ? "Add a member" : "Add an element", () => add().focus(), { class: "small" })])
+    const shared = group(options, () => items.map(({ field }) => field),
+        [place, button(isMap ? "Add a member" : "Add an element", () => add().focus(), { class: "small" })])
     const number = () => items.forEach((item, index) => {
         item.field.pointer = `${pointer}/${isMap ? escape(item.key.value) : index}`
     })
     function add(value, key = "") {
-        const inner = field(itemSchema, { label: isMap ? "Value" : `Element ${items.length + 1}`, pointer: `${pointer}/${items.length}`, root, depth: depth + 1 })
-        const item = { field: inner, key: h("input", { type: "text", value: key, id: name("key"), oninput: number, autocomplete: "off" }) }
+        const inner = field(itemSchema, { label: isMap ? "Value" : `Element ${items.length + 1}`,
+            pointer: `${pointer}/${items.length}`, root, depth: depth + 1 })
+        const item = { field: inner, key: h("input",
+            { type: "text", value: key, id: name("key"), oninput: number, autocomplete: "off" }) }
         if (value !== undefined) inner.set(value)
-        const element = h("div", { class: "row" }, isMap && h("div", { class: "field" }, h("label", { for: item.key.id }, "Key"), item.key), inner.element,
+        const element = h("div", { class: "row" },
+            isMap && h("div", { class: "field" }, h("label", { for: item.key.id }, "Key"), item.key), inner.element,
             button("Remove", () => {
                 items = items.filter(other => other !== item)
                 element.remove()
@@ -149,13 +163,15 @@ function rows(options, itemSchema, isMap) {
     // The pointers of nested fields begin with that of their row, which moves when a row before it is removed.
     const refuse = (to, sentence) => {
         number()
-        const index = typeof to === "string" ? items.findIndex(({ field }) => to === field.pointer || to.startsWith(field.pointer + "/")) : -1
+        const index = typeof to === "string" ? items.findIndex(({ field }) => to === field.pointer
+            || to.startsWith(field.pointer + "/")) : -1
         if (index < 0) return shared.refuse(to, sentence)
         return items[index].field.refuse(to, sentence)
     }
     return {
         ...shared, refuse,
-        text: () => isMap ? `{${items.map(({ key, field }) => `${stringify(key.value)}:${field.text() ?? "null"}`).join(",")}}`
+        text: () => isMap ? `{${items.map(({ key, field }) => `${stringify(key.value)}:${field.text()
+            ?? "null"}`).join(",")}}`
             : `[${items.map(({ field }) => field.text() ?? "null").join(",")}]`,
         set(value) {
             items = []
@@ -178,22 +194,27 @@ function variants(options) {
     }))
     let current = forms[0]
     const place = h("div", {}, current.field.element)
-    const control = h("select", { "aria-label": `Kind of ${label}`, onchange: () => { current = forms[control.value]; fill(place, current.field.element) } },
+    const control = h("select", { "aria-label": `Kind of ${label}`,
+        onchange: () => { current = forms[control.value]; fill(place, current.field.element) } },
         forms.map(({ title }, index) => h("option", { value: index }, title || `form ${index + 1}`)))
     return {
         element: h("div", { class: "field" }, control, place), pointer, control,
-        text: () => current.field.text(), set: value => current.field.set(value), refuse: (to, sentence) => current.field.refuse(to, sentence),
+        text: () => current.field.text(), set: value => current.field.set(value),
+            refuse: (to, sentence) => current.field.refuse(to, sentence),
     }
 }
 
 // A member that can be left out, or be null.
 function optional(inner, { label, canBeLeftOut, canBeNull }) {
     const choices = [canBeLeftOut && "left out", "given", canBeNull && "null"].filter(Boolean)
-    const control = h("select", { class: "presence", "aria-label": `Whether ${label} is given` }, choices.map(text => h("option", { value: text }, text)))
+    const control = h("select", { class: "presence", "aria-label": `Whether ${label} is given` },
+        choices.map(text => h("option", { value: text }, text)))
     const show = () => element.classList.toggle("absent", control.value !== "given")
     control.addEventListener("change", show)
-    inner.element.addEventListener("input", event => { if (event.target !== control) { control.value = "given"; show() } })
-    inner.element.addEventListener("click", event => { if (event.target.closest("button")) { control.value = "given"; show() } })
+    inner.element.addEventListener("input",
+        event => { if (event.target !== control) { control.value = "given"; show() } })
+    inner.element.addEventListener("click",
+        event => { if (event.target.closest("button")) { control.value = "given"; show() } })
     const element = h("div", { class: "optional" }, inner.element, control)
     show()
     return {

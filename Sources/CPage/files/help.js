@@ -17,7 +17,8 @@ export function showHelp(views) {
     const off = h("input", { type: "checkbox", id: "keys-on", checked: localStorage.getItem("keys") !== "off",
         onchange: event => localStorage.setItem("keys", event.currentTarget.checked ? "on" : "off") })
     fill(dialog, h("h2", { id: "help-title" }, "Keys"),
-        h("dl", { class: "facts" }, [...views.map(({ title }, index) => [String(index + 1), title]), ...keys].map(([key, what]) =>
+        h("dl", { class: "facts" }, [...views.map(({ title }, index) => [String(index + 1), title]),
+            ...keys].map(([key, what]) =>
             h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)))),
         h("p", {}, off, " ", h("label", { for: "keys-on" }, "Keys without Ctrl work")),
         h("form", { method: "dialog" }, button("Close", () => dialog.close())))

@@ -32,6 +32,7 @@ export class History {
     get length() { return this.head - this.oldest }
     get isComplete() { return true }
     key(index) { return this.head - index }
+    cursor(index) { return `${this.epoch}.${this.key(index)}` }
     indexOf(version) { return version > this.oldest && version <= this.head ? this.head - version : -1 }
 
     at(index) {
@@ -109,6 +110,7 @@ export class Filtered {
     get length() { return this.#lines.length }
     get isFull() { return this.#lines.length >= FILTERED_MAX }
     key(index) { return this.#lines[index].version }
+    cursor(index) { return this.#lines[index].cursor }
     indexOf(version) { return this.#lines.findIndex(line => line.version === version) }
     at(index) { return this.#lines[index] }
 

@@ -24,12 +24,13 @@ function unescape(token) {
     return token.replaceAll("~1", "/").replaceAll("~0", "~")
 }
 
-// The path of a part of the state below `/state`. A browser folds `.` and `..` in a path, also as escapes, so that such a
-// key has no address for it: the value around it shows it.
+// The path of a part of the state below `/state`. A browser folds `.` and `..` in a path, also as escapes, so that such
+// a key has no address for it: the value around it shows it.
 export function path(pointer) {
     if (pointer === "/") return "//"
     const parts = pointer.split("/")
-    if (parts.some(part => part === "." || part === "..")) throw new RangeError("a browser cannot address the keys . and ..")
+    if (parts.some(part => part === "."
+        || part === "..")) throw new RangeError("a browser cannot address the keys . and ..")
     return parts.map(encodeURIComponent).join("/")
 }
 
@@ -68,7 +69,8 @@ export const byteCount = text => encoder.encode(text).length
 export function brief(value, most = 80, depth = 2) {
     if (Array.isArray(value)) {
         if (value.length === 0) return "[]"
-        const inner = depth > 0 && value.length < 20 && `[${value.map(element => brief(element, most, depth - 1)).join(", ")}]`
+        const inner = depth > 0 && value.length < 20
+            && `[${value.map(element => brief(element, most, depth - 1)).join(", ")}]`
         return inner && inner.length <= most ? inner : `[${plural(value.length, "element")}]`
     }
     if (isTree(value)) {

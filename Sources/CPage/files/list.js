@@ -11,7 +11,8 @@ export class VirtualList {
 
     // `source` has length, key(index) and, for each line, what `draw(index, element)` needs.
     constructor({ role, label, rowHeight, source, draw, seen, chosen, keys, attributes }) {
-        Object.assign(this, { rowHeight, source, draw, seen, chosen, keys, itemRole: role === "tree" ? "treeitem" : "option" })
+        Object.assign(this, { rowHeight, source, draw, seen, chosen, keys,
+            itemRole: role === "tree" ? "treeitem" : "option" })
         this.space = h("div", { class: "space", role: "presentation" })
         this.element = h("div", { class: "list", role, tabindex: "0", "aria-label": label, ...attributes }, this.space)
         this.element.addEventListener("scroll", () => this.refresh(), { passive: true })
@@ -30,7 +31,8 @@ export class VirtualList {
     refresh(isStale = false) {
         const { rowHeight, element } = this, length = this.length
         this.space.style.height = `${length * rowHeight}px`
-        const top = Math.floor(element.scrollTop / rowHeight), bottom = Math.ceil((element.scrollTop + element.clientHeight) / rowHeight)
+        const top = Math.floor(element.scrollTop / rowHeight),
+            bottom = Math.ceil((element.scrollTop + element.clientHeight) / rowHeight)
         const first = Math.max(0, top - MARGIN), last = Math.min(length - 1, bottom + MARGIN)
         this.#focus = Math.max(0, Math.min(this.#focus, length - 1))
         const before = this.#drawn
@@ -75,7 +77,8 @@ export class VirtualList {
         const { rowHeight, element } = this, top = this.#focus * rowHeight
         this.space.style.height = `${this.length * rowHeight}px`
         if (top < element.scrollTop) element.scrollTop = top
-        else if (top + rowHeight > element.scrollTop + element.clientHeight) element.scrollTop = top + rowHeight - element.clientHeight
+        const least = top + rowHeight - element.clientHeight
+        if (least > element.scrollTop) element.scrollTop = least
         this.refresh()
         if (isChosen && this.length) this.chosen?.(this.#focus)
     }
@@ -83,7 +86,8 @@ export class VirtualList {
     #press(event) {
         if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) return
         const page = Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 1)
-        const steps = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }
+        const steps = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity,
+            End: Infinity }
         if (event.key in steps) {
             const step = steps[event.key]
             this.move(Number.isFinite(step) ? this.#focus + step : step < 0 ? 0 : this.length - 1)

@@ -14,7 +14,8 @@ export async function open(main, parameters, context) {
     const chosen = new Set()
     const follower = context.follower
     const fields = {
-        types: h("input", { type: "search", list: "types", autocomplete: "off", spellcheck: "false", placeholder: "tasks/add, …" }),
+        types: h("input", { type: "search", list: "types", autocomplete: "off", spellcheck: "false",
+            placeholder: "tasks/add, …" }),
         path: h("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "/tasks/…" }),
         by: h("input", { type: "search", autocomplete: "off", spellcheck: "false" }),
     }
@@ -62,14 +63,16 @@ export async function open(main, parameters, context) {
     follower.addEventListener("jump", onJump)
 
     function now() {
-        return { types: fields.types.value.trim(), path: fields.path.value.trim(), by: fields.by.value.trim(), commit: parameters.commit }
+        return { types: fields.types.value.trim(), path: fields.path.value.trim(), by: fields.by.value.trim(),
+            commit: parameters.commit }
     }
 
     function say() {
         const isFiltered = source instanceof Filtered
         const text = !isFiltered ? plural(source.length, "commit")
             : source.isComplete ? plural(source.length, "commit")
-                : source.isFull ? `The newest ${count(source.length)} of them` : `${plural(source.length, "commit")} back to version ${count(source.reached)}`
+                : source.isFull ? `The newest ${count(source.length)} of them`
+                    : `${plural(source.length, "commit")} back to version ${count(source.reached)}`
         total.textContent = chosen.size ? `${text}, ${count(chosen.size)} selected` : text
         empty.hidden = source.length > 0 || (isFiltered && !source.isComplete)
         empty.textContent = isFiltered ? "No commit is like this." : "No commit yet. What is dispatched appears here."
@@ -79,7 +82,9 @@ export async function open(main, parameters, context) {
     async function show(next) {
         parameters = next
         const wanted = Object.fromEntries(["types", "path", "by"].filter(key => next[key]).map(key => [key, next[key]]))
-        for (const key of Object.keys(fields)) if (document.activeElement !== fields[key]) fields[key].value = next[key] ?? ""
+        for (const [key, field] of Object.entries(fields)) {
+            if (document.activeElement !== field) field.value = next[key] ?? ""
+        }
         const isSame = source && query(wanted) === query(filter)
         filter = wanted
         if (!isSame) await begin()
@@ -108,7 +113,7 @@ export async function open(main, parameters, context) {
             role: "listbox", label: "Commits, newest first", rowHeight: ROW, source, draw,
             attributes: { "aria-multiselectable": "true" },
             seen: (first, last) => source.want(first, last),
-            chosen: index => { const line = source.at(index); if (line) context.go("live", { ...now(), commit: line.cursor }) },
+            chosen: index => context.go("live", { ...now(), commit: source.cursor(index) }),
             keys: (event, index) => event.key === " " && mark(index),
         })
         fill(listPlace, list.element)
@@ -132,14 +137,18 @@ export async function open(main, parameters, context) {
         element.setAttribute("aria-selected", String(isChosen))
         element.classList.toggle("current", parameters.commit === line?.cursor && line !== undefined)
         fill(element,
-            h("span", { class: "tick", onclick: event => { event.preventDefault(); mark(index) }, title: "Select for the export (space)" }, h("span", { class: "box" }, isChosen ? "✓" : "")),
+            h("span", { class: "tick", onclick: event => { event.preventDefault(); mark(index) },
+                title: "Select for the export (space)" }, h("span", { class: "box" }, isChosen ? "✓" : "")),
             h("span", { class: "number version" }, count(version)),
             line && [
                 h("span", { class: "what" },
-                    h("span", { class: "type" }, line.types.length ? line.types.map((type, at) => [at > 0 && ", ", foreign(type, 80)]) : "not visible",
+                    h("span", { class: "type" }, line.types.length
+                        ? line.types.map((type, at) => [at > 0 && ", ", foreign(type, 80)]) : "not visible",
                         line.actions > 1 && h("span", { class: "hint" }, ` ×${count(line.actions)}`),
-                        line.cause && h("span", { class: "follow-up", title: "A follow-up of another commit" }, " ↳ follow-up")),
-                    h("span", { class: "hint path" }, line.by !== undefined && [foreign(line.by, 40), " · "], foreign(line.path || (line.operations ? "the whole state" : "nothing changed"), 90))),
+                        line.cause && h("span", { class: "follow-up", title: "A follow-up of another commit" },
+                            " ↳ follow-up")),
+                    h("span", { class: "hint path" }, line.by !== undefined && [foreign(line.by, 40), " · "],
+                        foreign(line.path || (line.operations ? "the whole state" : "nothing changed"), 90))),
                 h("span", { class: "number hint size" }, bytes(line.bytes)),
                 h("time", { class: "number hint", datetime: line.time, title: line.time }, shortTime(line.time)),
             ])
@@ -188,7 +197,8 @@ export async function open(main, parameters, context) {
             if (index >= 0) list.move(index)
         } else {
             const address = `${context.base}/changes${query({ since: "now", wait: 25, ...filter })}`
-            fill(side, h("div", { class: "detail" }, h("p", {}, "Choose a commit to see its action, what it changed, and what followed from it."),
+            fill(side, h("div", { class: "detail" },
+                h("p", {}, "Choose a commit to see its action, what it changed, and what followed from it."),
                 h("p", { class: "hint" }, "Arrows move, Enter opens, space selects for the export, p pauses."),
                 copyable("Follow from here", curl(address))))
         }
@@ -199,7 +209,8 @@ export async function open(main, parameters, context) {
         const status = h("p", { class: "hint", role: "status" })
         const run = async kind => {
             try {
-                const written = await exportCommits(kind, { base: context.base, versions: chosen, filter, head: follower.head },
+                const written = await exportCommits(kind,
+                    { base: context.base, versions: chosen, filter, head: follower.head },
                     found => { status.textContent = `${plural(found, "commit")}…` })
                 status.textContent = `${plural(written, "commit")} written.`
             } catch (error) {
@@ -209,13 +220,15 @@ export async function open(main, parameters, context) {
         exportMenu.append(h("div", { class: "sheet" },
             h("p", { class: "hint" }, "The selected commits; without a selection, all that the filter keeps."),
             button("JSON lines", () => run("jsonl")), button("Script of curl calls", () => run("sh")),
-            context.can.backup && button("Backup of the journal", event => context.backup(event.currentTarget)), status))
+            context.can.backup && button("Backup of the journal",
+                event => context.backup(event.currentTarget)), status))
     }
 
     await show(parameters)
     return {
         update: show,
-        keys: event => event.key === "p" ? (setPaused(!isPaused), true) : event.key === "/" ? (fields.types.focus(), true) : false,
+        keys: event => event.key === "p" ? (setPaused(!isPaused), true) : event.key === "/"
+            ? (fields.types.focus(), true) : false,
         close() {
             follower.removeEventListener("commits", onCommits)
             follower.removeEventListener("jump", onJump)

@@ -14,17 +14,22 @@ export async function open(main, parameters, context) {
     const milliseconds = value => `${value.toFixed(value < 10 ? 2 : 0)} ms`
     const charts = {
         commits: new Chart("Commits", rate), requests: new Chart("Requests", rate),
-        queue: new Chart("Queue", value => count(value)), waiters: new Chart("Waiters and streams", value => count(value)),
-        sync: first.journal && new Chart("Time to record a turn", milliseconds), memory: new Chart("Memory of the budget", bytes, first.memory.maxBytes),
+        queue: new Chart("Queue", value => count(value)),
+            waiters: new Chart("Waiters and streams", value => count(value)),
+        sync: first.journal && new Chart("Time to record a turn", milliseconds),
+            memory: new Chart("Memory of the budget", bytes, first.memory.maxBytes),
         resident: new Chart("Memory of the process", bytes),
     }
-    const ready = h("div", { role: "status" }), facts = h("dl", { class: "facts" }), waiters = h("div", {}), grants = h("div", {})
+    const ready = h("div", { role: "status" }), facts = h("dl", { class: "facts" }), waiters = h("div", {}),
+        grants = h("div", {})
     fill(main, h("div", { class: "page" }, h("h2", {}, "The room"), ready, facts,
         h("div", { class: "columns charts" }, Object.values(charts).filter(Boolean).map(chart => chart.element)),
         h("section", {}, waiters), h("section", {}, grants),
         context.can.backup && first.journal && h("section", {}, h("h3", {}, "Backup"),
-            h("p", { class: "hint" }, "A whole copy of the journal as of now, which ", h("code", {}, "storekeeper journal restore"), " takes."),
-            h("div", { class: "buttons" }, h("button", { type: "button", onclick: event => context.backup(event.currentTarget) }, "Download a backup"))),
+            h("p", { class: "hint" }, "A whole copy of the journal as of now, which ",
+                h("code", {}, "storekeeper journal restore"), " takes."),
+            h("div", { class: "buttons" }, h("button",
+                { type: "button", onclick: event => context.backup(event.currentTarget) }, "Download a backup"))),
         h("section", {}, copyable("These figures", curl("/v1/operations")))))
 
     let before = null
@@ -37,32 +42,46 @@ export async function open(main, parameters, context) {
         charts.waiters.add(now.waitersCount + now.streamsCount)
         if (charts.sync && now.journal) {
             const appends = before?.journal ? now.journal.appendsTotal - before.journal.appendsTotal : 0
-            charts.sync.add(appends > 0 ? 1000 * (now.journal.appendSecondsTotal - before.journal.appendSecondsTotal) / appends : NaN)
+            charts.sync.add(appends > 0
+                ? 1000 * (now.journal.appendSecondsTotal - before.journal.appendSecondsTotal) / appends : NaN)
         }
         charts.memory.add(now.memory.usedBytes)
         charts.resident.add(now.memory.residentBytes)
         before = now
         fill(ready, h("p", { class: now.ready ? "ready" : "error" }, now.ready ? "Ready" : "Not ready",
-            now.reasons.length > 0 && [": ", now.reasons.map((reason, index) => [index > 0 && "; ", foreign(reason, 400)])], "."))
-        fill(facts, fact("Up for", duration(now.uptimeSeconds)), fact("Version", count(now.version)), fact("Connections", count(now.connectionsCount)),
+            now.reasons.length > 0
+                && [": ", now.reasons.map((reason, index) => [index > 0 && "; ", foreign(reason, 400)])], "."))
+        fill(facts, fact("Up for", duration(now.uptimeSeconds)), fact("Version", count(now.version)),
+            fact("Connections", count(now.connectionsCount)),
             fact("Queue", `${count(now.queue.waiting)} of ${count(now.queue.max)}`),
-            fact("Journal", !now.journal ? "none: the state is in memory only" : now.journal.bytes ? bytes(now.journal.bytes) : "there is one"))
+            fact("Journal", !now.journal ? "none: the state is in memory only" : now.journal.bytes
+                ? bytes(now.journal.bytes) : "there is one"))
         fill(waiters, table("Who waits where", ["Selection", "Waits", "Streams"], now.waiters.map(waiter => [
             waiter.changes ? "the commits" : waiter.view !== undefined ? ["view ", foreign(waiter.view)]
-                : link(foreign(waiter.path || "the whole state"), context.address("state", { path: waiter.path })), waiter.waits, waiter.streams])),
+                : link(foreign(waiter.path || "the whole state"), context.address("state", { path: waiter.path })),
+                    waiter.waits, waiter.streams])),
         now.waitersCount + now.streamsCount === 0 && h("p", { class: "hint" }, "Nobody."))
-        fill(grants, table("Grants", ["Subject", "Name", "May read", "May dispatch", "Also"], now.grants.map(({ id, subject, grant }) => [
+        fill(grants, table("Grants", ["Subject", "Name", "May read", "May dispatch", "Also"],
+            now.grants.map(({ id, subject, grant }) => [
             foreign(subject), h("code", {}, foreign(id)), names(grant.read), names(grant.dispatch),
-            [grant.others && "sees others", grant.operate && "operates", grant.fork && "forks"].filter(Boolean).join(", ") || "–"])),
-        now.grants.length === 0 && h("p", { class: "hint" }, "There is no token file: this server asks nobody for a token."))
+            [grant.others && "sees others", grant.operate && "operates",
+                grant.fork && "forks"].filter(Boolean).join(", ") || "–"])),
+        now.grants.length === 0 && h("p", { class: "hint" },
+            "There is no token file: this server asks nobody for a token."))
     }
 
-    const names = list => list?.length ? list.map((each, index) => [index > 0 && ", ", h("code", {}, foreign(each))]) : "–"
+    const names = list => list?.length ? list.map((each, index) => [index > 0 && ", ",
+        h("code", {}, foreign(each))]) : "–"
 
     function table(caption, titles, lines) {
         return h("table", {}, h("caption", {}, caption),
-            h("thead", {}, h("tr", {}, titles.map(title => h("th", { scope: "col", class: ["Waits", "Streams"].includes(title) && "number" }, title)))),
-            h("tbody", {}, lines.map(cells => h("tr", {}, cells.map(cell => typeof cell === "number" ? h("td", { class: "number" }, count(cell)) : h("td", {}, cell))))))
+            h("thead", {},
+                h("tr", {},
+                titles.map(title => h("th", { scope: "col", class: ["Waits", "Streams"].includes(title) && "number" },
+                title)))),
+            h("tbody", {}, lines.map(cells => h("tr", {},
+                cells.map(cell => typeof cell === "number" ? h("td", { class: "number" }, count(cell))
+                : h("td", {}, cell))))))
     }
 
     draw(first)
@@ -70,7 +89,8 @@ export async function open(main, parameters, context) {
         while (!signal.aborted) {
             await pause(SECONDS * 1000, signal)
             if (signal.aborted || document.hidden) continue
-            try { draw(await read()) } catch (error) { if (!signal.aborted && error.status !== 401) context.say(error.message) }
+            try { draw(await read()) } catch (error) { if (!signal.aborted
+                && error.status !== 401) context.say(error.message) }
         }
     })()
     return { update() {}, close() { control.abort() } }

@@ -12,15 +12,18 @@ export async function open(main, parameters, context) {
     const follower = context.follower
     let tree, list, lines = { length: 0 }, selected = null, panelTurn = 0, panelPart, isClosed = false
     const slider = h("input", { type: "range", id: "slider", "aria-label": "Version", min: 0, max: 0 })
-    const field = h("input", { type: "text", inputmode: "numeric", id: "version", "aria-label": "Version", autocomplete: "off" })
+    const field = h("input", { type: "text", inputmode: "numeric", id: "version", "aria-label": "Version",
+        autocomplete: "off" })
     const nowButton = button("Now", () => move(null), { "aria-pressed": "true" })
     const what = h("p", { class: "hint total", role: "status" })
     const listPlace = h("div", { class: "list-place" })
     const panel = h("div", { class: "detail" })
     const left = h("section", { class: "column", "aria-label": "State" },
-        h("div", { class: "bar time" }, button("◀", () => step(-1), { "aria-label": "One version back" }), slider, button("▶", () => step(1), { "aria-label": "One version on" }), field, nowButton),
+        h("div", { class: "bar time" }, button("◀", () => step(-1), { "aria-label": "One version back" }), slider,
+            button("▶", () => step(1), { "aria-label": "One version on" }), field, nowButton),
         what, listPlace)
-    const split = h("div", { class: "split" }, left, h("section", { class: "side", "aria-label": "The chosen part" }, panel))
+    const split = h("div", { class: "split" }, left,
+        h("section", { class: "side", "aria-label": "The chosen part" }, panel))
     fill(main, split)
 
     const source = {
@@ -44,7 +47,8 @@ export async function open(main, parameters, context) {
     const oldest = () => versionOf(follower.oldest)
 
     function move(version) {
-        const at = version === null ? undefined : `${epochOf(follower.head)}.${Math.max(oldest(), Math.min(version, head()))}`
+        const at = version === null ? undefined
+            : `${epochOf(follower.head)}.${Math.max(oldest(), Math.min(version, head()))}`
         context.go("state", { path: selected ?? undefined, at }, true)
     }
 
@@ -56,13 +60,15 @@ export async function open(main, parameters, context) {
         tree.take(commits, cursor)
         drawTime(commits.at(-1))
         redraw()
-        if (selected !== null && commits.some(commit => commit.patch.some(({ path }) => touches(path, selected)))) drawPanel()
+        if (selected !== null
+            && commits.some(commit => commit.patch.some(({ path }) => touches(path, selected)))) drawPanel()
     }
     const onJump = () => { if (tree?.version === null) show(parameters, true) }
     follower.addEventListener("commits", onCommits)
     follower.addEventListener("jump", onJump)
 
-    const touches = (path, pointer) => path === pointer || path.startsWith(pointer + "/") || pointer.startsWith(path + "/")
+    const touches = (path, pointer) => path === pointer || path.startsWith(pointer + "/")
+        || pointer.startsWith(path + "/")
 
     async function show(next, isAfresh = false) {
         parameters = next
@@ -83,7 +89,8 @@ export async function open(main, parameters, context) {
         const before = tree
         const opened = before?.open
         if (before) before.isClosed = true
-        tree = new StateTree({ base: context.base, model: context.model, cursor: follower.next, version, changed: () => fetched(), failed: error => { what.textContent = error.message } })
+        tree = new StateTree({ base: context.base, model: context.model, cursor: follower.next, version,
+            changed: () => fetched(), failed: error => { what.textContent = error.message } })
         if (opened) tree.open = opened
         slider.min = oldest()
         slider.max = head()
@@ -111,8 +118,10 @@ export async function open(main, parameters, context) {
         slider.value = tree.at
         field.value = tree.at
         nowButton.setAttribute("aria-pressed", String(tree.version === null))
-        const text = tree.version === null ? `The present, version ${count(tree.at)}` : `As it was at version ${count(tree.at)} of ${count(head())}`
-        fill(what, text, commit && [". Marked: what ", link(commit.action === null ? "this commit" : foreign(typesOf(commit).slice(0, 2).join(", ")),
+        const text = tree.version === null ? `The present, version ${count(tree.at)}`
+            : `As it was at version ${count(tree.at)} of ${count(head())}`
+        fill(what, text, commit && [". Marked: what ",
+            link(commit.action === null ? "this commit" : foreign(typesOf(commit).slice(0, 2).join(", ")),
             context.address("live", { commit: commit.cursor })), " changed"])
     }
 
@@ -158,14 +167,16 @@ export async function open(main, parameters, context) {
         element.classList.toggle("marked", isMarked)
         element.style.paddingLeft = `${8 + depth * 18}px`
         fill(element,
-            h("span", { class: "twist", "aria-hidden": "true", onclick: event => { event.preventDefault(); toggle(pointer) } }, hasTwist ? (isOpen ? "▾" : "▸") : ""),
+            h("span", { class: "twist", "aria-hidden": "true",
+                onclick: event => { event.preventDefault(); toggle(pointer) } }, hasTwist ? (isOpen ? "▾" : "▸") : ""),
             h("span", { class: "key" }, pointer === "" ? "state" : foreign(key === "" ? '""' : key, 80)),
             h("span", { class: "value" }, h("bdi", {}, text(part))),
             isMarked && h("span", { class: "mark" }, "changed"))
     }
 
     function canOpen(part) {
-        return !part || part.kind === "shape" || part.kind === "table" || (part.kind === "value" && isTree(part.value) && Object.keys(part.value).length > 0)
+        return !part || part.kind === "shape" || part.kind === "table"
+            || (part.kind === "value" && isTree(part.value) && Object.keys(part.value).length > 0)
     }
 
     function text(part) {
@@ -179,7 +190,8 @@ export async function open(main, parameters, context) {
 
     function toggle(pointer, isOpen = !tree.open.has(pointer)) {
         if (isOpen) tree.open.add(pointer)
-        else for (const inner of [...tree.open]) if (inner === pointer || inner.startsWith(pointer + "/")) tree.open.delete(inner)
+        else for (const inner of [...tree.open]) if (inner === pointer
+            || inner.startsWith(pointer + "/")) tree.open.delete(inner)
         if (isOpen) tree.want(pointer)
         redraw()
     }
@@ -208,9 +220,11 @@ export async function open(main, parameters, context) {
         const ways = [pointer]
         for (let outer = pointer; outer !== ""; outer = parent(outer)) ways.unshift(parent(outer))
         for (const way of ways) {
-            if (way !== pointer || !tree.known(way) || isTree(tree.known(way).value) || tree.known(way).keys) tree.open.add(way)
+            if (way !== pointer || !tree.known(way) || isTree(tree.known(way).value)
+                || tree.known(way).keys) tree.open.add(way)
             tree.want(way)
-            for (let turn = 0; turn < 100 && (tree.known(way)?.kind ?? "fetching") === "fetching"; turn++) await new Promise(resolve => setTimeout(resolve, 20))
+            for (let turn = 0; turn < 100 && (tree.known(way)?.kind
+                ?? "fetching") === "fetching"; turn++) await new Promise(resolve => setTimeout(resolve, 20))
         }
         if (isClosed) return
         redraw()
@@ -241,7 +255,9 @@ export async function open(main, parameters, context) {
         const pointer = selected, mine = ++panelTurn
         const part = panelPart = tree.known(pointer)
         let address
-        try { address = `${context.base}/state${path(pointer)}${tree.version === null ? "" : `?version=${tree.version}`}` } catch { address = null }
+        try {
+            address = `${context.base}/state${path(pointer)}${tree.version === null ? "" : `?version=${tree.version}`}`
+        } catch { /* A browser has no address for it. */ }
         const facts = h("dl", { class: "facts" }), who = h("div", { class: "found", role: "status" })
         const cursor = `${epochOf(tree.cursor)}.${tree.at}`
         fill(panel,
@@ -251,10 +267,12 @@ export async function open(main, parameters, context) {
             h("div", { class: "buttons" },
                 button("Who changed this last?", event => whoDid(pointer, who, event.currentTarget), { class: "who" }),
                 link("All commits of it", context.address("live", { path: pointer || undefined }), { class: "button" }),
-                context.can.bisect && !context.fork && link("Find when…", context.address("bisect", { path: pointer }), { class: "button" })),
+                context.can.bisect && !context.fork && link("Find when…", context.address("bisect", { path: pointer }),
+                    { class: "button" })),
             who,
             part?.kind === "large" && button(`Fetch ${bytes(part.bytes)}`, () => tree.want(pointer, true)),
-            part?.kind === "value" && [h("h3", {}, "Value"), h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(part.value)))],
+            part?.kind === "value" && [h("h3", {}, "Value"),
+                h("pre", { class: "json", tabindex: "0" }, h("bdi", {}, pretty(part.value)))],
             part?.kind === "absent" && h("p", { class: "hint" }, "Nothing is here at this version."),
             h("h3", {}, "To copy"),
             copyable("Pointer", pointer === "" ? '""' : pointer), copyable("Cursor", cursor),
@@ -268,14 +286,16 @@ export async function open(main, parameters, context) {
             try {
                 const { etag, length, coding } = await request(address, { method: "HEAD" })
                 if (mine !== panelTurn) return
-                fill(facts, fact("ETag", h("code", {}, etag ?? "none")), length > 0 && fact("Size", bytes(length) + (coding ? ` as ${coding}` : "")))
+                fill(facts, fact("ETag", h("code", {}, etag ?? "none")),
+                    length > 0 && fact("Size", bytes(length) + (coding ? ` as ${coding}` : "")))
             } catch { /* A part that may not be seen as a whole has no tag; its members show theirs. */ }
         }
     }
 
     async function whoDid(pointer, place, control) {
         control.disabled = true
-        let before = tree.version === null || tree.version >= head() ? "now" : `${epochOf(tree.cursor)}.${tree.version + 1}`
+        let before = tree.version === null || tree.version >= head() ? "now"
+            : `${epochOf(tree.cursor)}.${tree.version + 1}`
         try {
             for (;;) {
                 const { value } = await get(`${context.base}/changes${query({ before, path: pointer, limit: 1 })}`)
@@ -299,15 +319,19 @@ export async function open(main, parameters, context) {
 
     function answer(commit) {
         const time = new Date(commit.time)
-        return h("p", {}, "Last changed by ", commit.by !== undefined && [h("strong", {}, foreign(commit.by)), " with "],
-            link(commit.action === null ? "a commit whose action this token may not see" : foreign(typesOf(commit).slice(0, 3).join(", ")), context.address("live", { commit: commit.cursor })),
-            `, version ${count(commit.version)}, `, h("time", { datetime: commit.time }, time.toLocaleString("en-GB")), commit.cause && ", as a follow-up", ".")
+        return h("p", {}, "Last changed by ", commit.by !== undefined
+            && [h("strong", {}, foreign(commit.by)), " with "],
+            link(commit.action === null ? "a commit whose action this token may not see"
+                : foreign(typesOf(commit).slice(0, 3).join(", ")), context.address("live", { commit: commit.cursor })),
+            `, version ${count(commit.version)}, `, h("time", { datetime: commit.time }, time.toLocaleString("en-GB")),
+                commit.cause && ", as a follow-up", ".")
     }
 
     await show(parameters)
     return {
         update: show,
-        keys: event => event.key === "p" ? (move(tree.version === null ? tree.at : null), true) : event.key === "/" ? (field.focus(), true) : false,
+        keys: event => event.key === "p" ? (move(tree.version === null ? tree.at : null), true) : event.key === "/"
+            ? (field.focus(), true) : false,
         close() {
             isClosed = true
             if (tree) tree.isClosed = true

@@ -83,7 +83,8 @@ export class StateTree {
 
     async #fetch(pointer, isForced) {
         const schema = this.schema(pointer)
-        const members = !isForced && schema?.properties && mayBeLarge(schema, this.model) ? Object.keys(schema.properties) : null
+        const members = !isForced && schema?.properties && mayBeLarge(schema, this.model)
+            ? Object.keys(schema.properties) : null
         if (members) return { kind: "shape", keys: members, version: Infinity }
         let address = this.base + "/state"
         try {
@@ -97,9 +98,11 @@ export class StateTree {
                 const ids = value.collections[pointer]?.initial
                 if (ids) return { kind: "table", keys: ids.map(String), version: versionOf(value.next) }
             }
-            const found = await get(address + (this.version === null ? "" : `?version=${this.version}`), { largest: isForced ? Infinity : VALUE_BYTES_MAX })
+            const found = await get(address + (this.version === null ? "" : `?version=${this.version}`),
+                { largest: isForced ? Infinity : VALUE_BYTES_MAX })
             const version = versionOf(found.cursor)
-            return found.isTooLarge ? { kind: "large", bytes: found.length, version } : { kind: "value", value: found.value, version, etag: found.etag, bytes: found.length }
+            return found.isTooLarge ? { kind: "large", bytes: found.length, version }
+                : { kind: "value", value: found.value, version, etag: found.etag, bytes: found.length }
         } catch (error) {
             if (error.status !== 404) throw error
             return this.#visible(pointer)
@@ -111,7 +114,8 @@ export class StateTree {
         this.skeleton ??= get(`${this.base}/changes?since=aaaaaaaaaaaaaaaa.0&on-lost=snapshot`).then(({ value }) => value.state)
         const value = at(await this.skeleton, pointer)
         const isAround = isTree(value) && !Array.isArray(value)
-        return isAround ? { kind: "shape", keys: Object.keys(value), version: Infinity } : { kind: "absent", version: Infinity }
+        return isAround ? { kind: "shape", keys: Object.keys(value), version: Infinity }
+            : { kind: "absent", version: Infinity }
     }
 
     schema(pointer) {
@@ -161,7 +165,8 @@ export class StateTree {
             part.etag = undefined
             part.bytes = undefined
             // What is followed has lost the last digits of a number beyond 2^53; the part is fetched again for them.
-            const value = hasAllDigits(operation.value) ? patched(part.value, pointer.slice(outer.length), operation) : undefined
+            const value = hasAllDigits(operation.value) ? patched(part.value, pointer.slice(outer.length), operation)
+                : undefined
             if (value === undefined) this.parts.delete(outer)
             else part.value = value
         } else if (part.kind !== "value") {
@@ -189,8 +194,10 @@ export class StateTree {
         const walk = (pointer, depth) => {
             const keys = this.children(pointer)
             if (!keys) return
-            const opened = [...this.open].filter(inner => inner !== "" && inner !== pointer && parent(inner) === pointer)
-                .map(inner => Array.isArray(this.known(pointer)?.value) ? Number(lastToken(inner)) : keys.indexOf(lastToken(inner)))
+            const opened = [...this.open].filter(inner => inner !== "" && inner !== pointer
+                && parent(inner) === pointer)
+                .map(inner => Array.isArray(this.known(pointer)?.value) ? Number(lastToken(inner))
+                    : keys.indexOf(lastToken(inner)))
                 .filter(index => index >= 0 && index < keys.length).sort((one, other) => one - other)
             let from = 0
             for (const index of opened) {
@@ -214,10 +221,12 @@ function lineAt(runs, index) {
         else high = middle - 1
     }
     const run = runs[low], position = run.from + index - run.start, key = run.keys[position]
-    return { key, depth: run.depth, position, siblings: run.keys.length, pointer: run.pointer === null ? "" : `${run.pointer}/${escape(key)}` }
+    return { key, depth: run.depth, position, siblings: run.keys.length,
+        pointer: run.pointer === null ? "" : `${run.pointer}/${escape(key)}` }
 }
 
-const resolve = (schema, model) => schema?.$ref ? model.schemas[schema.$ref.slice(schema.$ref.lastIndexOf("/") + 1)] : schema
+const resolve = (schema, model) => schema?.$ref
+    ? model.schemas[schema.$ref.slice(schema.$ref.lastIndexOf("/") + 1)] : schema
 const isMap = schema => !schema.properties && isTree(schema.additionalProperties)
 
 // Whether a value of this schema can be of any size although its structure is declared.
@@ -250,6 +259,7 @@ function patched(value, pointer, operation) {
         else if (operation.op === "remove") place.splice(index, 1)
         else place[index] = operation.value
     } else if (operation.op === "remove") delete place[last]
-    else Object.defineProperty(place, last, { value: operation.value, writable: true, enumerable: true, configurable: true })
+    else Object.defineProperty(place, last, { value: operation.value, writable: true, enumerable: true,
+        configurable: true })
     return value
 }

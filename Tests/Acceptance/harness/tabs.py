@@ -67,8 +67,8 @@ class Tab:
         expect(not foreign, "the page asks another origin:", foreign[:3])
 
     def keep(self, name):
-        """Keeps a screenshot in the folder that STOREKEEPER_SCREENSHOTS names."""
-        folder = os.environ.get("STOREKEEPER_SCREENSHOTS")
+        """Keeps a screenshot in the folder that PAGE_SCREENSHOTS names."""
+        folder = os.environ.get("PAGE_SCREENSHOTS")
         if folder:
             pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
             self.page.screenshot(path=os.path.join(folder, f"{name}.png"))
