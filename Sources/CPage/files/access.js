@@ -11,7 +11,7 @@ export function ask(main, reason, done) {
         h("h2", {}, "This server asks for a token"),
         reason && h("p", { class: "error", role: "alert" }, reason),
         h("div", { class: "field" }, h("label", { for: "token" }, "Token"), field),
-        h("p", { class: "hint", id: "token-hint" }, "Whoever runs the server makes one with ",
+        h("p", { class: "hint", id: "token-hint" }, "An operator of the server makes one with ",
             h("code", {}, "storekeeper token create"),
             ". This tab keeps it until it is closed, and shows what the token may see."),
         h("button", { class: "primary" }, "Open")))

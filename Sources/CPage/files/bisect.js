@@ -12,7 +12,7 @@ const tests = [
 export async function open(main, parameters, context) {
     let control
     const path = h("input", { type: "text", id: "path", spellcheck: "false", autocomplete: "off",
-        placeholder: "/tasks/ids" })
+        placeholder: "/pointer" })
     const test = h("select", { id: "test", onchange: () => { valuePlace.hidden = test.value !== "value" } },
         tests.map(([value, text]) => h("option", { value }, text)))
     const value = h("input", { type: "text", class: "mono", spellcheck: "false", autocomplete: "off" })

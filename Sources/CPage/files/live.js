@@ -15,8 +15,8 @@ export async function open(main, parameters, context) {
     const follower = context.follower
     const fields = {
         types: h("input", { type: "search", list: "types", autocomplete: "off", spellcheck: "false",
-            placeholder: "tasks/add, …" }),
-        path: h("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "/tasks/…" }),
+            placeholder: "type, type" }),
+        path: h("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "/pointer" }),
         by: h("input", { type: "search", autocomplete: "off", spellcheck: "false" }),
     }
     const types = h("datalist", { id: "types" })
@@ -51,7 +51,8 @@ export async function open(main, parameters, context) {
             setPaused(true)
             return
         }
-        list?.grown(source.take(commits, head))
+        if (!source) return
+        list.grown(source.take(commits, head))
         say()
     }
     const onJump = ({ detail: { head } }) => {

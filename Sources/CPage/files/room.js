@@ -60,14 +60,14 @@ export async function open(main, parameters, context) {
             waiter.changes ? "the commits" : waiter.view !== undefined ? ["view ", foreign(waiter.view)]
                 : link(foreign(waiter.path || "the whole state"), context.address("state", { path: waiter.path })),
                     waiter.waits, waiter.streams])),
-        now.waitersCount + now.streamsCount === 0 && h("p", { class: "hint" }, "Nobody."))
+        now.waitersCount + now.streamsCount === 0 && h("p", { class: "hint" }, "No client waits."))
         fill(grants, table("Grants", ["Subject", "Name", "May read", "May dispatch", "Also"],
             now.grants.map(({ id, subject, grant }) => [
             foreign(subject), h("code", {}, foreign(id)), names(grant.read), names(grant.dispatch),
             [grant.others && "sees others", grant.operate && "operates",
                 grant.fork && "forks"].filter(Boolean).join(", ") || "–"])),
         now.grants.length === 0 && h("p", { class: "hint" },
-            "There is no token file: this server asks nobody for a token."))
+            "There is no token: this server asks for none."))
     }
 
     const names = list => list?.length ? list.map((each, index) => [index > 0 && ", ",

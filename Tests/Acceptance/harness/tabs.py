@@ -60,7 +60,7 @@ class Tab:
         )
 
     def judge(self):
-        """What every test of the page states: nothing broke, and nothing was asked of anybody else."""
+        """What every test of the page states: nothing broke, and nothing was asked of another origin."""
         __tracebackhide__ = True
         expect(not self.faults, "the page has faults:", self.faults[:3])
         foreign = [url for url in self.requests if not url.startswith((self.origin + "/", "data:", "blob:"))]
