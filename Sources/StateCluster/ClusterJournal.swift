@@ -101,6 +101,7 @@ package final class ClusterJournal: Journal {
         var isStale = false
         var staleWatcher: (@Sendable () -> Void)?
         var documents: [ClusterDocument] = []
+        var documentsWatcher: (@Sendable () -> Void)?
         /// The etcd that has used much of its quota.
         var quota: QuotaWatch.Finding?
 
@@ -289,8 +290,12 @@ package final class ClusterJournal: Journal {
                 }
             }
         case .document(let key, let content):
-            let document = condition.withLock { $0.documents.first { key.elementsEqual($0.key.utf8) } }
-            document?.note(content)
+            let (document, watcher) = condition.withLock { condition in
+                (condition.documents.first { key.elementsEqual($0.key.utf8) }, condition.documentsWatcher)
+            }
+            guard let document else { break }
+            document.note(content)
+            watcher?()
         case .deleted(let first):
             // Snapshots replace older turns only.
             if first >= known.withLock({ $0.tipKey }) { end("its newest turn is deleted") }
@@ -365,6 +370,11 @@ package final class ClusterJournal: Journal {
         condition.withLock { $0.documents.append(document) }
         try document.follow()
         return document
+    }
+
+    /// Has a function called when a document has changed, on the thread that follows etcd.
+    package func watchDocuments(_ changed: @escaping @Sendable () -> Void) {
+        condition.withLock { $0.documentsWatcher = changed }
     }
 
     // MARK: Lease

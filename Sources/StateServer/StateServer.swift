@@ -172,6 +172,7 @@ public struct StateServer: Service, Sendable {
         warnOfLibrary()
         handler.cluster?.start { [handler] in handler.hub.endGeneration() }
         watchFiles()
+        (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
         shareMetrics()
         try onReady(Address(host: address?.host ?? "", port: address?.port ?? 0))
         notify(.ready)
@@ -214,8 +215,7 @@ public struct StateServer: Service, Sendable {
     /// twice a second, and ends the accesses of tokens that have expired.
     private func watchFiles() {
         guard !handler.isDraining.load(ordering: .relaxed) else { return }
-        refreshTokens()
-        quarantine?.reload()
+        readFiles()
         handler.schedule.after(.milliseconds(500)) { self.watchFiles() }
     }
 
@@ -224,6 +224,11 @@ public struct StateServer: Service, Sendable {
         guard handler.metrics.isShared, !handler.isDraining.load(ordering: .relaxed) else { return }
         handler.sampleMetrics()
         handler.schedule.after(.seconds(10)) { self.shareMetrics() }
+    }
+
+    private func readFiles() {
+        refreshTokens()
+        quarantine?.reload()
     }
 
     private func refreshTokens() {

@@ -82,6 +82,12 @@ final class Quarantine: Sendable {
     /// The names of the actions that are refused.
     var names: [String] { entries.withLock { $0 }.filter { $0.state == .quarantined }.map(\.id) }
 
+    /// Whether a process has ended while it reduced a transaction, and other servers know of it.
+    func suspects(_ transaction: Transaction) -> Bool {
+        guard let identity = TransactionIdentity(transaction) else { return false }
+        return entries.withLock { entries in entries.contains { $0.state == .suspected && $0.identity == identity } }
+    }
+
     /// Reads the file again where it has changed.
     func reload() {
         switch file.news() {

@@ -23,7 +23,8 @@ extension RequestHandler {
             switch outcome {
             case .answered(let response, let cursor):
                 answer(exchange, response, having: cursor?.version ?? 0, until: schedule.now() + .seconds(2))
-            case .unknown where !dispatch.isIdempotent:
+            // What one server has ended with, and has not been answered now, is not tried here.
+            case .unknown where !dispatch.isIdempotent || isSuspected(dispatch):
                 answer(exchange, respond(.outcomeUnknown(id: dispatch.clientID), name.id))
             case .notCarriedOut, .unknown:
                 complete(self.dispatch(dispatch, exchange, name), exchange)
@@ -31,6 +32,11 @@ extension RequestHandler {
             }
         }
         return .working()
+    }
+
+    private func isSuspected(_ dispatch: DispatchRequest) -> Bool {
+        guard let quarantine, case .one(let transaction) = dispatch.content else { return false }
+        return quarantine.suspects(transaction)
     }
 
     /// Answers once this server has a version itself, so that the client's next read at this server has what it was told.

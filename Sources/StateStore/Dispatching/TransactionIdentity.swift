@@ -21,7 +21,7 @@ package struct TransactionIdentity: Hashable, Sendable {
     }
 
     /// Identifies a transaction; nil for one of which only the turn knows the actions.
-    init?(_ transaction: Transaction) {
+    package init?(_ transaction: Transaction) {
         if let idempotency = transaction.idempotency {
             self.init(.key, Self.hash(idempotency.key.recorded))
         } else if let id = transaction.firstID {

@@ -20,6 +20,7 @@ class Nodes:
         self.servers = [Server(workspace, etcds.address(name), {}) for _ in range(count)]
         for server in self.servers:
             server.environment = dict(environment or {})
+            server.settings["cluster_directory"] = workspace.path(f"of-one{workspace.count()}")
         for number, server in enumerate(self.servers if self.machines else []):
             server.prepare, server.address = functools.partial(self.machines.enter, number), "0.0.0.0"
             server.arguments = ["--open"]
