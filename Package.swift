@@ -17,6 +17,8 @@ let package = Package(
         .library(name: "StateStore", targets: ["StateStore"]),
         .library(name: "StateServer", targets: ["StateServer"]),
         .library(name: "StateServerTesting", targets: ["StateServerTesting"]),
+        // For other processes than the server: it needs neither libmicrohttpd nor a database.
+        .library(name: "StateClient", targets: ["StateClient"]),
         .executable(name: "storekeeper", targets: ["storekeeper"]),
     ],
     traits: [
@@ -61,6 +63,8 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ]),
+        // The client for other processes, on URLSession: values, commits and dispatch with the types of the server's domain.
+        .target(name: "StateClient", dependencies: ["StateJSON", "StateStore"]),
         // The bytes of a turn in a journal, and the hash that chains them.
         .target(name: "Segments", dependencies: ["StateJSON", "StateStore"]),
         // libcurl (Debian: libcurl4-openssl-dev), opened at run time. Only HTTPClient sees it.
@@ -166,19 +170,24 @@ let resources: [String: [Resource]] = [
     // A journal of the first format, and its export by the program that wrote it.
     "StateJournal": [.copy("Format1"), .copy("Format2")],
 ]
+let further: [String: [Target.Dependency]] = [
+    // The example domains do not import StateJSON; their tests compare JSON.
+    "Showcase": ["StateJSON"],
+    // The tests of the client have a server in their process.
+    "StateClient": ["StateServer", "StateServerTesting"],
+]
 for suite in [
     "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateCluster",
     "StateJournal",
     "StateServer",
-    "StateServerTesting", "Showcase",
+    "StateServerTesting", "StateClient", "Showcase",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(
         .testTarget(
             name: suite + "Tests",
-            // The example domains do not import StateJSON; their tests compare JSON.
             dependencies: [.init(stringLiteral: suite), "TestSupport"] + (target?.dependencies ?? [])
-                + (suite == "Showcase" ? ["StateJSON"] : []),
+                + (further[suite] ?? []),
             resources: resources[suite] ?? []))
 }
 // Checks the source tree: the import table, the reasons beside unchecked statements, the paths in the Dockerfile.

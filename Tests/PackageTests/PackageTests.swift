@@ -40,7 +40,7 @@ struct ImportTests {
         "CZstd",
         "ContentCodings", "HTTPClient", "Page", "StateCluster", "StateJSON", "HTTPMessages",
         "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting",
-        "Showcase",
+        "Showcase", "StateClient",
     ]
 
     /// The targets of this package that a target may import, and the other modules that it may not.
@@ -59,6 +59,11 @@ struct ImportTests {
             ["Foundation", "Dispatch", "Logging", "Glibc", "GRDB"]
         ),
         ("MicroHTTP", ["CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages"], ["Foundation", "Logging"]),
+        // A program with the client links neither the server nor what the server links.
+        (
+            "StateClient", ["StateJSON", "StateStore"],
+            ["Dispatch", "Glibc", "HTTPTypes", "Logging", "GRDB"]
+        ),
         ("Segments", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("StateJournal", ["Segments", "StateJSON", "StateStore"], ["HTTPTypes", "Logging"]),
         (

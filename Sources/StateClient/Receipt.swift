@@ -1,0 +1,48 @@
+internal import StateJSON
+public import StateStore
+
+extension StateClient {
+    /// What became of an action.
+    public struct Receipt: Sendable, Equatable {
+        /// The version that the commit made; nil where there is no commit, because a middleware has swallowed the action.
+        public var version: Version?
+        /// The cursor of the commit, from which ``StateClient/changes(since:types:path:by:)`` gives what comes behind it.
+        public var cursor: String?
+        /// The ID that the action was given, or else the cursor.
+        public var id: String?
+        /// Whether the state differs from the version before.
+        public var changed: Bool
+
+        init(_ answer: Answer) throws {
+            let body = try Problem.decode(Body.self, from: answer.body)
+            (version, cursor, id, changed) = (body.version, body.cursor, body.id, body.changed)
+        }
+    }
+
+    /// A value that has to be in the state before an action.
+    public struct Expectation: Encodable, Sendable {
+        private let path: String
+        private let value: any Encodable & Sendable
+
+        /// Expects a value at a JSON Pointer.
+        public init(_ path: String, _ value: any Encodable & Sendable) {
+            (self.path, self.value) = (path, value)
+        }
+
+        private enum Key: CodingKey { case path, value }
+
+        /// Encodes `{"path": ..., "value": ...}`.
+        public func encode(to encoder: any Encoder) throws {
+            var members = encoder.container(keyedBy: Key.self)
+            try members.encode(path, forKey: .path)
+            try members.encode(value, forKey: .value)
+        }
+    }
+}
+
+private struct Body: Decodable {
+    var version: Version?
+    var cursor: String?
+    var id: String?
+    var changed: Bool
+}

@@ -1,0 +1,45 @@
+internal import Foundation
+internal import StateJSON
+
+/// Where a client reads the value at a path.
+struct Route: Sendable {
+    /// Below the base URL, percent-encoded.
+    let target: String
+    /// The filter of the commits that can change the value, for a query; empty for a view, which any commit can change.
+    let filter: String
+    /// Where the value lies in the answer.
+    let rest: JSONPointer
+
+    /// Makes the route of a JSON Pointer, or of `view:` and a name.
+    ///
+    /// - Throws: ``StateClient/Problem`` of the code `bad-pointer` for another text.
+    init(_ path: String) throws(StateClient.Problem) {
+        if path.hasPrefix("view:") {
+            (target, filter, rest) = ("/views/" + percentEncoded(path.dropFirst(5)), "", .root)
+            return
+        }
+        let tokens = path.split(separator: "/", omittingEmptySubsequences: false)
+        // A URL cannot hold these tokens: the value around them is read.
+        let odd = tokens.dropFirst().firstIndex { ["", ".", ".."].contains($0) } ?? tokens.endIndex
+        guard tokens.first == "", let rest = JSONPointer(text: tokens[odd...].map { "/\($0)" }.joined()) else {
+            let detail = "a path is a JSON Pointer or view:<name>"
+            throw StateClient.Problem(status: 400, code: "bad-pointer", detail: detail)
+        }
+        target = "/state" + tokens[..<odd].dropFirst().map { "/" + percentEncoded($0) }.joined()
+        filter = query("path", path)
+        self.rest = rest
+    }
+}
+
+/// A parameter of a query behind others; empty where there is no value.
+func query(_ name: String, _ value: String?) -> String {
+    value.map { "&\(name)=" + percentEncoded($0) } ?? ""
+}
+
+private let unreserved = CharacterSet(
+    charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+func percentEncoded(_ text: some StringProtocol) -> String {
+    // Nil is for texts that UTF-8 cannot encode, of which Swift has none.
+    text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
+}
