@@ -16,6 +16,9 @@ let package = Package(
         .executableTarget(
             name: "inventory-server",
             dependencies: ["Inventory", .product(name: "StateServer", package: "storekeeper")]),
+        .executableTarget(
+            name: "inventory-follower",
+            dependencies: ["Inventory", .product(name: "StateClient", package: "storekeeper")]),
         .testTarget(
             name: "InventoryTests",
             dependencies: [
