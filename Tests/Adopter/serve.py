@@ -85,7 +85,7 @@ def judge_commands(binary):
         (["serve", "--inventory-trap", "all", "--data", "none"], {}, "inventory_trap must be one item"),
         (["--log-level", "loud"], {}, "log_level (flag) must be one of trace, debug"),
         (["health", "--listen", "nowhere"], {}, "listen (flag) must be an address and a port"),
-        (["journal", "info", "--data", "none"], {}, "data is none"),
+        (["journal", "info", "--data", "none"], {}, "there is no journal in none"),
     ]:
         expect_command(binary, *arguments, code=78, says=["Error: ", sentence], **variables)
     expect_command(binary, "serve", "--inventory-trip", "bolt", code=64, says=["--inventory-trip", "--inventory-trap"])
