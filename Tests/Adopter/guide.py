@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the files that the guide shows, from its page, and runs its commands.
 
-The README's server, and that of the page with a domain that uses everything, are built beside them.
+The README's server, that of the page with a domain that uses everything, and the lines of the page with the clients are built beside
+them.
 
 Usage: python3 Tests/Adopter/guide.py SCRATCH_PATH, the folder of a build for debugging of this package, which is compiled already.
 """
@@ -25,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "Sources/StateServer/StateServer.docc/Guides/Adopting.md"
 README = ROOT / "README.md"
 WHOLE = ROOT / "Sources/StateServer/StateServer.docc/Guides/WholeDomain.md"
+CLIENTS = ROOT / "Sources/StateServer/StateServer.docc/Guides/Clients.md"
 # One path for each run: a build that moves is a new build.
 FOLDER = ROOT / ".build-guide"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -33,27 +35,30 @@ LIBRARIES_OF_THE_SYSTEM = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-
 
 
 def read_page():
-    """The files by their path, and the blocks of commands."""
-    text, files, commands = PAGE.read_text(), {}, []
+    """The files by their path, the blocks of commands, and what comes into the manifest later."""
+    text, files, commands, later = PAGE.read_text(), {}, [], []
     for block in BLOCK.finditer(text):
         above = text[: block.start()].rstrip().rpartition("\n\n")[2]
         if block[1] == "sh":
             commands.append(block[2])
             continue
+        if above.endswith("In the file `Package.swift`, before the test target:"):
+            later.append(block[2])
+            continue
         name = re.search(r"[Tt]he file\s+`([^`]+)`:$", above)
         assert name, f"a block of {block[1]} is no file: {block[2][:80]}"
         assert name[1] not in files, f"{name[1]} is there twice"
         files[name[1]] = block[2]
-    return files, commands
+    return files, commands, later
 
 
-def only_block(page, language):
-    [block] = [block[2] for block in BLOCK.finditer(page.read_text()) if block[1] == language]
+def only_block(page, language, word=""):
+    [block] = [block[2] for block in BLOCK.finditer(page.read_text()) if block[1] == language and word in block[2]]
     return block
 
 
-def write(files):
-    """The reader's package, in which the dependency is this checkout, and the two servers are further targets."""
+def write(files, later):
+    """The reader's package, in which the dependency is this checkout, and three programs of other pages are further targets."""
     servers = {"ReadmeServer": README, "WholeServer": WHOLE}
     manifest = files["Package.swift"]
     for old, new in [
@@ -61,6 +66,8 @@ def write(files):
         (
             "        .testTarget(",
             "".join(server_target(manifest).replace("CounterServer", name) for name in servers)
+            + "".join(later)
+            + "".join(later).replace("CounterFollower", "ClientsFollower")
             + "        .testTarget(",
         ),
     ]:
@@ -70,6 +77,9 @@ def write(files):
         # The page makes the folders of its own files itself.
         (FOLDER / "counter/Sources" / name).mkdir()
         files = {**files, f"Sources/{name}/main.swift": only_block(page, "swift")}
+    shutil.copytree(FOLDER / "counter/Sources/CounterFollower", FOLDER / "counter/Sources/ClientsFollower", symlinks=True)
+    lines = "import Foundation\nimport StateClient\n\n" + only_block(CLIENTS, "swift", "StateClient")
+    files = {**files, "Sources/ClientsFollower/main.swift": lines}
     for name, text in {**files, "Package.swift": manifest}.items():
         path = FOLDER / "counter" / name
         path.write_text(text)
@@ -194,15 +204,18 @@ def judge_dockerfile(text, manifest, binary):
 
 def main():
     scratch = pathlib.Path(sys.argv[1]).resolve()
-    files, commands = read_page()
-    [make, run, docker] = commands
+    files, commands, later = read_page()
+    [make, run, link, follow, docker] = commands
     assert docker.startswith("docker build -t counter ."), docker
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     shell(make, FOLDER, scratch, 0)
-    write(files)
+    shell(link, FOLDER / "counter", scratch, 0)
+    write(files, later)
     printed = shell(run, FOLDER / "counter", scratch, free_port())
     assert '"version":1' in printed and printed.rstrip().endswith("2"), printed
+    printed = shell(follow, FOLDER / "counter", scratch, free_port())
+    assert printed.endswith("the counter is 5\nthe counter is 6\n"), printed
     where = ["--package-path", FOLDER / "counter", "--scratch-path", scratch]
     show = ["swift", "build", *where, "--show-bin-path"]
     products = pathlib.Path(subprocess.run(show, capture_output=True, text=True, check=True).stdout.strip())
