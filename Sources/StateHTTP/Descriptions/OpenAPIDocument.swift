@@ -18,13 +18,43 @@ struct OpenAPIDocument {
     /// The document, UTF-8 JSON.
     var text: [UInt8] {
         var document = OpenAPISource.document(with: words)
-        if !store.isWhole {
-            document["tags"] = .array(document["tags"].elements.filter { $0["name"] != "operations" })
-        }
         document["paths"] = paths(document["paths"].members)
         document["components"]["schemas"] = schemas(document["components"]["schemas"].members)
         document["components"]["parameters"] = parameters(document["components"]["parameters"].members)
-        return document.text
+        return Self.pruned(document).text
+    }
+
+    /// The document without tags and components of which nothing in it speaks.
+    private static func pruned(_ document: JSONValue) -> JSONValue {
+        var document = document
+        let operations = document["paths"].members.members.flatMap { $0.value.members.members.map(\.value) }
+        let tags = operations.flatMap { $0["tags"].elements }
+        document["tags"] = .array(document["tags"].elements.filter { tags.contains($0["name"]) })
+        var count = Int.max
+        while true {
+            var references: Set<String> = []
+            collect(&references, of: document)
+            // What only a component names that goes, goes with it.
+            guard references.count < count else { return document }
+            count = references.count
+            for kind in ["schemas", "parameters", "headers"] {
+                let kept = document["components"][kind].members.members.filter {
+                    references.contains("#/components/\(kind)/\($0.key)")
+                }
+                document["components"][kind] = .of(kept.map { ($0.key, $0.value) })
+            }
+        }
+    }
+
+    private static func collect(_ references: inout Set<String>, of value: JSONValue) {
+        switch value {
+        case .object(let object):
+            for (key, member) in object.members {
+                if key == "$ref" { references.insert(member.string) } else { collect(&references, of: member) }
+            }
+        case .array(let elements): for element in elements { collect(&references, of: element) }
+        default: break
+        }
     }
 
     /// What stands in the place of the words in capitals.

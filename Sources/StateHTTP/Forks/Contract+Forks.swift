@@ -20,7 +20,9 @@ extension Contract {
         guard path.count > 1 else {
             switch request.method {
             case .get, .head: return .forks(.describe(name, try Parameters(routed.target, known: ["pretty"]).style()))
-            case .delete: return .forks(.remove(name))
+            case .delete:
+                _ = try Parameters(routed.target, known: ["pretty"])
+                return .forks(.remove(name))
             default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, DELETE, OPTIONS"))
             }
         }

@@ -106,8 +106,10 @@ def reads(documents):
         if "{second}" in path or not path.startswith("/v1"):
             # A part of a part is below, by its pointer; a probe has no part in the state.
             continue
+        if "get" not in documents["/v1"]["paths"][path]:
+            continue
         names = parameters_of(documents["/v1"], path)
-        places = [path]
+        places = [path.replace("{fork}", "none")]
         if "{pointer}" in path:
             places = [path.replace("/{pointer}", pointer) for pointer in POINTERS]
         if "{id}" in path:

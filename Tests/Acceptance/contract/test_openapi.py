@@ -14,7 +14,7 @@ from harness.tools import need_module
 from harness.workspace import Workspace
 
 TRANSCRIPTS = ROOT / "Tests/StateServerTests/Contract/Transcripts"
-METHODS = ("get", "head", "post")
+METHODS = ("delete", "get", "head", "post")
 
 
 class Document:
@@ -305,7 +305,7 @@ POINTS = {
         and not re.fullmatch(d.header("post", actions(d))["Idempotency-Key"]["schema"]["pattern"], "")
     ),
     "what a flag without a value is": lambda d: d.query("post", actions(d))["dry-run"]["allowEmptyValue"],
-    "what is needed: since": lambda d: d.query("get", changes(d))["since"]["required"],
+    "since, and what may stand in its place": lambda d: {"since", "before"} <= set(d.query("get", changes(d))),
     "409 and 410 of a state, 410 of changes": lambda d: (
         {"409", "410"} <= set(d.operation("get", state(d))["responses"])
         and "410" in d.operation("get", changes(d))["responses"]
@@ -333,6 +333,7 @@ POINTS = {
     "HEAD beside each GET, without content": lambda d: all(
         "head" in item and not any(d.content("head", path, status) for status in (200,))
         for path, item in d.value["paths"].items()
+        if "get" in item
     ),
     "the route of the document itself": lambda d: any(path.endswith("/openapi.json") for path in d.value["paths"]),
     "the parts of parts of the state": lambda d: any("{third}" in path for path in d.value["paths"]),
@@ -515,8 +516,8 @@ def test_the_page_of_errors_and_the_document_have_the_same_codes_and_meanings(wh
 
 
 ROUTES = {
-    "all but the probes, the backup and the two streams": lambda path: (
-        path.startswith("/v1") and "/streams/" not in path and "backup" not in path
+    "all but the probes, the backup, the client and the two streams": lambda path: (
+        path.startswith("/v1") and "/streams/" not in path and "backup" not in path and "/client." not in path
     ),
     "the stream of commits": lambda path: path == "/v1/streams/commits",
     "the state stream": lambda path: path == "/v1/streams/state",
@@ -541,7 +542,7 @@ def test_the_page_of_the_contract_and_the_document_have_the_same_parameters(whol
                 if ROUTES[route](path) and is_post in ((method == "post"), method == "post" and name == "pretty"):
                     page.add((method, path, name))
         if name == "pretty":
-            page.add(("post", ACTIONS, name))
+            page |= {("post", path, name) for path in (ACTIONS, "/v1/forks", "/v1/bisect")}
     document = {(method, path, name) for path, method, _ in whole.operations() for name in whole.query(method, path)}
     expect_equal(sorted(document - page), [], "what the document says and the page does not")
     expect_equal(sorted(page - document), [], "what the page says and the document does not")
@@ -575,8 +576,11 @@ def test_the_page_of_the_contract_and_the_document_have_the_same_routes(whole):
     document = set()
     for path, method, _ in whole.operations():
         path = re.sub(r"/views/.+", "/views/<name>", re.sub(r"/state/.+", "/state/<json-pointer>", path))
-        document.add((method.upper(), path.replace("{id}", "<id>")))
-    expect_equal({each for each in document if each[0] != "HEAD"}, page, "the routes")
+        document.add((method.upper(), path.replace("{id}", "<id>").replace("{fork}", "<name>")))
+    # The page is for people.
+    page -= {("GET", "/"), ("GET", "/page/<file>")}
+    document = {each for each in document if each[0] != "HEAD"}
+    expect_equal((sorted(document - page), sorted(page - document)), ([], []), "what only one of them has")
 
 
 # MARK: The transcripts stand in the document
@@ -639,6 +643,7 @@ def test_every_route_header_and_code_of_the_transcripts_stands_in_the_document(w
             "no-such-route",
             "no-such-store",
             "no-such-stream",
+            "no-such-fork",
             "bad-target",
             "method-not-allowed",
         ):

@@ -27,6 +27,8 @@ NOT_RUN = {
     "docker build -t storekeeper . &&": "needs Docker; PackageTests compares the Dockerfile with what is built",
     "bash .ci/install && bash .ci/package": "takes a release build; deployment/test_package.py installs what it makes",
     "storekeeper serve --data etcd://": "needs etcds; cluster/test_shared_history.py has them",
+    "storekeeper serve --data etcds://": "needs etcds; cluster/test_protection.py has them",
+    "systemctl stop storekeeper                     ": "needs etcds; cluster/test_journal_tools.py moves histories",
     "docker compose": "needs Docker; deployment/test_manifests.py judges the file",
     "docker build -t storekeeper:0.1.0": "needs a cluster; deployment/test_manifests.py judges the manifest",
     "kubectl create secret": "needs a cluster; deployment/test_kubernetes.py has what the server does in one",
