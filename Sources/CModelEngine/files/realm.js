@@ -1,0 +1,117 @@
+// The world of a model: what would make a replay differ is gone or says what to use instead, and all else is frozen.
+
+const sayings = [];   // what the model has written to console since the last answer
+const SAYINGS_MAX = 100, SAYING_MAX = 500;
+
+function say(level, values) {
+  if (sayings.length >= SAYINGS_MAX) return;
+  const text = values.map((value) => {
+    if (typeof value === 'string') return value;
+    try { return JSON.stringify(value) ?? String(value); } catch { return String(value); }
+  }).join(' ');
+  sayings.push({ level, text: text.slice(0, SAYING_MAX).toWellFormed() });
+}
+
+const KEPT = new Set(`NaN undefined Infinity isNaN isFinite escape unescape decodeURI decodeURIComponent encodeURI encodeURIComponent globalThis
+  parseInt parseFloat ArrayBuffer EvalError RangeError ReferenceError SyntaxError TypeError URIError AggregateError Proxy Reflect JSON Math
+  Int8Array Int16Array Int32Array Uint8Array Uint8ClampedArray Uint16Array Uint32Array Float16Array Float32Array Float64Array BigInt64Array
+  BigUint64Array DataView Date Error Boolean Map Number Set WeakMap WeakSet Object Array RegExp Iterator String BigInt Symbol`.split(/\s+/));
+
+const forbidden = (sentence) => function () { throw new ModelFault(sentence); };
+const define = (object, name, value) => Object.defineProperty(object, name, { value, writable: true, enumerable: false, configurable: true });
+
+function restrictDates() {
+  const Native = Date, nativeParse = Date.parse;
+  const NOW = 'the time of now would be another one when an action is replayed; use action.meta.time';
+  const check = (text) => {
+    if (typeof text === 'string' && !/^\d{4}(-\d\d(-\d\d(T.*(Z|[+-]\d\d:?\d\d))?)?)?$/.test(text)) {
+      throw new ModelFault('a Date is read from a text with its time zone, such as 2030-01-31T12:00:00Z');
+    }
+    return text;
+  };
+  const Restricted = function Date(...values) {
+    if (!new.target || values.length === 0) throw new ModelFault(NOW);
+    if (values.length > 1) throw new ModelFault('a Date of several numbers depends on the local time zone; use new Date(Date.UTC(...))');
+    return Reflect.construct(Native, [check(values[0])], new.target);
+  };
+  Restricted.prototype = Native.prototype;
+  define(Restricted, 'UTC', Native.UTC);
+  define(Restricted, 'parse', (text) => nativeParse(check(String(text))));
+  define(Restricted, 'now', forbidden(NOW));
+  define(Native.prototype, 'constructor', Restricted);
+  define(globalThis, 'Date', Restricted);
+  const local = /^([gs]et)(Date|Day|FullYear|Hours|Milliseconds|Minutes|Month|Seconds|Year|TimezoneOffset)$|^to(Date|Time|GMT)?String$/;
+  for (const name of Object.getOwnPropertyNames(Native.prototype)) {
+    if (local.test(name)) define(Native.prototype, name, forbidden(`${name} depends on the local time zone; use ${/^[gs]et/.test(name) ? name.replace(/^([gs]et)/, '$1UTC') : 'toISOString'}`));
+  }
+}
+
+function restrict() {
+  restrictDates();
+  define(Math, 'random', forbidden('a random number would be another one when an action is replayed; derive it from action.meta.id'));
+  for (const prototype of [Array, Number, String, BigInt, Date, Object.getPrototypeOf(Uint8Array)].map((each) => each.prototype)) {
+    for (const name of Object.getOwnPropertyNames(prototype)) {
+      if (name.startsWith('toLocale')) define(prototype, name, forbidden(`${name} depends on the locale of the machine`));
+    }
+  }
+  // RTK's own examples sort by it; here it compares code units, which is the same on every machine.
+  define(String.prototype, 'localeCompare', function localeCompare(other) {
+    const one = String(this), two = String(other);
+    return one < two ? -1 : one > two ? 1 : 0;
+  });
+  for (const name of Object.getOwnPropertyNames(RegExp)) {
+    if (!['length', 'name', 'prototype', 'escape'].includes(name)) delete RegExp[name];   // RegExp.$1 remembers
+  }
+  // Names that clients send are data: an object has no more of its own than what is named here.
+  for (const name of Object.getOwnPropertyNames(Object.prototype)) {
+    if (!['hasOwnProperty', 'toString', 'valueOf'].includes(name)) delete Object.prototype[name];
+  }
+  delete Function.prototype.constructor;   // gone with the global, which JSGlobalContextSetEvalEnabled has switched off
+  for (const name of Object.getOwnPropertyNames(globalThis)) if (!KEPT.has(name)) delete globalThis[name];
+  for (const name of ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask', 'fetch', 'requestAnimationFrame']) {
+    define(globalThis, name, forbidden(`${name}: ${client}`));
+  }
+  const console = Object.fromEntries(['log', 'info', 'warn', 'error', 'debug'].map((level) => [level, (...values) => say(level, values)]));
+  define(globalThis, 'console', console);
+  for (const name of Object.keys(toolkit)) define(globalThis, name, toolkit[name]);
+  for (const name of Object.keys(advice)) define(globalThis, name, forbidden(advice[name]));
+  // `this.name = ...` in a class of errors would throw, because the prototype is frozen; here it makes a member, as ever.
+  // (The same for Object.prototype makes every object slow: there an assignment to `toString` throws.)
+  for (const { prototype } of [Error, TypeError, RangeError, SyntaxError, ReferenceError]) {
+    for (const name of Object.getOwnPropertyNames(prototype)) {
+      const { value } = Object.getOwnPropertyDescriptor(prototype, name);
+      Object.defineProperty(prototype, name, {
+        get: () => value,
+        set(own) {
+          if (this === prototype) throw new TypeError(`${name} of a prototype cannot be changed`);
+          Object.defineProperty(this, name, { value: own, writable: true, enumerable: true, configurable: true });
+        },
+        configurable: true,
+      });
+    }
+  }
+  for (const each of [globalThis, toolkit, ModelFault, Rejection]) freeze(each, new Set());
+  // What only syntax reaches.
+  for (const hidden of [function* () {}, [][Symbol.iterator](), new Map()[Symbol.iterator](), new Set()[Symbol.iterator](), ''[Symbol.iterator](), /a/[Symbol.matchAll]('')]) {
+    freeze(Object.getPrototypeOf(hidden), new Set());
+  }
+}
+
+/** Freezes a value and all that it leads to; maps and sets no longer take anything. */
+function freeze(value, seen) {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value) || ArrayBuffer.isView(value)) return;
+  seen.add(value);
+  if (!Object.isFrozen(value) && [Map, Set, WeakMap, WeakSet].some((each) => value instanceof each)) {
+    for (const name of ['set', 'add', 'delete', 'clear']) {
+      if (name in value) define(value, name, forbidden('what a variable of the file keeps is in no record of the state'));
+    }
+  }
+  Object.freeze(value);
+  freeze(Object.getPrototypeOf(value), seen);
+  for (const key of Reflect.ownKeys(value)) {
+    const { value: member, get, set } = Object.getOwnPropertyDescriptor(value, key);
+    freeze(member, seen);
+    freeze(get, seen);
+    freeze(set, seen);
+  }
+}

@@ -1,0 +1,245 @@
+// What a model file is written with: the part of Redux Toolkit that describes a state, its actions and its reducers.
+
+const model = { slices: [], actions: new Map(), views: new Map(), root: null, isLoading: true };
+
+/** A sentence for the author of the file, with the line of the call. */
+const refuse = (sentence) => { throw new ModelFault(sentence); };
+
+class Rejection {
+  constructor(code, detail, pointer) {
+    Object.assign(this, { code, detail, pointer });
+  }
+}
+
+function reject(code, detail = code, pointer = undefined) {
+  if (typeof code !== 'string' || typeof detail !== 'string') refuse('reject takes a code and a sentence, both texts');
+  throw new Rejection(code, detail, pointer);
+}
+
+function loadingOnly(what) {
+  if (!model.isLoading) refuse(`${what} is called when the file is loaded, not by a reducer or a view`);
+}
+
+function declareAction(type, schema, slice) {
+  const known = model.actions.get(type);
+  if (known === undefined) model.actions.set(type, { type, schema: schema ?? null, slice });
+  else if (schema != null) known.schema = schema;
+}
+
+function schemaOf(schema, where) {
+  if (schema !== undefined && !isObject(schema) && typeof schema !== 'boolean') refuse(`${where}: a schema is a JSON Schema, an object`);
+  return schema;
+}
+
+function createAction(type, options = {}) {
+  if (typeof type !== 'string' || type === '') refuse('createAction takes the type of the action, a text');
+  if (typeof options === 'function') refuse(`${type}: an action is what a client sends, so the server has no prepare callback; let the client send the payload as it is to be`);
+  if (model.isLoading) declareAction(type, schemaOf(options.payload, type), null);
+  return creator(type);
+}
+
+function creator(type) {
+  const create = (payload) => ({ type, payload });
+  define(create, 'toString', () => type);
+  return Object.assign(create, { type, match: (action) => action?.type === type });
+}
+
+const typeOf = (matched) => {
+  const type = typeof matched === 'string' ? matched : matched?.type;
+  if (typeof type !== 'string') refuse('addCase takes an action creator or the type of an action');
+  return type;
+};
+
+/** The cases of a reducer: by type, by a condition, and for everything else. */
+class Cases {
+  byType = new Map();
+  matchers = [];
+  otherwise = null;
+
+  addCase(matched, reducer) {
+    const type = typeOf(matched);
+    if (this.byType.has(type)) refuse(`two cases for ${type}`);
+    if (typeof reducer !== 'function') refuse(`the case of ${type} is no function`);
+    if (typeof matched !== 'function' && !model.actions.has(type)) declareAction(type, undefined, null);
+    this.byType.set(type, reducer);
+    return this;
+  }
+
+  addMatcher(matches, reducer) {
+    this.matchers.push({ matches, reducer });
+    return this;
+  }
+
+  addDefaultCase(reducer) {
+    this.otherwise = reducer;
+    return this;
+  }
+
+  addAsyncThunk() { refuse(advice.createAsyncThunk); }
+
+  reducersFor(action) {
+    const found = [];
+    const reducer = this.byType.get(action.type);
+    if (reducer !== undefined) found.push(reducer);
+    for (const matcher of this.matchers) if ((matcher.matches.match ?? matcher.matches)(action)) found.push(matcher.reducer);
+    if (found.length === 0 && this.otherwise !== null) found.push(this.otherwise);
+    return found;
+  }
+}
+
+/** Runs a case in one of Redux's manners: it changes the draft, or returns a new state. */
+function runCase(reducer, state, action) {
+  const { writes } = run;
+  const result = reducer(state, action);
+  if (result === undefined) {
+    if (!isObject(state) && state !== null) refuse(`the reducer of ${action.type} returned undefined, and its state is no object that it could have changed`);
+    return state;
+  }
+  if (result !== state && isObject(state) && run.writes !== writes) {
+    refuse(`the reducer of ${action.type} changed its draft and returned another value; it does one of the two (an arrow function whose body is an assignment wants braces)`);
+  }
+  return result;
+}
+
+/** What a slice's reducer does when another function calls it with a state that is no draft: it leaves that as it is. */
+function produce(state, recipe) {
+  const target = draftOf(state);
+  if (!isObject(state) || (target && !target.locked)) return recipe(state);
+  const copy = plainCopy(state);
+  const result = recipe(copy);
+  return shareEqual(state, result === undefined ? copy : result);
+}
+
+function plainCopy(value, values = (raw, key) => raw[key]) {
+  const raw = run === null ? value : unwrap(value);
+  if (!isObject(raw)) return raw;
+  if (Array.isArray(raw)) return Array.from(values === originalAt ? originalArray(raw) : raw, (element) => plainCopy(element, values));
+  const copy = {};
+  for (const key of values === originalAt ? originalKeys(raw).sort() : sortedKeys(raw)) put(copy, key, plainCopy(values(raw, key), values));
+  return copy;
+}
+
+/** `now`, with each part that equals that of `was` being the very one, so that identity tells what has changed. */
+function shareEqual(was, now) {
+  if (was === now || !isObject(was) || !isObject(now) || Array.isArray(was) !== Array.isArray(now)) return now;
+  const keys = Object.keys(now);
+  let isSame = keys.length === Object.keys(was).length;
+  const shared = Array.isArray(now) ? [] : {};
+  for (const key of keys) {
+    put(shared, key, hasOwn(was, key) ? shareEqual(was[key], now[key]) : now[key]);
+    if (!hasOwn(was, key) || shared[key] !== was[key]) isSame = false;
+  }
+  return isSame ? was : shared;
+}
+
+function reducerOf(cases, initialState) {
+  const initial = typeof initialState === 'function' ? initialState : () => initialState;
+  const reducer = (state = plainCopy(initial()), action) => {
+    for (const each of cases.reducersFor(action)) {
+      state = produce(state, (now) => runCase(each, now, action));
+    }
+    return state;
+  };
+  return Object.assign(reducer, { cases, getInitialState: () => plainCopy(initial()) });
+}
+
+function createReducer(initialState, build) {
+  loadingOnly('createReducer');
+  if (typeof build !== 'function') refuse('createReducer takes a function of a builder: createReducer(initialState, (builder) => builder.addCase(...))');
+  const cases = new Cases();
+  build(cases);
+  return reducerOf(cases, initialState);
+}
+
+function createSlice({ name, initialState, reducers = {}, extraReducers, selectors = {}, schema, reducerPath = name, ...others } = {}) {
+  loadingOnly('createSlice');
+  if (typeof name !== 'string' || name === '') refuse('createSlice needs a name');
+  if (initialState === undefined) refuse(`the slice ${name} needs an initialState`);
+  if (typeof reducers === 'function') refuse(`the slice ${name}: reducers is an object; the form with a function exists for asynchronous thunks`);
+  for (const key of Object.keys(others)) refuse(`the slice ${name} has a member '${key}', which means nothing here`);
+  const cases = new Cases();
+  const actions = {}, caseReducers = {};
+  for (const key of Object.keys(reducers)) {
+    const type = `${name}/${key}`;
+    const declared = typeof reducers[key] === 'function' ? { reducer: reducers[key] } : reducers[key];
+    if (declared?.prepare !== undefined) refuse(`${type} has a prepare callback: an action is what a client sends, so the client prepares it; IDs and times are action.meta.id and action.meta.time`);
+    if (typeof declared?.reducer !== 'function') refuse(`${type} has no reducer function`);
+    declareAction(type, schemaOf(declared.payload, type), name);
+    actions[key] = creator(type);
+    caseReducers[key] = declared.reducer;
+    cases.addCase(actions[key], declared.reducer);
+  }
+  if (extraReducers !== undefined && typeof extraReducers !== 'function') refuse(`the slice ${name}: extraReducers is a function of a builder`);
+  extraReducers?.(cases);
+  const reducer = Object.assign(reducerOf(cases, initialState), { sliceName: name, schema: schemaOf(schema, `the slice ${name}`) ?? null });
+  const selectSlice = (state) => state[reducerPath];
+  const getSelectors = (select = (state) => state) =>
+    Object.fromEntries(Object.entries(selectors).map(([key, selector]) => [key, (state, ...rest) => selector(select(state), ...rest)]));
+  const slice = { name, reducerPath, reducer, actions, caseReducers, selectSlice, getSelectors, selectors: getSelectors(selectSlice), getInitialState: reducer.getInitialState };
+  model.slices.push(slice);
+  return slice;
+}
+
+function combineReducers(reducers) {
+  loadingOnly('combineReducers');
+  const keys = Object.keys(reducers);
+  for (const key of keys) if (typeof reducers[key] !== 'function') refuse(`combineReducers: '${key}' is no reducer`);
+  const combined = (state = {}, action) => {
+    const next = {};
+    for (const key of keys) next[key] = reducers[key](state[key], action);
+    return keys.some((key) => next[key] !== state[key]) || keys.length !== Object.keys(state).length ? next : state;
+  };
+  model.root = Object.assign(combined, { mounted: reducers });
+  return combined;
+}
+
+function configureStore({ reducer, middleware, preloadedState, enhancers } = {}) {
+  loadingOnly('configureStore');
+  if (middleware !== undefined || enhancers !== undefined) refuse('the server has the store: a model has no middleware and no enhancers');
+  if (preloadedState !== undefined) refuse('the server keeps the state: give each slice its initialState instead of a preloadedState');
+  if (typeof reducer !== 'function' && !isObject(reducer)) refuse('configureStore needs a reducer');
+  const root = typeof reducer === 'function' ? reducer : combineReducers(reducer);
+  model.root = root;
+  model.isConfigured = true;
+  const serverHasIt = () => refuse('the server has the store: clients dispatch to it and read its state over HTTP');
+  return { dispatch: serverHasIt, getState: serverHasIt, subscribe: serverHasIt, replaceReducer: serverHasIt };
+}
+
+/** A value that clients read at /v1/views/<name>, computed from the state. */
+function view(name, select) {
+  loadingOnly('view');
+  if (typeof name !== 'string' || name === '' || typeof select !== 'function') refuse('view takes a name and a function of the state');
+  if (model.views.has(name)) refuse(`two views have the name ${name}`);
+  model.views.set(name, select);
+}
+
+/** Selectors do not remember results here: what a function remembers would not be in the state. */
+function createSelector(...parts) {
+  const combine = parts.pop();
+  const inputs = parts.flat();
+  if ([combine, ...inputs].some((part) => typeof part !== 'function')) refuse('createSelector takes functions; its options are of no use here');
+  return (...values) => combine(...inputs.map((input) => input(...values)));
+}
+
+const matches = (matcher, action) => (matcher.match ?? matcher)(action);
+const isAnyOf = (...matchers) => (action) => matchers.some((matcher) => matches(matcher, action));
+const isAllOf = (...matchers) => (action) => matchers.every((matcher) => matches(matcher, action));
+const isDraft = (value) => draftOf(value) !== undefined;
+const current = (value) => plainCopy(value);
+const original = (value) => (isDraft(value) ? plainCopy(value, originalAt) : undefined);
+
+const toolkit = {
+  configureStore, combineReducers, createAction, createEntityAdapter, createReducer, createSelector, createSlice, current, isAllOf,
+  isAnyOf, isDraft, original, reject, view, createNextState: (state, recipe) => produce(state, recipe), produce: (state, recipe) => produce(state, recipe),
+};
+
+const client = 'the server reduces actions at once; what is asynchronous happens in a client, which then sends an action with the result';
+const advice = {
+  createAsyncThunk: `createAsyncThunk: ${client}`,
+  asyncThunkCreator: `asyncThunkCreator: ${client}`,
+  createListenerMiddleware: `createListenerMiddleware: ${client}`,
+  createApi: `createApi: ${client}`,
+  applyMiddleware: 'applyMiddleware: a model has no middleware',
+  createStore: 'createStore: use configureStore, or let each slice mount under its name',
+  nanoid: 'nanoid would give another ID when an action is replayed; use action.meta.id',
+};

@@ -1,0 +1,93 @@
+#ifndef STOREKEEPER_MODEL_ENGINE_H
+#define STOREKEEPER_MODEL_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Models: states and reducers in JavaScript, run by JavaScriptCore, which is opened at run time.
+//
+// A `Model` is one JavaScript context in a group of its own, with a copy of the state. One thread at a time calls it.
+//
+// Every call that returns a `ModelText` answers with one JSON object. It has what the call documents, or instead
+//
+//     {"fault":{"message","file"?,"line"?,"column"?,"source"?,"pointer"?,"timeout"?}}
+//
+// where the model has done something wrong: `source` is the line of the file, `pointer` the place in the state, and
+// `timeout` is true where the time was up. After a fault the state is what it was before the call. Any answer can have
+// `"console":[{"level","text"}]`: what the model has written since the answer before.
+//
+// The bytes of an answer belong to the model, and are there until the next call with it.
+
+typedef struct Model Model;
+
+/// UTF-8 without a zero byte inside.
+typedef struct {
+    const char *bytes;
+    size_t length;
+} ModelText;
+
+/// Opens the engine's library, once for the process.
+///
+/// - Returns: NULL, or a sentence that names the package that is missing.
+const char *model_engine_open(void);
+
+/// Makes a context and loads a model's file into it. `model_engine_open` has to have succeeded.
+///
+/// - Parameters:
+///   - name: the file's name in faults.
+///   - seconds: how much CPU time a call to `model_reduce` or `model_view` has, with an error of a few milliseconds; loading
+///     and migrating have a hundred times that. A built-in function that runs long is not interrupted.
+/// - Returns: a model, also where the file has a fault, which `model_description` then is; NULL without memory.
+Model *model_make(ModelText source, const char *name, double seconds);
+
+/// What the file declares:
+///
+///     {"version":number|null,"migrates":bool,"slices":[{"name","mount":pointer,"schema":...|null}],
+///      "actions":[{"type","schema":...|null,"slice":name|null}],"views":[{"name"}],"initial":state}
+///
+/// or a fault; then no other call but `model_free` is allowed. `name` is null for a reducer of the whole state without a
+/// name; an action that no slice declares has the slice null.
+ModelText model_description(const Model *model);
+
+/// Sets the model's copy of the state, in time linear in the state; what was to be undone is forgotten. Without it the copy
+/// is the initial state. `{}`.
+ModelText model_load(Model *model, ModelText state);
+
+/// Runs the reducers of one action.
+///
+///     {"patch":[operations of RFC 6902: add, remove, replace]} or {"rejected":{"code","detail","pointer"?}}
+///
+/// The patch has been applied to the copy, and is the newest change that can be undone, also where it is empty.
+///
+/// - Parameters:
+///   - payload: a JSON text; empty for an action without a payload.
+///   - meta: a JSON object: what the reducer sees as `action.meta`.
+ModelText model_reduce(Model *model, ModelText type, ModelText payload, ModelText meta);
+
+/// Applies a patch that was computed elsewhere; it is a change that can be undone, too. `{}`.
+ModelText model_apply(Model *model, ModelText patch);
+
+/// Takes the newest change back that is not kept. Without one it does nothing.
+void model_undo(Model *model);
+
+/// Keeps the oldest changes for good.
+void model_keep(Model *model, size_t count);
+
+/// The value of a view: {"value":...}.
+ModelText model_view(Model *model, ModelText name);
+
+/// What the file's `migrate` makes of a state of another version: {"state":...}. The model's copy stays as it is.
+ModelText model_migrate(Model *model, ModelText state, double version);
+
+/// The model's copy: {"state":...}, in time linear in the state.
+ModelText model_state(Model *model);
+
+/// The bytes of the context's heap, and of what belongs to it. Garbage that is not collected yet counts.
+size_t model_bytes(Model *model);
+
+/// Collects the garbage of the context, in time linear in the state.
+void model_collect(Model *model);
+
+void model_free(Model *model);
+
+#endif

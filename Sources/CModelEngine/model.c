@@ -1,0 +1,231 @@
+#include "CModelEngine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "JavaScriptCore.h"
+#include "prelude.h"
+
+// The functions of the prelude, by their names in `engine.js`.
+#define PRELUDE_FUNCTIONS(_) \
+    _(prepare) _(plain) _(script) _(syntaxFault) _(load) _(reduce) _(view) _(migrate) _(setState) _(state) _(follow) _(undo) _(keep) _(abandon) _(fault)
+
+struct Model {
+    JSGroup group;
+    JSContext context;
+    // What the prelude does now: 2 while it changes the state, which is never interrupted.
+    unsigned char phase;
+    // How often the time limit may still pass before the call ends.
+    int allowance;
+    bool hasTimedOut;
+    char *description;
+    size_t descriptionLength;
+    char *answer;
+    size_t answerSize;
+#define PRELUDE_MEMBER(name) JSValue name;
+    PRELUDE_FUNCTIONS(PRELUDE_MEMBER)
+};
+
+enum { SETTLING = 2, ALLOWANCE_OF_LOADING = 99 };
+
+const char *model_engine_open(void) { return javascriptcore_open(); }
+
+/// The engine asks this in the thread of the call when the time is up; where the answer is no, the time begins anew.
+static bool should_terminate(JSContext context, void *data) {
+    (void)context;
+    Model *model = data;
+    if (model->phase == SETTLING || model->allowance-- > 0) return false;
+    model->hasTimedOut = true;
+    return true;
+}
+
+/// A string of the engine, of several texts in a row. It takes texts that end with a zero byte, so short ones are copied to
+/// the stack.
+static JSValue make_string_of(Model *model, size_t count, const ModelText texts[]) {
+    char small[2048];
+    size_t length = 0;
+    for (size_t index = 0; index < count; index += 1) length += texts[index].length;
+    char *copy = length < sizeof small ? small : malloc(length + 1), *end = copy;
+    if (copy == NULL) abort();
+    for (size_t index = 0; index < count; index += 1) {
+        memcpy(end, texts[index].bytes, texts[index].length);
+        end += texts[index].length;
+    }
+    *end = 0;
+    JSText string = JSStringCreateWithUTF8CString(copy);
+    if (copy != small) free(copy);
+    JSValue value = JSValueMakeString(model->context, string);
+    JSStringRelease(string);
+    return value;
+}
+
+static JSValue make_string(Model *model, ModelText text) { return make_string_of(model, 1, &text); }
+
+static JSText literal(const char *text) { return JSStringCreateWithUTF8CString(text); }
+
+static ModelText constant(const char *text) { return (ModelText){text, strlen(text)}; }
+
+/// The bytes of a value that is a text, in the model's buffer.
+static ModelText take_text(Model *model, JSValue value) {
+    JSText string = JSValueToStringCopy(model->context, value, NULL);
+    if (string == NULL) return constant("{\"fault\":{\"message\":\"the engine is out of memory\"}}");
+    size_t size = JSStringGetMaximumUTF8CStringSize(string);
+    // A large answer is rare, so its buffer is not kept for small ones.
+    if (size > model->answerSize || (model->answerSize > 1 << 20 && size < 1 << 16)) {
+        free(model->answer);
+        model->answerSize = size < 4096 ? 4096 : size;
+        model->answer = malloc(model->answerSize);
+        if (model->answer == NULL) abort();
+    }
+    size_t length = JSStringGetUTF8CString(string, model->answer, model->answerSize);
+    JSStringRelease(string);
+    return (ModelText){model->answer, length == 0 ? 0 : length - 1};
+}
+
+/// Calls a function of the prelude. Those throw nothing, so an exception is the end of the time, of the stack or of the memory.
+static ModelText call(Model *model, JSValue function, size_t count, const JSValue values[], int allowance) {
+    JSValue exception = NULL;
+    model->allowance = allowance;
+    model->hasTimedOut = false;
+    JSValue result = JSObjectCallAsFunction(model->context, function, NULL, count, values, &exception);
+    if (result != NULL && exception == NULL) return take_text(model, result);
+    bool hasTimedOut = model->hasTimedOut;
+    model->allowance = ALLOWANCE_OF_LOADING;
+    JSObjectCallAsFunction(model->context, model->abandon, NULL, 0, NULL, NULL);
+    if (hasTimedOut) return constant("{\"fault\":{\"message\":\"the time limit of the model is over\",\"timeout\":true}}");
+    JSValue described = JSObjectCallAsFunction(model->context, model->fault, NULL, 1, &exception, NULL);
+    if (described == NULL) return constant("{\"fault\":{\"message\":\"the engine failed\"}}");
+    return take_text(model, described);
+}
+
+/// Evaluates the prelude, and finds its functions.
+static bool make_prelude(Model *model) {
+    char *text = model_prelude();
+    if (text == NULL) return false;
+    JSText script = literal(text), url = literal("storekeeper");
+    free(text);
+    JSValue function = JSEvaluateScript(model->context, script, NULL, url, 1, NULL);
+    JSStringRelease(script);
+    JSStringRelease(url);
+    if (function == NULL) return false;
+    JSValue phase = JSObjectMakeTypedArrayWithBytesNoCopy(model->context, JSTypedArrayUint8, &model->phase, 1, NULL, NULL, NULL);
+    JSValue functions = JSObjectCallAsFunction(model->context, function, NULL, 1, &phase, NULL);
+    if (functions == NULL) return false;
+    // The object keeps its functions.
+    JSValueProtect(model->context, functions);
+    JSText name;
+#define PRELUDE_FIND(member) \
+    name = literal(#member); \
+    model->member = JSObjectGetProperty(model->context, functions, name, NULL); \
+    JSStringRelease(name);
+    PRELUDE_FUNCTIONS(PRELUDE_FIND)
+    return true;
+}
+
+/// The string that a function of the prelude returns.
+static JSText text_of(Model *model, JSValue function) {
+    return JSValueToStringCopy(model->context, JSObjectCallAsFunction(model->context, function, NULL, 0, NULL, NULL), NULL);
+}
+
+/// Loads the file; the answer is the description, or a fault.
+static ModelText load(Model *model, ModelText source, const char *name) {
+    JSValue arguments[] = {make_string(model, source), make_string(model, constant(name))};
+    ModelText prepared = call(model, model->prepare, 2, arguments, ALLOWANCE_OF_LOADING);
+    if (strcmp(prepared.bytes, "{}") != 0) return prepared;
+    JSText plain = text_of(model, model->plain), script = text_of(model, model->script), url = literal(name);
+    JSValue function = NULL, exception = NULL;
+    // The file alone first: in the function around it, a bracket too many would be a fault behind the file's end.
+    if (JSCheckScriptSyntax(model->context, plain, url, 1, &exception))
+        function = JSEvaluateScript(model->context, script, NULL, url, 1, &exception);
+    JSStringRelease(plain);
+    JSStringRelease(script);
+    JSStringRelease(url);
+    if (function == NULL) return call(model, model->syntaxFault, 1, &exception, ALLOWANCE_OF_LOADING);
+    return call(model, model->load, 1, &function, ALLOWANCE_OF_LOADING);
+}
+
+Model *model_make(ModelText source, const char *name, double seconds) {
+    Model *model = calloc(1, sizeof *model);
+    if (model == NULL) return NULL;
+    model->allowance = ALLOWANCE_OF_LOADING;
+    model->group = JSContextGroupCreate();
+    JSContextGroupSetExecutionTimeLimit(model->group, seconds, should_terminate, model);
+    model->context = JSGlobalContextCreateInGroup(model->group, NULL);
+    JSText message = literal("a model has no eval and no Function");
+    JSGlobalContextSetEvalEnabled(model->context, false, message);
+    JSStringRelease(message);
+    ModelText found = constant("{\"fault\":{\"message\":\"the engine does not start\"}}");
+    if (make_prelude(model)) found = load(model, source, name);
+    model->description = malloc(found.length + 1);
+    if (model->description == NULL) {
+        model_free(model);
+        return NULL;
+    }
+    memcpy(model->description, found.bytes, found.length);
+    model->description[found.length] = 0;
+    model->descriptionLength = found.length;
+    return model;
+}
+
+ModelText model_description(const Model *model) { return (ModelText){model->description, model->descriptionLength}; }
+
+ModelText model_load(Model *model, ModelText state) {
+    JSValue arguments[] = {make_string(model, state)};
+    return call(model, model->setState, 1, arguments, ALLOWANCE_OF_LOADING);
+}
+
+ModelText model_reduce(Model *model, ModelText type, ModelText payload, ModelText meta) {
+    // One text for both, because each string and each parse has a price.
+    ModelText head = constant("{\"payload\":"), middle = constant(",\"meta\":"), end = constant("}");
+    ModelText both[] = {head, payload, middle, meta, end}, one[] = {constant("{\"meta\":"), meta, end};
+    JSValue text = payload.length > 0 ? make_string_of(model, 5, both) : make_string_of(model, 3, one);
+    JSValue arguments[] = {make_string(model, type), text};
+    return call(model, model->reduce, 2, arguments, 0);
+}
+
+ModelText model_apply(Model *model, ModelText patch) {
+    JSValue arguments[] = {make_string(model, patch)};
+    return call(model, model->follow, 1, arguments, ALLOWANCE_OF_LOADING);
+}
+
+void model_undo(Model *model) { call(model, model->undo, 0, NULL, ALLOWANCE_OF_LOADING); }
+
+void model_keep(Model *model, size_t count) {
+    JSValue arguments[] = {JSValueMakeNumber(model->context, (double)count)};
+    call(model, model->keep, 1, arguments, ALLOWANCE_OF_LOADING);
+}
+
+ModelText model_view(Model *model, ModelText name) {
+    JSValue arguments[] = {make_string(model, name)};
+    return call(model, model->view, 1, arguments, 0);
+}
+
+ModelText model_migrate(Model *model, ModelText state, double version) {
+    JSValue arguments[] = {make_string(model, state), JSValueMakeNumber(model->context, version)};
+    return call(model, model->migrate, 2, arguments, ALLOWANCE_OF_LOADING);
+}
+
+ModelText model_state(Model *model) { return call(model, model->state, 0, NULL, ALLOWANCE_OF_LOADING); }
+
+size_t model_bytes(Model *model) {
+    static const char *const members[] = {"heapSize", "extraMemorySize"};
+    JSValue statistics = JSGetMemoryUsageStatistics(model->context);
+    double bytes = 0;
+    for (size_t index = 0; index < sizeof members / sizeof *members; index += 1) {
+        JSText name = literal(members[index]);
+        double number = JSValueToNumber(model->context, JSObjectGetProperty(model->context, statistics, name, NULL), NULL);
+        if (number > 0) bytes += number;
+        JSStringRelease(name);
+    }
+    return (size_t)bytes;
+}
+
+void model_collect(Model *model) { JSGarbageCollect(model->context); }
+
+void model_free(Model *model) {
+    JSGlobalContextRelease(model->context);
+    JSContextGroupRelease(model->group);
+    free(model->description);
+    free(model->answer);
+    free(model);
+}
