@@ -15,6 +15,7 @@ struct Model {
     JSContext context;
     // What the prelude does now: 2 while it changes the state, which is never interrupted.
     unsigned char phase;
+    double seconds;
     // How often the time limit may still pass before the call ends.
     int allowance;
     bool hasTimedOut;
@@ -30,11 +31,15 @@ enum { SETTLING = 2, ALLOWANCE_OF_LOADING = 99 };
 
 const char *model_engine_open(void) { return javascriptcore_open(); }
 
-/// The engine asks this in the thread of the call when the time is up; where the answer is no, the time begins anew.
+/// The engine asks this in the thread of the call when the time is up. After a no it asks again only where the limit is set
+/// anew.
 static bool should_terminate(JSContext context, void *data) {
     (void)context;
     Model *model = data;
-    if (model->phase == SETTLING || model->allowance-- > 0) return false;
+    if (model->phase == SETTLING || model->allowance-- > 0) {
+        JSContextGroupSetExecutionTimeLimit(model->group, model->seconds, should_terminate, model);
+        return false;
+    }
     model->hasTimedOut = true;
     return true;
 }
@@ -147,6 +152,7 @@ static ModelText load(Model *model, ModelText source, const char *name) {
 Model *model_make(ModelText source, const char *name, double seconds) {
     Model *model = calloc(1, sizeof *model);
     if (model == NULL) return NULL;
+    model->seconds = seconds;
     model->allowance = ALLOWANCE_OF_LOADING;
     model->group = JSContextGroupCreate();
     JSContextGroupSetExecutionTimeLimit(model->group, seconds, should_terminate, model);
