@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #define JAVASCRIPTCORE_DEFINE(result, name, parameters) result(*name) parameters;
 JAVASCRIPTCORE_FUNCTIONS(JAVASCRIPTCORE_DEFINE)
@@ -13,6 +14,9 @@ static void open_library(void) {
     static const char *const names[] = {
         "libjavascriptcoregtk-4.1.so.0", "libjavascriptcoregtk-6.0.so.1", "libjavascriptcoregtk-4.0.so.18",
     };
+    // Compiled code asks at each loop whether its time is up. Otherwise the engine interrupts it by a signal, and some loops, such
+    // as one with `finally { continue }` in it, run on. The library reads this when it starts.
+    setenv("JSC_usePollingTraps", "1", 0);
     void *library = NULL;
     for (size_t index = 0; library == NULL && index < sizeof names / sizeof *names; index += 1)
         // Its symbols stay its own: nothing of it takes the place of a function of this program.

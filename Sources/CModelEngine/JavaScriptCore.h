@@ -43,7 +43,8 @@ JAVASCRIPTCORE_FUNCTIONS(JAVASCRIPTCORE_DECLARE)
 
 enum { JSTypedArrayUint8 = 3 };
 
-/// Opens the library; NULL, or a sentence.
+/// Opens the library; NULL, or a sentence. The first call sets an environment variable, so it is made while no other thread
+/// reads those.
 const char *javascriptcore_open(void);
 
 #endif

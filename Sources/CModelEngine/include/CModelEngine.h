@@ -26,7 +26,8 @@ typedef struct {
     size_t length;
 } ModelText;
 
-/// Opens the engine's library, once for the process.
+/// Opens the engine's library, once for the process. The first call sets an environment variable, so it is made while no other
+/// thread reads the environment.
 ///
 /// - Returns: NULL, or a sentence that names the package that is missing.
 const char *model_engine_open(void);
