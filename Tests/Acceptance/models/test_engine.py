@@ -1,0 +1,120 @@
+"""What the engine promises to its host: changes that are taken back, patches from elsewhere, views, versions."""
+
+import random
+
+import jsonpatch
+
+from harness.expectations import expect, expect_equal
+
+TABLE = """
+const adapter = createEntityAdapter({ sortComparer: (one, other) => one.rank - other.rank });
+const table = createSlice({ name: 'table', initialState: adapter.getInitialState(), reducers: { ...Object.fromEntries(
+  ['addOne', 'addMany', 'setOne', 'setMany', 'setAll', 'removeOne', 'removeMany', 'removeAll', 'updateOne', 'updateMany', 'upsertOne', 'upsertMany'].map((verb) => [verb, adapter[verb]])) } });
+const seen = createSlice({ name: 'seen', initialState: { last: null, removals: 0 }, reducers: {}, extraReducers: (builder) => builder
+  .addMatcher((action) => action.type.startsWith('table/remove'), (state) => { state.removals += 1 })
+  .addDefaultCase((state, action) => { state.last = action.type }) });
+view('ranks', (state) => adapter.getSelectors((all) => all.table).selectAll(state).map((entity) => entity.rank));
+view('sorting', (state) => state.table.ids.sort());
+export const version = 2;
+export const migrate = (state, from) => { state.seen = { last: `version ${from}`, removals: 0 }; return state };
+"""
+
+
+def entity(choice):
+    return {"id": choice.choice("abcdef"), "rank": choice.randrange(9)}
+
+
+def verbs(choice):
+    changes = {"id": choice.choice("abcdef"), "changes": choice.choice([{"rank": choice.randrange(9)}, {"note": 1}, {"id": choice.choice("abcdef")}])}
+    return choice.choice(
+        [(verb, entity(choice)) for verb in ("addOne", "setOne", "upsertOne")]
+        + [(verb, [entity(choice) for _ in range(3)]) for verb in ("addMany", "setMany", "upsertMany", "setAll")]
+        + [("removeOne", choice.choice("abcdef")), ("removeMany", ["a", "b", "x"]), ("updateOne", changes), ("updateMany", [changes])]
+        + ([("removeAll", None)] if choice.randrange(5) == 0 else [])
+    )
+
+
+def plain(table, verb, payload):
+    """What the verb makes of {id: entity}; the ranks of a table are sorted, whatever the verb."""
+    entities = {} if verb in ("setAll", "removeAll") else dict(table)
+    for each in payload if isinstance(payload, list) else [payload]:
+        if verb.startswith("remove"):
+            entities.pop(each, None)
+        elif verb.startswith("update"):
+            if each["id"] in entities:
+                changed = entities.pop(each["id"]) | each["changes"]
+                entities[changed["id"]] = changed
+        elif verb.startswith("upsert"):
+            entities[each["id"]] = entities.get(each["id"], {}) | each
+        elif not (verb in ("addOne", "addMany", "setAll") and each["id"] in entities):
+            entities[each["id"]] = each
+    return entities
+
+
+def test_random_verbs_keep_a_sorted_table_and_each_is_taken_back(pytestconfig, load):
+    choice = random.Random(pytestconfig.seed)
+    model = load(TABLE)
+    state = model.state
+
+    for number in range(3000):
+        verb, payload = verbs(choice)
+        found = model.reduce(f"table/{verb}", payload)
+        case = f"{number}: {verb} {payload} on {state}: {found}"
+        new = jsonpatch.apply_patch(state, found["patch"])
+        table = new["table"]
+        expect_equal(table["entities"], plain(state["table"]["entities"], verb, payload), case)
+        expect_equal(sorted(table["ids"]), sorted(table["entities"]), case)
+        ranks = [table["entities"][each]["rank"] for each in table["ids"]]
+        expect_equal(ranks, sorted(ranks), case)
+        expect_equal(model.call("view", "ranks")["value"], ranks, case)
+        expect_equal(new["seen"]["removals"] - state["seen"]["removals"], int(verb.startswith("remove")), case)
+        if choice.randrange(3) == 0:
+            model.call("undo")
+            expect_equal(model.state, state, case)
+        else:
+            state = new
+
+
+def test_changes_are_taken_back_newest_first_and_kept_oldest_first(load):
+    model = load(TABLE)
+    states = [model.state]
+    for rank in range(4):
+        model.reduce("table/addOne", {"id": f"e{rank}", "rank": rank})
+        states.append(model.state)
+    model.call("apply", '[{"op":"replace","path":"/seen/last","value":"elsewhere"},{"op":"add","path":"/table/ids/-","value":"x"}]')
+
+    model.call("keep", "2")
+
+    for wanted in (states[4], states[3], states[2], states[2]):
+        model.call("undo")
+        expect_equal(model.state, wanted, "the state")
+
+
+def test_a_patch_that_does_not_fit_changes_nothing(load):
+    model = load(TABLE)
+    before = model.state
+
+    found = model.call("apply", '[{"op":"replace","path":"/seen/last","value":"x"},{"op":"add","path":"/missing/at","value":1}]')
+
+    expect("fault" in found, found)
+    expect_equal(model.state, before, "the state")
+
+
+def test_a_view_that_changes_the_state_is_a_fault(load):
+    model = load(TABLE)
+    model.reduce("table/addMany", [{"id": "b", "rank": 1}, {"id": "a", "rank": 2}])
+
+    found = model.call("view", "sorting")
+
+    expect("fault" in found, found)
+    expect_equal(model.state["table"]["ids"], ["b", "a"], "the order")
+
+
+def test_a_state_of_another_version_is_migrated(load):
+    model = load(TABLE)
+
+    found = model.call("migrate", '{"table":{"ids":[],"entities":{}}}', "1")
+
+    expect_equal(model.description["version"], 2, "version")
+    expect_equal(found["state"]["seen"]["last"], "version 1", "the migrated state")
+    expect_equal(model.state["seen"]["last"], None, "the engine's own")
