@@ -191,8 +191,7 @@ const reduce = (type, text) => guarded(() => {
   for (const mount of routeOf(type)) runMount(mount, action);
   const patch = difference();
   settle(patch);
-  // A fresh array: for the one that has grown, JSON.stringify takes four times as long.
-  return { patch: [...patch] };
+  return { patch };
 });
 
 const viewOf = (name) => guarded(() => {

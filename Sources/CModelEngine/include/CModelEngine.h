@@ -83,7 +83,8 @@ ModelText model_migrate(Model *model, ModelText state, double version);
 /// The model's copy: {"state":...}, in time linear in the state.
 ModelText model_state(Model *model);
 
-/// The bytes of the context's heap, and of what belongs to it. Garbage that is not collected yet counts.
+/// The bytes of the context's heap, and of what belongs to it. Garbage that is not collected yet counts. The engine walks the
+/// heap for it, 9 ms with 100,000 entities, so it is no call for every action.
 size_t model_bytes(Model *model);
 
 /// Collects the garbage of the context, in time linear in the state.
