@@ -27,7 +27,7 @@ struct Model {
     PRELUDE_FUNCTIONS(PRELUDE_MEMBER)
 };
 
-enum { SETTLING = 2, ALLOWANCE_OF_LOADING = 99 };
+enum { SETTLING = 2, ALLOWANCE_OF_VIEWS = 9, ALLOWANCE_OF_LOADING = 99 };
 
 const char *model_engine_open(void) { return javascriptcore_open(); }
 
@@ -203,7 +203,7 @@ void model_keep(Model *model, size_t count) {
 
 ModelText model_view(Model *model, ModelText name) {
     JSValue arguments[] = {make_string(model, name)};
-    return call(model, model->view, 1, arguments, 0);
+    return call(model, model->view, 1, arguments, ALLOWANCE_OF_VIEWS);
 }
 
 ModelText model_migrate(Model *model, ModelText state, double version) {

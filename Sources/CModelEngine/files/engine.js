@@ -198,7 +198,8 @@ const viewOf = (name) => guarded(() => {
   const select = model.views.get(name);
   if (select === undefined) refuse(`the model has no view '${name}'`);
   start();
-  const value = adopt(select(draft(holder.state, null, '', true).proxy) ?? null, '');
+  const selected = select(draft(holder.state, null, '', true).proxy) ?? null;
+  const value = draftOf(selected)?.raw ?? adopt(selected, '');   // a part of the state is JSON already
   run = null;
   phase[0] = 0;
   return { value };

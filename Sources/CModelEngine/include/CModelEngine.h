@@ -36,8 +36,8 @@ const char *model_engine_open(void);
 ///
 /// - Parameters:
 ///   - name: the file's name in faults.
-///   - seconds: how much CPU time a call to `model_reduce` or `model_view` has, with an error of a few milliseconds; loading
-///     and migrating have a hundred times that. A built-in function that runs long is not interrupted.
+///   - seconds: how much CPU time a call to `model_reduce` has; `model_view` has ten times that, and everything else a hundred
+///     times. On a busy machine the end can come later by the same time. A built-in function that runs long is not interrupted.
 /// - Returns: a model, also where the file has a fault, which `model_description` then is; NULL without memory.
 Model *model_make(ModelText source, const char *name, double seconds);
 
