@@ -69,6 +69,8 @@ let package = Package(
         .target(name: "Segments", dependencies: ["StateJSON", "StateStore"]),
         // libcurl (Debian: libcurl4-openssl-dev), opened at run time. Only HTTPClient sees it.
         .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        // JavaScriptCore (Debian: libjavascriptcoregtk-4.1-0), opened at run time, with the reducers of a model in it.
+        .target(name: "CModelEngine", exclude: ["files"]),
         // Requests to other servers, on libcurl.
         .target(name: "HTTPClient", dependencies: ["CCurl"]),
         // Requests and responses as values; entity tags, preferences, problems.
@@ -210,7 +212,7 @@ if Context.environment["STOREKEEPER_MICRO_BENCHMARKS"] != nil {
 
 for target in package.targets
 where [.regular, .executable, .test].contains(target.type)
-    && !["CDocuments", "CJemalloc", "CPage", "CSimdjson", "CSocketCalls"].contains(target.name)
+    && !["CDocuments", "CJemalloc", "CModelEngine", "CPage", "CSimdjson", "CSocketCalls"].contains(target.name)
 {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),

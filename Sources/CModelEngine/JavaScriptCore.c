@@ -1,3 +1,6 @@
+// For setenv.
+#define _POSIX_C_SOURCE 200809L
+
 #include "JavaScriptCore.h"
 
 #include <dlfcn.h>

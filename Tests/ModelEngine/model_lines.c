@@ -6,6 +6,9 @@
 // `view NAME`, `migrate STATE VERSION`, `state`, `undo`, `keep COUNT`, `bytes`, `collect`.
 // `time COUNT TYPE PAYLOAD META` reduces so often, keeps each change, and answers with microseconds of CPU time for each.
 
+// For getline and strsep.
+#define _GNU_SOURCE
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,7 @@ def build(folder):
     clang = shutil.which("clang") or "/opt/swift/usr/bin/clang"
     engine = ROOT / "Sources/CModelEngine"
     done = subprocess.run(
-        [clang, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", engine / "include"]
+        [clang, "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", engine / "include"]
         + [*sorted(engine.glob("*.c")), ROOT / "Tests/ModelEngine/model_lines.c", "-o", program, "-ldl"],
         capture_output=True,
         text=True,
