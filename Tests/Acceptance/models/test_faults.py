@@ -69,7 +69,12 @@ def test_it_is_a_fault_when(what, load):
 
 
 def test_an_endless_loop_ends_and_the_model_goes_on(load):
-    for reducer in ["(state) => { state.value = 5; state.list.splice(1, 1); for (;;) {} }", "(state) => { for (;;) { try { for (;;) {} } finally { continue } } }"]:
+    for reducer in [
+        "(state) => { state.value = 5; state.list.splice(1, 1); for (;;) {} }",
+        "(state) => { for (;;) { try { for (;;) {} } finally { continue } } }",
+        "(state) => { for (;;) state.list.push('more') }",
+        "(state) => { state.value = /^(a+)+$/.test('a'.repeat(25) + 'b'); for (;;) {} }",
+    ]:
         model = load(slice_of(reducer))
         before = model.state
 
