@@ -23,9 +23,11 @@ typedef void (*JSBytesDeallocator)(void *bytes, void *data);
     _(void, JSGlobalContextSetEvalEnabled, (JSContext context, bool isEnabled, JSText message)) \
     _(bool, JSCheckScriptSyntax, (JSContext context, JSText script, JSText url, int line, JSValue *exception)) \
     _(JSValue, JSEvaluateScript, (JSContext context, JSText script, JSValue this, JSText url, int line, JSValue *exception)) \
-    _(JSValue, JSObjectCallAsFunction, (JSContext context, JSValue function, JSValue this, size_t count, const JSValue values[], JSValue *exception)) \
+    _(JSValue, JSObjectCallAsFunction, \
+      (JSContext context, JSValue function, JSValue this, size_t count, const JSValue values[], JSValue *exception)) \
     _(JSValue, JSObjectGetProperty, (JSContext context, JSValue object, JSText name, JSValue *exception)) \
-    _(JSValue, JSObjectMakeTypedArrayWithBytesNoCopy, (JSContext context, int type, void *bytes, size_t length, JSBytesDeallocator deallocator, void *data, JSValue *exception)) \
+    _(JSValue, JSObjectMakeTypedArrayWithBytesNoCopy, \
+      (JSContext context, int type, void *bytes, size_t length, JSBytesDeallocator deallocator, void *data, JSValue *exception)) \
     _(JSValue, JSValueMakeString, (JSContext context, JSText text)) \
     _(JSValue, JSValueMakeNumber, (JSContext context, double number)) \
     _(double, JSValueToNumber, (JSContext context, JSValue value, JSValue *exception)) \

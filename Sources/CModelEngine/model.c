@@ -8,7 +8,8 @@
 
 // The functions of the prelude, by their names in `engine.js`.
 #define PRELUDE_FUNCTIONS(_) \
-    _(prepare) _(plain) _(script) _(syntaxFault) _(load) _(reduce) _(view) _(migrate) _(setState) _(state) _(follow) _(undo) _(keep) _(abandon) _(fault)
+    _(prepare) _(plain) _(script) _(syntaxFault) _(load) _(reduce) _(view) _(migrate) _(setState) _(state) _(follow) \
+    _(undo) _(keep) _(abandon) _(fault)
 
 struct Model {
     JSGroup group;

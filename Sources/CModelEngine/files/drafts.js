@@ -84,7 +84,8 @@ class Draft {
   }
 
   checked() {
-    if (this.run !== run) throw new ModelFault('a draft was used after its reducer had ended; keep a copy of the values instead');
+    if (this.run !== run)
+      throw new ModelFault('a draft was used after its reducer had ended; keep a copy of the values instead');
   }
 
   note(key, was) {
@@ -99,7 +100,8 @@ class Draft {
 
   writable() {
     this.checked();
-    if (this.locked) throw new ModelFault('a plain function returns a new state and does not change the one that it gets; createSlice and createReducer give drafts');
+    if (this.locked)
+      throw new ModelFault('a plain function returns a new state and does not change the one that it gets; createSlice and createReducer give drafts');
     run.writes += 1;
     for (let above = this; above !== null && !above.touched; above = above.parent) above.touched = true;
     return this.raw;
@@ -258,7 +260,8 @@ function originalKeys(raw) {
   const old = run.drafts.get(raw)?.old;
   const keys = Object.keys(raw);
   if (!old) return keys;
-  return [...keys.filter((key) => old.get(key) !== ABSENT), ...[...old.keys()].filter((key) => !hasOwn(raw, key) && old.get(key) !== ABSENT)];
+  const gone = [...old.keys()].filter((key) => !hasOwn(raw, key));
+  return [...keys, ...gone].filter((key) => old.get(key) !== ABSENT);
 }
 
 /** Takes back all that the run has done to the state. */
@@ -302,9 +305,11 @@ function adopt(value, pointer, above = []) {
     const prototype = Object.getPrototypeOf(raw);
     if (prototype !== Object.prototype && prototype !== null) {
       const name = Object.prototype.toString.call(raw).slice(8, -1);
-      throw new ModelFault(name === 'Date' ? 'a Date is not JSON; store its toISOString()' : `a ${name === 'Object' ? 'object of a class' : name} is not JSON`, pointer);
+      const what = name === 'Object' ? 'an object of a class' : `a ${name}`;
+      throw new ModelFault(`${what} is not JSON${name === 'Date' ? '; store its toISOString()' : ''}`, pointer);
     }
-    if (Object.getOwnPropertySymbols(raw).length > 0) throw new ModelFault('a symbol cannot be a name in the state', pointer);
+    if (Object.getOwnPropertySymbols(raw).length > 0)
+      throw new ModelFault('a symbol cannot be a name in the state', pointer);
     copy = {};
     for (const key of sortedKeys(raw)) {
       if (!key.isWellFormed()) throw new ModelFault('half of a surrogate pair is no name', pointer);

@@ -15,12 +15,14 @@ function faultOf(error) {
     if (error instanceof Error) {
       fault.message = error instanceof ModelFault ? error.message : `${error.name}: ${error.message}`;
       if (error.pointer !== undefined) fault.pointer = error.pointer;
-      const frame = String(error.stack ?? '').split('\n').map((each) => /^(?:.*@)?(.*):(\d+):(\d+)$/.exec(each)).find((each) => each?.[1] === fileName);
+      const frames = String(error.stack ?? '').split('\n').map((each) => /^(?:.*@)?(.*):(\d+):(\d+)$/.exec(each));
+      const frame = frames.find((each) => each?.[1] === fileName);
       if (error.at !== undefined) at = error.at;
       else if (frame) at = { line: Number(frame[2]), column: Number(frame[3]) - (frame[2] === '1' ? firstColumn : 0) };
       else if (error instanceof SyntaxError && error.line > 0) at = { line: error.line, column: columnOf(error) };
-    } else if (typeof error !== 'object' && typeof error !== 'function') fault.message = `the model threw ${JSON.stringify(String(error)).slice(0, 200)}, which is no Error`;
-    else if (error === null) fault.message = 'the model threw null, which is no Error';
+    } else if (typeof error !== 'object' && typeof error !== 'function') {
+      fault.message = `the model threw ${JSON.stringify(String(error)).slice(0, 200)}, which is no Error`;
+    } else if (error === null) fault.message = 'the model threw null, which is no Error';
     else if (error instanceof Rejection) fault.message = `reject('${error.code}') was called outside a reducer`;
   } catch { /* The error object itself is hostile: it has no more to say. */ }
   if (at !== null) Object.assign(fault, { file: fileName, ...at, source: (lines[at.line - 1] ?? '').slice(0, 200) });
@@ -35,7 +37,9 @@ function columnOf({ message, line }) {
   return first >= 0 && source.indexOf(token, first + 1) < 0 ? first + 1 : undefined;
 }
 
-const isTypeScript = (line) => /\b(PayloadAction|interface|as const|satisfies|readonly)\b|[\w\])?]\s*:\s*(string|number|boolean|any|unknown|void|[A-Z]\w*)\b|\w<\w+(\[\])?>/.test(line);
+const isTypeScript = (line) =>
+  /\b(PayloadAction|interface|as const|satisfies|readonly)\b|\w<\w+(\[\])?>/.test(line)
+  || /[\w\])?]\s*:\s*(string|number|boolean|any|unknown|void|[A-Z]\w*)\b/.test(line);
 
 function answer(result) {
   if (sayings.length > 0) result.console = sayings.splice(0);
@@ -92,13 +96,16 @@ const prepare = (source, name) => guarded(() => {
   firstColumn = prefix.length;
   start();
   texts.plain = text;
-  texts.script = `${prefix}${text}\n;return{$default${names.map((each) => `,${each}:typeof ${each}==='undefined'?undefined:${each}`).join('')}}})`;
+  const members = names.map((each) => `,${each}:typeof ${each}==='undefined'?undefined:${each}`).join('');
+  texts.script = `${prefix}${text}\n;return{$default${members}}})`;
   return {};
 });
 
 const syntaxFault = (error) => {
   const fault = faultOf(error);
-  if (isTypeScript(fault.source ?? '')) fault.message += ' (this looks like TypeScript: a model is plain JavaScript, and `tsc` or `esbuild --format=esm` make it)';
+  if (isTypeScript(fault.source ?? '')) {
+    fault.message += ' (this looks like TypeScript: a model is plain JavaScript, and `tsc` or `esbuild --format=esm` make it)';
+  }
   abandon();
   return answer({ fault });
 };
@@ -112,7 +119,7 @@ const load = (script) => guarded(() => {
   model.isLoading = false;
   if (model.actions.size === 0) refuse('the file declares no action: createSlice or createAction name them');
   holder.state = adopt(initialOf(root), '');
-  for (const { tokens, name } of mounts) if (tokens.length === 0 && !isObject(holder.state)) refuse(`the state of ${name ?? 'the model'} is the whole state, and so it is an object`);
+  if (!isObject(holder.state)) refuse('the reducer of the whole state returns an object');
   const { version = null, migrate } = definitions;
   if (version !== null && !(Number.isSafeInteger(version) && version >= 0)) refuse('version is a whole number');
   if (migrate !== undefined && typeof migrate !== 'function') refuse('migrate is a function of a state and a version');
@@ -123,7 +130,9 @@ const load = (script) => guarded(() => {
   return {
     version,
     migrates: migrate !== undefined,
-    slices: mounts.map(({ tokens, reducer, name }) => ({ name, mount: tokens.map((token) => `/${escaped(token)}`).join(''), schema: reducer.schema ?? null })),
+    slices: mounts.map(({ tokens, reducer, name }) => {
+      return { name, mount: tokens.map((token) => `/${escaped(token)}`).join(''), schema: reducer.schema ?? null };
+    }),
     actions: [...model.actions.values()],
     views: [...model.views.keys()].map((name) => ({ name })),
     initial: holder.state,
@@ -161,7 +170,7 @@ function initialOf(reducer) {
 function routeOf(type) {
   let route = routes.get(type);
   if (route === undefined) {
-    route = mounts.filter(({ reducer: { cases } }) => cases === undefined || cases.byType.has(type) || cases.matchers.length > 0 || cases.otherwise !== null);
+    route = mounts.filter(({ reducer: { cases } }) => cases === undefined || cases.mayHandle(type));
     if (model.actions.has(type)) routes.set(type, route);
   }
   return route;
@@ -179,7 +188,8 @@ function runMount({ tokens, key, reducer }, action) {
   let state = before;
   if (isPlain) {
     state = reducer(before, action);
-    if (state === undefined) refuse(`a reducer returned undefined for ${action.type}; a plain function returns a state`);
+    if (state === undefined)
+      refuse(`a reducer returned undefined for ${action.type}; a plain function returns a state`);
   } else for (const each of reducer.cases.reducersFor(action)) state = runCase(each, state, action);
   if (state !== before) container.set(container.raw, key, state);
 }
@@ -239,5 +249,11 @@ function keep(count) {
   return '{}';
 }
 
-return { prepare, plain: () => texts.plain, script: () => texts.script, syntaxFault, load, reduce, view: viewOf, migrate: migrated, setState, state: () => JSON.stringify({ state: holder.state }), follow, undo, keep,
-  abandon: () => { abandon(); sayings.length = 0; return '{}'; }, fault: (error) => answer({ fault: faultOf(error) }) };
+return {
+  prepare, syntaxFault, load, reduce, setState, follow, undo, keep, view: viewOf, migrate: migrated,
+  plain: () => texts.plain,
+  script: () => texts.script,
+  state: () => JSON.stringify({ state: holder.state }),
+  abandon: () => { abandon(); sayings.length = 0; return '{}'; },
+  fault: (error) => answer({ fault: faultOf(error) }),
+};

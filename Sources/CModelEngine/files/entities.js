@@ -3,7 +3,8 @@
 function createEntityAdapter({ selectId = (entity) => entity.id, sortComparer = false } = {}) {
   const entry = (entity) => {
     const id = selectId(entity);
-    if (typeof id !== 'string' && typeof id !== 'number') refuse('an entity of a table has no ID that is a text or a number');
+    if (typeof id !== 'string' && typeof id !== 'number')
+      refuse('an entity of a table has no ID that is a text or a number');
     return id;
   };
   const list = (entities) => (Array.isArray(entities) ? entities : Object.values(entities));

@@ -31,7 +31,8 @@ function restrictDates() {
   };
   const Restricted = function Date(...values) {
     if (!new.target || values.length === 0) throw new ModelFault(NOW);
-    if (values.length > 1) throw new ModelFault('a Date of several numbers depends on the local time zone; use new Date(Date.UTC(...))');
+    if (values.length > 1)
+      throw new ModelFault('a Date of several numbers depends on the local time zone; use new Date(Date.UTC(...))');
     return Reflect.construct(Native, [check(values[0])], new.target);
   };
   Restricted.prototype = Native.prototype;
@@ -42,7 +43,8 @@ function restrictDates() {
   define(globalThis, 'Date', Restricted);
   const local = /^([gs]et)(Date|Day|FullYear|Hours|Milliseconds|Minutes|Month|Seconds|Year|TimezoneOffset)$|^to(Date|Time|GMT)?String$/;
   for (const name of Object.getOwnPropertyNames(Native.prototype)) {
-    if (local.test(name)) define(Native.prototype, name, forbidden(`${name} depends on the local time zone; use ${/^[gs]et/.test(name) ? name.replace(/^([gs]et)/, '$1UTC') : 'toISOString'}`));
+    const other = /^[gs]et/.test(name) ? name.replace(/^([gs]et)/, '$1UTC') : 'toISOString';
+    if (local.test(name)) define(Native.prototype, name, forbidden(`${name} depends on the local time zone; use ${other}`));
   }
 }
 
@@ -92,7 +94,8 @@ function restrict() {
   }
   for (const each of [globalThis, toolkit, ModelFault, Rejection]) freeze(each, new Set());
   // What only syntax reaches.
-  for (const hidden of [function* () {}, [][Symbol.iterator](), new Map()[Symbol.iterator](), new Set()[Symbol.iterator](), ''[Symbol.iterator](), /a/[Symbol.matchAll]('')]) {
+  const iterators = [[], new Map(), new Set(), ''].map((each) => each[Symbol.iterator]());
+  for (const hidden of [function* () {}, /a/[Symbol.matchAll](''), ...iterators]) {
     freeze(Object.getPrototypeOf(hidden), new Set());
   }
 }

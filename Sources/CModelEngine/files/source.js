@@ -2,7 +2,14 @@
 
 const SOURCES = ['@reduxjs/toolkit', 'redux', 'immer', 'reselect', 'storekeeper'];
 const REGEX_BEFORE = new Set(['return', 'typeof', 'case', 'in', 'of', 'delete', 'void', 'throw', 'new', 'do', 'else', 'instanceof', 'yield']);
-const TOKEN = /(?<space>\s+|\/\/[^\n\u2028\u2029]*|\/\*[^]*?\*\/)|(?<name>[#@]?[\p{ID_Start}$_\\][\p{ID_Continue}$\u200c\u200d\\]*)|(?<number>\.?[0-9](?:[eE][+-]?|[\w.])*)|(?<text>"(?:[^"\\\n]|\\[^])*"|'(?:[^'\\\n]|\\[^])*')|(?<sign>=>|\.\.\.|\?\.|[{}()[\];,<>=+\-*%&|^!~?:.@#\/`])|(?<other>[^])/uy;
+const TOKEN = new RegExp([
+  /(?<space>\s+|\/\/[^\n\u2028\u2029]*|\/\*[^]*?\*\/)/u,
+  /(?<name>[#@]?[\p{ID_Start}$_\\][\p{ID_Continue}$\u200c\u200d\\]*)/u,
+  /(?<number>\.?[0-9](?:[eE][+-]?|[\w.])*)/u,
+  /(?<text>"(?:[^"\\\n]|\\[^])*"|'(?:[^'\\\n]|\\[^])*')/u,
+  /(?<sign>=>|\.\.\.|\?\.|[{}()[\];,<>=+\-*%&|^!~?:.@#\/`])/u,
+  /(?<other>[^])/u,
+].map((each) => each.source).join('|'), 'uy');
 const REGEX = /\/(?:[^\/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[\w$]*/uy;
 const TEMPLATE = /(?:[^`\\$]|\\[^]|\$(?!\{))*(`|\$\{)/uy;
 
@@ -24,7 +31,8 @@ function tokens(source) {
   while (at < source.length) {
     const start = at, last = found[found.length - 1];
     const isValueBefore = last !== undefined && (['number', 'text', 'regex', 'template'].includes(last.kind)
-      || (last.kind === 'name' && !REGEX_BEFORE.has(last.text)) || last.text === ']' || (last.text === '}' && !hasLineBefore) || (last.text === ')' && !last.isCondition));
+      || (last.kind === 'name' && !REGEX_BEFORE.has(last.text)) || last.text === ']'
+      || (last.text === '}' && !hasLineBefore) || (last.text === ')' && !last.isCondition));
     if (source[at] === '/' && source[at + 1] !== '/' && source[at + 1] !== '*' && !isValueBefore && take(REGEX)) {
       push('regex', '', start);
       continue;
@@ -67,7 +75,8 @@ function scriptOf(source) {
   const replace = (first, last, text) => {
     const gone = source.slice(first.start, last.end);
     const lines = gone.split('\n');
-    const rest = lines.length > 1 ? '\n'.repeat(lines.length - 1) + ' '.repeat(lines[lines.length - 1].length) : ' '.repeat(Math.max(0, gone.length - text.length));
+    const columns = lines.length > 1 ? lines[lines.length - 1].length : Math.max(0, gone.length - text.length);
+    const rest = '\n'.repeat(lines.length - 1) + ' '.repeat(columns);
     pieces.push(source.slice(copied, first.start), text, rest);
     copied = last.end;
   };
@@ -86,13 +95,15 @@ function scriptOf(source) {
       while (end < found.length && found[end].kind !== 'text') end += 1;
       if (next.text === 'type' && found[index + 2]?.text !== 'from') typescript(token);
       const from = found[end]?.text.slice(1, -1);
-      if (!SOURCES.includes(from)) stop(token, `a model is one file, and imports only what is built in (${SOURCES.join(', ')}): put what '${from}' has into this file`);
+      if (!SOURCES.includes(from))
+        stop(token, `a model is one file, and imports only what is built in (${SOURCES.join(', ')}): put what '${from}' has into this file`);
       if (next.text !== '{') stop(token, `import by name: import { createSlice } from '${from}'`);
       for (let at = index + 2; found[at].text !== '}'; at += 1) {
         const name = found[at];
         const isName = name.kind === 'name' && (found[at - 1].text === '{' || found[at - 1].text === ',');
         if (isName && name.text === 'type' && found[at + 1].kind === 'name') typescript(name);
-        if (isName && !hasOwn(toolkit, name.text)) stop(name, advice[name.text] ?? `'${name.text}' is nothing that a model can use`);
+        if (isName && !hasOwn(toolkit, name.text))
+          stop(name, advice[name.text] ?? `'${name.text}' is nothing that a model can use`);
       }
       const last = found[end + 1]?.text === ';' ? end + 1 : end;
       replace(token, found[last], `const${clause(index + 1, end - 1)}=$toolkit;`);
@@ -106,7 +117,8 @@ function scriptOf(source) {
       } else if (next.text === '{' || next.text === '*') {
         let end = index + 1;
         while (end < found.length - 1 && found[end].text !== '}' && next.text === '{') end += 1;
-        if (next.text === '*' || found[end + 1]?.text === 'from') stop(token, 'a model is one file: it exports nothing of another one');
+        if (next.text === '*' || found[end + 1]?.text === 'from')
+          stop(token, 'a model is one file: it exports nothing of another one');
         replace(token, found[end + 1]?.text === ';' ? found[end + 1] : found[end], '');
         index = end;
       } else {
@@ -133,7 +145,8 @@ function declared(found, index, names) {
       const token = found[index];
       if (token.kind === 'name' && found[index + 1]?.text !== ':' && found[index - 1].text !== '=') names.add(token.text);
     }
-    while (index < found.length && !(found[index].depth === depth && [',', ';'].includes(found[index].text)) && !(found[index].hasLineBefore && found[index].kind === 'name' && found[index].depth === depth)) index += 1;
+    const isEnd = ({ kind, text, hasLineBefore }) => text === ',' || text === ';' || (hasLineBefore && kind === 'name');
+    while (index < found.length && !(found[index].depth === depth && isEnd(found[index]))) index += 1;
     if (found[index]?.text !== ',') return;
   }
 }

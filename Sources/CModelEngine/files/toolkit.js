@@ -27,13 +27,15 @@ function declareAction(type, schema, slice) {
 }
 
 function schemaOf(schema, where) {
-  if (schema !== undefined && !isObject(schema) && typeof schema !== 'boolean') refuse(`${where}: a schema is a JSON Schema, an object`);
+  if (schema !== undefined && !isObject(schema) && typeof schema !== 'boolean')
+    refuse(`${where}: a schema is a JSON Schema, an object`);
   return schema;
 }
 
 function createAction(type, options = {}) {
   if (typeof type !== 'string' || type === '') refuse('createAction takes the type of the action, a text');
-  if (typeof options === 'function') refuse(`${type}: an action is what a client sends, so the server has no prepare callback; let the client send the payload as it is to be`);
+  if (typeof options === 'function')
+    refuse(`${type}: an action is what a client sends, so the server has no prepare callback; let the client send the payload as it is to be`);
   if (model.isLoading) declareAction(type, schemaOf(options.payload, type), null);
   return creator(type);
 }
@@ -77,6 +79,8 @@ class Cases {
 
   addAsyncThunk() { refuse(advice.createAsyncThunk); }
 
+  mayHandle(type) { return this.byType.has(type) || this.matchers.length > 0 || this.otherwise !== null; }
+
   reducersFor(action) {
     const found = [];
     const reducer = this.byType.get(action.type);
@@ -92,7 +96,8 @@ function runCase(reducer, state, action) {
   const { writes } = run;
   const result = reducer(state, action);
   if (result === undefined) {
-    if (!isObject(state) && state !== null) refuse(`the reducer of ${action.type} returned undefined, and its state is no object that it could have changed`);
+    if (!isObject(state) && state !== null)
+      refuse(`the reducer of ${action.type} returned undefined, and its state is no object that it could have changed`);
     return state;
   }
   if (result !== state && isObject(state) && run.writes !== writes) {
@@ -145,7 +150,8 @@ function reducerOf(cases, initialState) {
 
 function createReducer(initialState, build) {
   loadingOnly('createReducer');
-  if (typeof build !== 'function') refuse('createReducer takes a function of a builder: createReducer(initialState, (builder) => builder.addCase(...))');
+  if (typeof build !== 'function')
+    refuse('createReducer takes a function of a builder: createReducer(initialState, (builder) => builder.addCase(...))');
   const cases = new Cases();
   build(cases);
   return reducerOf(cases, initialState);
@@ -155,27 +161,34 @@ function createSlice({ name, initialState, reducers = {}, extraReducers, selecto
   loadingOnly('createSlice');
   if (typeof name !== 'string' || name === '') refuse('createSlice needs a name');
   if (initialState === undefined) refuse(`the slice ${name} needs an initialState`);
-  if (typeof reducers === 'function') refuse(`the slice ${name}: reducers is an object; the form with a function exists for asynchronous thunks`);
+  if (typeof reducers === 'function')
+    refuse(`the slice ${name}: reducers is an object; the form with a function exists for asynchronous thunks`);
   for (const key of Object.keys(others)) refuse(`the slice ${name} has a member '${key}', which means nothing here`);
   const cases = new Cases();
   const actions = {}, caseReducers = {};
   for (const key of Object.keys(reducers)) {
     const type = `${name}/${key}`;
     const declared = typeof reducers[key] === 'function' ? { reducer: reducers[key] } : reducers[key];
-    if (declared?.prepare !== undefined) refuse(`${type} has a prepare callback: an action is what a client sends, so the client prepares it; IDs and times are action.meta.id and action.meta.time`);
+    if (declared?.prepare !== undefined)
+      refuse(`${type} has a prepare callback: an action is what a client sends, so the client prepares it; IDs and times are action.meta.id and action.meta.time`);
     if (typeof declared?.reducer !== 'function') refuse(`${type} has no reducer function`);
     declareAction(type, schemaOf(declared.payload, type), name);
     actions[key] = creator(type);
     caseReducers[key] = declared.reducer;
     cases.addCase(actions[key], declared.reducer);
   }
-  if (extraReducers !== undefined && typeof extraReducers !== 'function') refuse(`the slice ${name}: extraReducers is a function of a builder`);
+  if (extraReducers !== undefined && typeof extraReducers !== 'function')
+    refuse(`the slice ${name}: extraReducers is a function of a builder`);
   extraReducers?.(cases);
   const reducer = Object.assign(reducerOf(cases, initialState), { sliceName: name, schema: schemaOf(schema, `the slice ${name}`) ?? null });
   const selectSlice = (state) => state[reducerPath];
   const getSelectors = (select = (state) => state) =>
     Object.fromEntries(Object.entries(selectors).map(([key, selector]) => [key, (state, ...rest) => selector(select(state), ...rest)]));
-  const slice = { name, reducerPath, reducer, actions, caseReducers, selectSlice, getSelectors, selectors: getSelectors(selectSlice), getInitialState: reducer.getInitialState };
+  const { getInitialState } = reducer;
+  const slice = {
+    name, reducerPath, reducer, actions, caseReducers, selectSlice, getSelectors, getInitialState,
+    selectors: getSelectors(selectSlice),
+  };
   model.slices.push(slice);
   return slice;
 }
@@ -195,8 +208,10 @@ function combineReducers(reducers) {
 
 function configureStore({ reducer, middleware, preloadedState, enhancers } = {}) {
   loadingOnly('configureStore');
-  if (middleware !== undefined || enhancers !== undefined) refuse('the server has the store: a model has no middleware and no enhancers');
-  if (preloadedState !== undefined) refuse('the server keeps the state: give each slice its initialState instead of a preloadedState');
+  if (middleware !== undefined || enhancers !== undefined)
+    refuse('the server has the store: a model has no middleware and no enhancers');
+  if (preloadedState !== undefined)
+    refuse('the server keeps the state: give each slice its initialState instead of a preloadedState');
   if (typeof reducer !== 'function' && !isObject(reducer)) refuse('configureStore needs a reducer');
   const root = typeof reducer === 'function' ? reducer : combineReducers(reducer);
   model.root = root;
@@ -208,7 +223,8 @@ function configureStore({ reducer, middleware, preloadedState, enhancers } = {})
 /** A value that clients read at /v1/views/<name>, computed from the state. */
 function view(name, select) {
   loadingOnly('view');
-  if (typeof name !== 'string' || name === '' || typeof select !== 'function') refuse('view takes a name and a function of the state');
+  if (typeof name !== 'string' || name === '' || typeof select !== 'function')
+    refuse('view takes a name and a function of the state');
   if (model.views.has(name)) refuse(`two views have the name ${name}`);
   model.views.set(name, select);
 }
@@ -217,7 +233,8 @@ function view(name, select) {
 function createSelector(...parts) {
   const combine = parts.pop();
   const inputs = parts.flat();
-  if ([combine, ...inputs].some((part) => typeof part !== 'function')) refuse('createSelector takes functions; its options are of no use here');
+  if ([combine, ...inputs].some((part) => typeof part !== 'function'))
+    refuse('createSelector takes functions; its options are of no use here');
   return (...values) => combine(...inputs.map((input) => input(...values)));
 }
 
@@ -230,7 +247,7 @@ const original = (value) => (isDraft(value) ? plainCopy(value, originalAt) : und
 
 const toolkit = {
   configureStore, combineReducers, createAction, createEntityAdapter, createReducer, createSelector, createSlice, current, isAllOf,
-  isAnyOf, isDraft, original, reject, view, createNextState: (state, recipe) => produce(state, recipe), produce: (state, recipe) => produce(state, recipe),
+  isAnyOf, isDraft, original, produce, reject, view, createNextState: produce,
 };
 
 const client = 'the server reduces actions at once; what is asynchronous happens in a client, which then sends an action with the result';
