@@ -272,10 +272,10 @@ function rollBack() {
       raw.length = before.length;
       continue;
     }
-    for (const [key, was] of old) {
+    old.forEach((was, key) => {
       if (was === ABSENT) delete raw[key];
       else put(raw, key, was);
-    }
+    });
     if (Array.isArray(raw)) raw.length = length;
   }
 }

@@ -43,11 +43,12 @@ function compareTouched(target, path, operations) {
       for (const [key, was] of old) if (was !== ABSENT && Number(key) < raw.length) compare(was, raw[key], `${path}/${key}`, operations);
       for (let index = length; index < raw.length; index += 1) add(`${path}/${index}`, raw[index], operations);
     } else {
-      for (const [key, was] of old) {
+      old.forEach((was, key) => {
         const at = `${path}/${escaped(key)}`;
-        if (hasOwn(raw, key)) was === ABSENT ? add(at, raw[key], operations) : compare(was, raw[key], at, operations);
-        else if (was !== ABSENT) operations.push({ op: 'remove', path: at });
-      }
+        if (!hasOwn(raw, key)) was === ABSENT || operations.push({ op: 'remove', path: at });
+        else if (was === ABSENT) add(at, raw[key], operations);
+        else compare(was, raw[key], at, operations);
+      });
     }
   }
   if (children !== null) {
