@@ -114,7 +114,8 @@ struct ImportTests {
 
         #expect(
             Set(folders).subtracting([
-                "CCrypto", "CCurl", "CDocuments", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CPage", "CSimdjson",
+                "CCrypto", "CCurl", "CDocuments", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CModelEngine", "CPage",
+                "CSimdjson",
                 "CSocketCalls",
                 "CXXHash",
             ]) == Set(Self.table.map(\.target)))

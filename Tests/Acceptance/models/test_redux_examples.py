@@ -77,7 +77,7 @@ def test_random_actions_give_the_states_of_plain_redux(example, pytestconfig, mo
     state = json.loads(reference.process.stdout.readline())
     expect_equal(model.description.get("initial"), state, f"the initial state {model.description}")
 
-    for number in range(20_000 if pytestconfig.getoption("--long") else 1000):
+    for number in range(3000 if pytestconfig.getoption("--long") else 1000):
         kind, payload = EXAMPLES[example](choice)
         wanted = reference.ask(compact({"type": kind, "payload": payload}))
         found = model.reduce(kind, payload)
