@@ -69,8 +69,11 @@ let package = Package(
         .target(name: "Segments", dependencies: ["StateJSON", "StateStore"]),
         // libcurl (Debian: libcurl4-openssl-dev), opened at run time. Only HTTPClient sees it.
         .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        // JavaScriptCore (Debian: libjavascriptcoregtk-4.1-0), opened at run time, with the reducers of a model in it.
+        // JavaScriptCore (Debian: libjavascriptcoregtk-4.1-0), opened at run time, with the reducers of a model in it. Only
+        // Models sees it.
         .target(name: "CModelEngine", exclude: ["files"]),
+        // States and reducers in JavaScript.
+        .target(name: "Models", dependencies: ["CModelEngine", "StateJSON"]),
         // Requests to other servers, on libcurl.
         .target(name: "HTTPClient", dependencies: ["CCurl"]),
         // Requests and responses as values; entity tags, preferences, problems.
@@ -158,7 +161,10 @@ let package = Package(
         // The server of the example domains.
         .executableTarget(
             name: "storekeeper",
-            dependencies: allocator + ["HTTPClient", "Showcase", "StateServer", "StateStore"]),
+            dependencies: allocator + [
+                "HTTPClient", "Models", "Showcase", "StateServer", "StateStore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
     ],
     cLanguageStandard: .c11,
     cxxLanguageStandard: .cxx17

@@ -36,9 +36,10 @@ enum Tree {
 @Suite("The import table")
 struct ImportTests {
     static let own: Set<String> = [
-        "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CPage", "CSimdjson", "CSocketCalls", "CXXHash", "CZlib",
+        "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CModelEngine", "CPage", "CSimdjson", "CSocketCalls",
+        "CXXHash", "CZlib",
         "CZstd",
-        "ContentCodings", "HTTPClient", "Page", "StateCluster", "StateJSON", "HTTPMessages",
+        "ContentCodings", "HTTPClient", "Models", "Page", "StateCluster", "StateJSON", "HTTPMessages",
         "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting",
         "Showcase", "StateClient",
     ]
@@ -84,7 +85,8 @@ struct ImportTests {
             "StateServerTesting", ["HTTPMessages", "StateJSON", "StateServer", "StateStore"], ["Dispatch", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("storekeeper", ["HTTPClient", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
+        ("Models", ["CModelEngine", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
+        ("storekeeper", ["HTTPClient", "Models", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
     ]
 
     /// Further modules that a single file may import, with the reason.

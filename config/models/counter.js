@@ -1,10 +1,7 @@
 // A counter that does not go below zero.
 //
-//     $ storekeeper serve --model counter.js
-//     $ curl --json '{"type":"counter/add","payload":{"amount":2}}' localhost:8080/v1/actions
-//     {"cursor":"k3v9q7m2abcdefgh.1","version":1,"id":"k3v9q7m2abcdefgh.1","changed":true}
-//     $ curl localhost:8080/v1/state/counter
-//     {"value":2}
+//     $ storekeeper model test counter.js counter.tests.jsonl
+//     6 passed, 0 failed
 import { createSlice } from '@reduxjs/toolkit';
 import { reject } from 'storekeeper';
 

@@ -1,3 +1,4 @@
+internal import ArgumentParser
 internal import Logging
 internal import StateStore
 
@@ -14,6 +15,8 @@ struct Program: Sendable {
     let version: String?
     /// Every setting, those of the package first.
     let settings: [DeclaredSetting]
+    /// The program's own commands.
+    var commands: [any ParsableCommand.Type] = []
     /// Makes the domain by the settings.
     let served: @Sendable (Settings) throws -> Served
 

@@ -1,4 +1,4 @@
-internal import ArgumentParser
+package import ArgumentParser
 public import StateStore
 
 /// The command line of a server: `serve`, `check`, `health`, `journal`, `token`, `--help` and `--version`.
@@ -50,12 +50,13 @@ public enum ServerCommand {
         }
     }
 
-    /// Runs the command that the command line names on one of several domains, and ends the program.
+    /// Runs the command that the command line names on one of several domains, or one of the program's own, and ends the
+    /// program.
     package static func main(
-        settings: [PartialKeyPath<SettingKeys>], name: String,
+        settings: [PartialKeyPath<SettingKeys>], name: String, commands: [any ParsableCommand.Type],
         anyDomain: @escaping @Sendable (Settings) throws -> any Domain
     ) async {
-        await run(settings, name, StateServer.version) { settings in
+        await run(settings, name, StateServer.version, commands) { settings in
             func served(_ domain: some Domain) -> Program.Served { Program.Served(domain, middleware: []) }
             return served(try anyDomain(settings))
         }
@@ -63,12 +64,13 @@ public enum ServerCommand {
 
     private static func run(
         _ settings: [PartialKeyPath<SettingKeys>], _ name: String?, _ version: String?,
+        _ commands: [any ParsableCommand.Type] = [],
         _ served: @escaping @Sendable (Settings) throws -> Program.Served
     ) async {
         do {
             let program = Program(
                 name: name ?? Program.executableName, version: version,
-                settings: try DeclaredSetting.all(with: settings), served: served)
+                settings: try DeclaredSetting.all(with: settings), commands: commands, served: served)
             try program.checkOptionNames()
             await Program.$current.withValue(program) { await RootCommand.main() }
         } catch {
@@ -83,7 +85,8 @@ struct RootCommand: AsyncParsableCommand {
         CommandConfiguration(
             commandName: Program.current.name, abstract: "One authoritative state for many processes, over plain HTTP.",
             version: Program.current.version ?? "Storekeeper \(StateServer.version)",
-            subcommands: [Serve.self, Check.self, Health.self, JournalCommand.self, TokenCommand.self],
+            subcommands: [Serve.self, Check.self, Health.self, JournalCommand.self, TokenCommand.self]
+                + Program.current.commands,
             defaultSubcommand: Serve.self)
     }
 }

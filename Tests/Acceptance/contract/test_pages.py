@@ -29,6 +29,7 @@ NOT_RUN = {
     "storekeeper serve --data etcd://": "needs etcds; cluster/test_shared_history.py has them",
     "storekeeper serve --data etcds://": "needs etcds; cluster/test_protection.py has them",
     "systemctl stop storekeeper                     ": "needs etcds; cluster/test_journal_tools.py moves histories",
+    "storekeeper model check config/models": "needs the models; models/test_commands.py runs both commands",
     "docker compose": "needs Docker; deployment/test_manifests.py judges the file",
     "docker build -t storekeeper:0.1.0": "needs a cluster; deployment/test_manifests.py judges the manifest",
     "kubectl create secret": "needs a cluster; deployment/test_kubernetes.py has what the server does in one",

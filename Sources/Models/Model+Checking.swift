@@ -1,0 +1,117 @@
+package import StateJSON
+
+/// The checks of a model without a server.
+extension Model {
+    /// A line of a file of tests: an action in a state, and what has to come of it.
+    package struct Test {
+        package var state: JSONValue?
+        package var type: String
+        package var payload: JSONValue?
+        package var meta: JSONValue
+        /// The state behind the action, or the code of the rejection.
+        package var expected: Result<JSONValue, Rejected>
+
+        package struct Rejected: Error {
+            package var code: String
+        }
+
+        /// Reads a line; nil for one of another form.
+        package init?(_ line: [UInt8]) {
+            guard case .object(let test)? = try? JSONValue(parsing: line, depthMax: 1000),
+                case .object(let action)? = test["action"], case .string(let type)? = action["type"]
+            else { return nil }
+            switch (test["expect"], test["rejected"]) {
+            case (let state?, nil): expected = .success(state)
+            case (nil, .string(let code)?): expected = .failure(Rejected(code: code))
+            default: return nil
+            }
+            state = test["state"]
+            self.type = type
+            payload = action["payload"]
+            meta = test["meta"] ?? Model.sampleMeta
+        }
+    }
+
+    /// What `action.meta` is where no server sets it.
+    package static let sampleMeta: JSONValue = ["id": "test", "time": "2030-01-31T12:00:00.000Z"]
+
+    /// Runs a test.
+    ///
+    /// - Returns: what is otherwise than it says; nil where nothing is.
+    package func failure(of test: Test) throws(Fault) -> String? {
+        guard description.actions.contains(where: { $0.type.utf8.elementsEqual(test.type.utf8) }) else {
+            return "the model has no action \(test.type)"
+        }
+        try load(test.state ?? description.initial)
+        let outcome: Outcome
+        do {
+            outcome = try reduce(test.type, test.payload, meta: test.meta)
+        } catch {
+            return "\(error)"
+        }
+        switch (outcome, test.expected) {
+        case (.rejected(let code, let detail), .failure(let wanted)):
+            return code == wanted.code ? nil : "it is rejected with \(code) (\(detail)), and not with \(wanted.code)"
+        case (.rejected(let code, let detail), .success): return "it is rejected with \(code): \(detail)"
+        case (.patch, .failure(let wanted)): return "it is not rejected with \(wanted.code)"
+        case (.patch, .success(let wanted)):
+            let found = try state()
+            return found == wanted ? nil : "the state is \(String(decoding: found.text, as: UTF8.self))"
+        }
+    }
+
+    /// Runs each reducer once on the initial state, with an example made of its schema.
+    ///
+    /// - Returns: for each action its type and what has come of it.
+    package func tried() throws(Fault) -> [(type: String, outcome: String)] {
+        var tried: [(String, String)] = []
+        for action in description.actions {
+            try load(description.initial)
+            let payload = action.schema.map(Self.sample)
+            do {
+                switch try reduce(action.type, payload, meta: Self.sampleMeta) {
+                case .patch(let patch): tried.append((action.type, String(decoding: patch.text, as: UTF8.self)))
+                case .rejected(let code, let detail): tried.append((action.type, "rejected with \(code): \(detail)"))
+                }
+            } catch {
+                throw Fault(
+                    message: "\(action.type) with an example of its payload: \(error.message)", file: error.file,
+                    line: error.line, column: error.column, source: error.source, pointer: error.pointer)
+            }
+        }
+        return tried
+    }
+
+    /// A view of the initial state, as JSON.
+    package func initialView(_ name: String) throws(Fault) -> String {
+        try load(description.initial)
+        return String(decoding: try view(name).text, as: UTF8.self)
+    }
+
+    /// A value that a JSON Schema describes, with the members that it needs.
+    private static func sample(of schema: JSONValue) -> JSONValue {
+        guard case .object(let members) = schema else { return .object(JSONObject()) }
+        if let value = members["const"] { return value }
+        for name in ["enum", "examples"] {
+            if case .array(let values)? = members[name], let first = values.first { return first }
+        }
+        for name in ["anyOf", "oneOf", "allOf"] {
+            if case .array(let choices)? = members[name], let first = choices.first { return sample(of: first) }
+        }
+        var kind = members["type"]
+        if case .array(let kinds)? = kind { kind = kinds.first }
+        switch kind {
+        case "string"?: return "text"
+        case "integer"?, "number"?: return members["minimum"] ?? 1
+        case "boolean"?: return true
+        case "null"?: return .null
+        case "array"?: return .array(members["items"].map { [sample(of: $0)] } ?? [])
+        default: break
+        }
+        var object = JSONObject()
+        if case .array(let names)? = members["required"], case .object(let properties)? = members["properties"] {
+            for case .string(let name) in names { object[name] = sample(of: properties[name] ?? .object(JSONObject())) }
+        }
+        return .object(object)
+    }
+}

@@ -1,0 +1,83 @@
+internal import ArgumentParser
+internal import FoundationEssentials
+internal import Models
+internal import StateServer
+
+/// `model`: what can be done with a state in JavaScript without a server.
+struct ModelCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "model", abstract: "Check or test a state and its reducers in JavaScript.",
+        subcommands: [ModelCheck.self, ModelTest.self])
+}
+
+/// `model check`: loads a file and runs each reducer once.
+struct ModelCheck: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Load a model, run each reducer once with an example, and print what there is.")
+
+    @Argument(help: "A JavaScript file in the shape of Redux Toolkit.")
+    var file: String
+
+    func run() async throws {
+        let model = try ModelFile.load(file)
+        let description = model.description
+        let slices = description.slices.map { "\($0.name) at \($0.mount)" }.joined(separator: ", ")
+        let tried = try model.tried()
+        print("slices: \(slices); the initial state has \(description.initialBytesCount) bytes")
+        for (type, outcome) in tried { print("\(type): \(outcome)") }
+        for view in description.views { print("view \(view): \(try model.initialView(view))") }
+        for line in model.console { print("console \(line)") }
+    }
+}
+
+/// `model test`: runs the lines of a file of tests.
+struct ModelTest: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test", abstract: "Run a model's tests: a JSON object a line.",
+        discussion: """
+            {"action":{"type":"counter/add","payload":{"amount":2}},"expect":{"counter":{"value":2}}}
+            {"state":{"counter":{"value":1}},"action":{...},"rejected":"counter.negative"}
+            """)
+
+    @Argument(help: "A JavaScript file in the shape of Redux Toolkit.")
+    var file: String
+
+    @Argument(help: "A file of tests, JSON Lines.")
+    var tests: String
+
+    func run() async throws {
+        let model = try ModelFile.load(file)
+        var (passed, failed) = (0, 0)
+        let lines = try ModelFile.bytes(tests).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
+            let failure: String?
+            if let test = Model.Test(Array(line)) {
+                failure = try model.failure(of: test)
+            } else {
+                failure = "it is no test: an object with action, and with expect or rejected"
+            }
+            passed += failure == nil ? 1 : 0
+            failed += failure == nil ? 0 : 1
+            if let failure { print("\(tests):\(index + 1): \(failure)") }
+        }
+        print("\(passed) passed, \(failed) failed")
+        if failed > 0 { throw ExitCode.failure }
+    }
+}
+
+/// A model's file, for the commands.
+private enum ModelFile {
+    static func bytes(_ path: String) throws -> [UInt8] {
+        do {
+            return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+        } catch {
+            throw SettingsFault(description: "the file \(path) cannot be read")
+        }
+    }
+
+    static func load(_ path: String) throws -> Model {
+        try Model(try bytes(path), name: String(path.split(separator: "/").last ?? ""))
+    }
+
+}

@@ -1,0 +1,82 @@
+"""`storekeeper model check` and `model test`: what is wrong in a model, with its place, and what its tests say."""
+
+import json
+import subprocess
+
+import pytest
+
+from harness.expectations import expect, expect_equal
+from harness.models import ROOT
+
+MODELS = sorted((ROOT / "config/models").glob("*.js"))
+COUNTER = (ROOT / "config/models/counter.js").read_text()
+ADD = {"action": {"type": "counter/add", "payload": {"amount": 2}}, "expect": {"counter": {"value": 2}}}
+
+
+@pytest.fixture
+def command(workspace):
+    def run(name, *arguments):
+        return subprocess.run(
+            [workspace.binary, "model", name, *map(str, arguments)], capture_output=True, text=True, timeout=30
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_the_examples_pass_their_tests_and_the_check(command, path):
+    tests = path.with_suffix(".tests.jsonl")
+    count = len(tests.read_text().splitlines())
+    done = command("test", path, tests)
+    expect_equal((done.returncode, done.stdout.splitlines()[-1]), (0, f"{count} passed, 0 failed"), "the tests")
+    checked = command("check", path)
+    expect_equal((checked.returncode, checked.stderr), (0, ""), "the check")
+    expect(checked.stdout.startswith("slices: "), checked.stdout)
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        ({"expect": {"counter": {"value": 3}}}, 'the state is {"counter":{"value":2}}'),
+        ({"expect": None}, "the state is"),
+        ({"expect": ..., "rejected": "counter.negative"}, "it is not rejected with counter.negative"),
+        ({"action": {"type": "counter/add", "payload": {"amount": -1}}}, "it is rejected with counter.negative"),
+        ({"action": {"type": "counter/add", "payload": {"amount": -1}}, "expect": ..., "rejected": "x"}, "and not with x"),
+        ({"action": {"type": "counter/none"}}, "counter/none"),
+        ({"expect": ...}, "it is no test"),
+        ({"action": {}}, "it is no test"),
+    ],
+)
+def test_a_test_that_does_not_hold_is_named_with_its_line(workspace, command, change, says):
+    test = {name: value for name, value in (ADD | change).items() if value is not ...}
+    tests = workspace.path("tests.jsonl")
+    with open(tests, "w") as file:
+        file.write(json.dumps(ADD) + "\n\n" + json.dumps(test) + "\n")
+    done = command("test", ROOT / "config/models/counter.js", tests)
+    expect_equal(done.returncode, 1, "the exit code")
+    lines = done.stdout.splitlines()
+    expect_equal(lines[-1], "1 passed, 1 failed", "the last line")
+    expect(lines[0].startswith(f"{tests}:3: ") and says in done.stdout, done.stdout)
+
+
+@pytest.mark.parametrize(
+    "text, place, says",
+    [
+        ("const a = 1;\nimport x from 'lodash';\n", "model.js:2", "import x from 'lodash';"),
+        (COUNTER + "\nconst = 2;\n", f"model.js:{len(COUNTER.splitlines()) + 2}", "const = 2;"),
+        ("const nothing = 1;\n", "no reducer", "createSlice"),
+        (COUNTER.replace("state.value = 0", "state.value = undefined"), "counter/reset", "undefined"),
+    ],
+)
+def test_a_fault_is_told_with_file_line_and_the_line_itself(workspace, command, text, place, says):
+    path = workspace.path("model.js")
+    with open(path, "w") as file:
+        file.write(text)
+    done = command("check", path)
+    expect_equal((done.returncode, done.stdout), (1, ""), "the exit code, and what it prints")
+    expect(place in done.stderr and says in done.stderr, done.stderr)
+
+
+def test_a_file_that_is_not_there_is_a_sentence(command):
+    done = command("check", "/nowhere/model.js")
+    expect_equal((done.returncode, done.stderr), (1, "Error: the file /nowhere/model.js cannot be read\n"), "what it says")
