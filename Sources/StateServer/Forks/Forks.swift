@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// The forks of a server: stores in memory, each with handlers and an address of its own, that end by themselves.
 ///
-/// They are bounded in number and life, and their memory counts in the server's budget. Any thread may call any method.
+/// They are bounded in number and life, and their memory counts in the server's budget, of which they have at most half. Any thread may call any method.
 final class Forks: Sendable {
     struct Limits: Sendable {
         var countMax = 8
@@ -23,20 +23,41 @@ final class Forks: Sendable {
         let room: Room
     }
 
-    /// The memory of one fork.
-    private final class Room: Sendable {
-        private let memory: MemoryBudget
-        private let bytes = Atomic(0)
+    /// The memory of all forks: at most half of the server's budget, so that requests have the rest.
+    private final class Rooms: Sendable {
+        let memory: MemoryBudget
+        let bytes = Mutex(0)
 
         init(_ memory: MemoryBudget) { self.memory = memory }
 
         func take(_ count: Int) -> Bool {
-            guard memory.reserve(count) else { return false }
+            bytes.withLock { bytes in
+                guard count <= memory.bytesMax / 2 - bytes, memory.reserve(count) else { return false }
+                bytes += count
+                return true
+            }
+        }
+
+        func giveBack(_ count: Int) {
+            memory.release(count)
+            bytes.withLock { $0 -= count }
+        }
+    }
+
+    /// The memory of one fork.
+    private final class Room: Sendable {
+        private let rooms: Rooms
+        private let bytes = Atomic(0)
+
+        init(_ rooms: Rooms) { self.rooms = rooms }
+
+        func take(_ count: Int) -> Bool {
+            guard rooms.take(count) else { return false }
             bytes.add(count, ordering: .relaxed)
             return true
         }
 
-        deinit { memory.release(bytes.load(ordering: .relaxed)) }
+        deinit { rooms.giveBack(bytes.load(ordering: .relaxed)) }
     }
 
     private struct State {
@@ -48,12 +69,12 @@ final class Forks: Sendable {
     }
 
     let limits: Limits
-    private let memory: MemoryBudget
+    private let rooms: Rooms
     private let schedule: Schedule
     private let state = Mutex(State())
 
     init(_ limits: Limits, memory: MemoryBudget, schedule: Schedule) {
-        (self.limits, self.memory, self.schedule) = (limits, memory, schedule)
+        (self.limits, rooms, self.schedule) = (limits, Rooms(memory), schedule)
     }
 
     /// What is known of the forks, oldest first.
@@ -95,7 +116,7 @@ final class Forks: Sendable {
         serve: (any AnyStore, _ name: String) -> RequestHandler
     ) throws -> ForkDescription {
         defer { state.withLock { $0.beginning -= 1 } }
-        let room = Room(memory)
+        let room = Room(rooms)
         let fork = try make { [weak room] in room?.take($0) ?? false }
         let name = "f" + String(UInt64.random(in: 0 ... .max), radix: 36)
         let handler = serve(fork.store, name)
