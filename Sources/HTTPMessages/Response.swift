@@ -7,7 +7,7 @@ package struct Response: Sendable {
     /// The bytes of the body, which the transport does not send with 204 and 304 and in answer to HEAD.
     package var body: [UInt8]
     /// Whether the connection stays open after this response.
-    package var connection: ConnectionFate
+    package var connection: ConnectionOutcome
     /// The codes of the problems that the body tells, each with its number.
     package var problems: [String: Int] = [:]
     private var head: Head
@@ -18,7 +18,7 @@ package struct Response: Sendable {
     }
 
     /// What the transport does with the connection after it has sent the response.
-    package enum ConnectionFate: Sendable {
+    package enum ConnectionOutcome: Sendable {
         /// The connection stays open for further requests.
         case keep
         /// The transport sends `Connection: close` and closes the connection.
@@ -27,7 +27,7 @@ package struct Response: Sendable {
 
     /// Makes a response; only the status has no default.
     package init(
-        status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = [], connection: ConnectionFate = .keep
+        status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = [], connection: ConnectionOutcome = .keep
     ) {
         self.status = status
         self.body = body

@@ -32,7 +32,7 @@ package protocol AnyStore: AnyObject, Sendable {
     /// Computes what each of some dry runs would do to the published state, beside the turns of the store.
     ///
     /// - Returns: an outcome for each, in order.
-    func rehearse(_ transactions: ArraySlice<Transaction>, of client: String?) -> [Outcome]
+    func dryRun(_ transactions: ArraySlice<Transaction>, of client: String?) -> [Outcome]
 
     /// Runs a function on the store's queue behind the turns that wait for it.
     func afterWaitingTurns(_ body: @escaping @Sendable () -> Void)

@@ -48,17 +48,17 @@ struct BudgetTests {
     }
 
     @Test("a client makes room only if it has a quarter of the places and another has less than half as many")
-    func hog() {
+    func largestClient() {
         var counts = ClientCounts()
         for _ in 0..<25 { counts.add("many") }
         for _ in 0..<12 { counts.add("some") }
 
-        #expect(counts.hog(for: "new", placesCount: 100) == "many")
-        #expect(counts.hog(for: "new", placesCount: 104) == nil)
-        #expect(counts.hog(for: "many", placesCount: 100) == nil)
-        #expect(counts.hog(for: "some", placesCount: 100) == nil)
+        #expect(counts.largestClient(for: "new", placesCount: 100) == "many")
+        #expect(counts.largestClient(for: "new", placesCount: 104) == nil)
+        #expect(counts.largestClient(for: "many", placesCount: 100) == nil)
+        #expect(counts.largestClient(for: "some", placesCount: 100) == nil)
         counts.remove("some")
-        #expect(counts.hog(for: "some", placesCount: 100) == "many")
+        #expect(counts.largestClient(for: "some", placesCount: 100) == "many")
     }
 
     @Test("a body beyond the client's share of the memory is refused, and one that ends gives its memory back")

@@ -46,7 +46,7 @@ extension Handlers {
 }
 
 extension Response {
-    static func text(_ text: String, connection: ConnectionFate = .keep) -> Response {
+    static func text(_ text: String, connection: ConnectionOutcome = .keep) -> Response {
         Response(status: .ok, fields: [.contentType: "text/plain"], body: Array(text.utf8), connection: connection)
     }
 }

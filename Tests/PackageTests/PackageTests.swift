@@ -155,7 +155,7 @@ struct TreeTests {
         ("StateHTTP/Access/Access.swift", "a key holds the access"),
         ("StateHTTP/Descriptions/SchemaProbe.swift", "types, which do not end"),
         ("StateJSON/Coding/JSONEncoding.swift", "types, which do not end"),
-        ("StateStore/Dispatching/Store+Rehearsing.swift", "the store calls itself"),
+        ("StateStore/Dispatching/Store+DryRuns.swift", "the store calls itself"),
         ("StateStore/Domain/CompiledDomain.swift", "types, which do not end"),
         ("StateStore/Hub/SelectionIndex.swift", "a key holds the selection"),
         ("StateStore/Hub/WatchHub+FanOut.swift", "a group holds its receiver"),

@@ -25,7 +25,7 @@ struct ClientCounts {
     /// client binds only where connections run short, and a single client may have them all.
     ///
     /// The cost is O(n) in the number of clients.
-    func hog(for client: String, placesCount: Int) -> String? {
+    func largestClient(for client: String, placesCount: Int) -> String? {
         guard let most = counts.max(by: { $0.value < $1.value }), most.key != client else { return nil }
         return most.value >= max(1, placesCount / 4) && self[client] < most.value / 2 ? most.key : nil
     }

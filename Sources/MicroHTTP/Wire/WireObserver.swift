@@ -111,13 +111,15 @@ final class WireObserver {
     ///
     /// - Returns: whether there is room for a connection, or about to be.
     func makeRoom(for client: String) -> Bool {
-        guard let hog = context.clients.hog(for: client, placesCount: context.configuration.connectionsMax) else {
+        guard
+            let largest = context.clients.largestClient(for: client, placesCount: context.configuration.connectionsMax)
+        else {
             return false
         }
         var receiving: ClientConnection?
         for case let listed? in connections {
             let connection = listed.takeUnretainedValue()
-            guard connection.client == hog, !connection.isRefused else { continue }
+            guard connection.client == largest, !connection.isRefused else { continue }
             if connection.input.isReceiving {
                 receiving = connection
             } else if case .idle = connection.phase {

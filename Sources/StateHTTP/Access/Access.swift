@@ -25,13 +25,13 @@ package final class Access: Sendable {
     /// The types of the actions that the client may dispatch.
     private let dispatchedTypes: TypeSet
     /// A name of what the client may see, which another grant of the client changes; nil for everything.
-    let sight: String?
+    let visibility: String?
     private let ended = Atomic(false)
 
     /// The access of every client of a server that does not ask who they are.
     package init() {
         (subject, isUnlimited, operates, mayFork, seesOthers) = (nil, true, true, true, true)
-        (parts, views, sight, share) = (nil, nil, nil, nil)
+        (parts, views, visibility, share) = (nil, nil, nil, nil)
         var types = TypeSet()
         types.insert("*")
         (seenTypes, dispatchedTypes) = (types, types)
@@ -72,7 +72,7 @@ package final class Access: Sendable {
         views = isWhole ? nil : seenViews
         seenTypes = seen
         isUnlimited = isWhole && grant.others && grant.dispatch.contains("*")
-        sight = isWhole && grant.others ? nil : Self.sight(of: grant, subject)
+        visibility = isWhole && grant.others ? nil : Self.visibility(of: grant, subject)
     }
 
     /// A text in ASCII that no other text has: a percent sign and two digits for each byte that is none.
@@ -86,7 +86,7 @@ package final class Access: Sendable {
         }
     }
 
-    private static func sight(of grant: Grant, _ subject: String) -> String {
+    private static func visibility(of grant: Grant, _ subject: String) -> String {
         // The actions that a client may see are its own where it may not see those of others.
         let entries = Set(grant.read.map { ExactText($0) }).map(\.text).sorted {
             $0.utf8.lexicographicallyPrecedes($1.utf8)

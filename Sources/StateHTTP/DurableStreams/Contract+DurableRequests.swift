@@ -133,7 +133,7 @@ extension Contract {
         let access = routed.store.access
         return DurableRead(
             content: content, start: start ?? "-1", cursor: cursor, known: try knownTags(routed.request),
-            knownCompressed: knownCompressedTags(routed.request), sight: access.sight,
+            knownCompressed: knownCompressedTags(routed.request), visibility: access.visibility,
             isPublic: access.isUnlimited && access.subject == nil)
     }
 

@@ -23,12 +23,12 @@ package struct DurableRead: Hashable, Sendable {
     /// Those of the tags that a compressed answer had.
     var knownCompressed: Set<String>
     /// A name of what the client may see; nil for everything.
-    var sight: String?
+    var visibility: String?
     /// Whether every client may see what the answer says, so that shared caches may keep it.
     var isPublic: Bool
 
     /// The tag of the messages between the start and an offset, as far as the client may see them.
-    func tag(to next: String) -> String { "\(start):\(next)\(sight.map { ":\($0)" } ?? "")" }
+    func tag(to next: String) -> String { "\(start):\(next)\(visibility.map { ":\($0)" } ?? "")" }
 
     /// The offset behind a version.
     package func offset(_ cursor: Cursor) -> StreamOffset { StreamOffset(cursor, content == .commits ? nil : .behind) }

@@ -56,7 +56,7 @@ final class DryRuns: Sendable {
         }
         guard standing == .wanted, !batch.isEmpty else { return }
         let begun = schedule.now()
-        let outcomes = store.rehearse(batch, of: client)
+        let outcomes = store.dryRun(batch, of: client)
         let cost = schedule.now() - begun
         progress.withLock { progress in
             for outcome in outcomes { progress.outcomes.append(outcome) }

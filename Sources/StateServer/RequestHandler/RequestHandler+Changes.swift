@@ -27,7 +27,7 @@ extension RequestHandler {
             let subject = Watch.Subject.changes(query.filter, limit: query.limit, weightMax: query.weightMax)
             let watch = watch(
                 exchange, .changes(request), subject, examinedVersion: since, debounce: request.debounce)
-            prepareFeed(for: request)
+            prepareStatePages(for: request)
             let watching: Watching
             (following, watching) = hub.watch(watch, query)
             if let reply = reply(to: watching, watch, wait, request.requestID) { return reply }

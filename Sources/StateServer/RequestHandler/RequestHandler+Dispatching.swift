@@ -49,7 +49,7 @@ extension RequestHandler {
         }
         let isAbandoned = { @Sendable in exchange.isOver || exchange.hasHungUp }
         if transactions.first?.purpose == .dryRun {
-            return rehearse(transactions, into: outcomes, exchange, name, isAbandoned: isAbandoned, end)
+            return dryRun(transactions, into: outcomes, exchange, name, isAbandoned: isAbandoned, end)
                 ?? (isLong ? .workingLong : .working())
         }
         BulkLoad(
@@ -66,7 +66,7 @@ extension RequestHandler {
             return .now(respond(.memoryExhausted, name.id))
         }
         let isAbandoned = { @Sendable in exchange.isOver }
-        return rehearse([transaction], into: outcomes, exchange, name, isAbandoned: isAbandoned) { [self] outcomes in
+        return dryRun([transaction], into: outcomes, exchange, name, isAbandoned: isAbandoned) { [self] outcomes in
             defer { outcomes.release() }
             guard let outcome = outcomes.all.first else { return }
             note(outcome, name)
@@ -79,7 +79,7 @@ extension RequestHandler {
     /// Computes dry runs as slow work of their client.
     ///
     /// - Returns: the refusal, where the client or the server has too much slow work.
-    private func rehearse(
+    private func dryRun(
         _ transactions: [Transaction], into outcomes: LoadOutcomes, _ exchange: Exchange, _ name: RequestName,
         isAbandoned: @escaping @Sendable () -> Bool, _ done: @escaping @Sendable (LoadOutcomes) -> Void
     ) -> Reply? {

@@ -53,24 +53,24 @@ extension RequestHandler {
     /// or the entities before it have to be made first.
     func isLong(_ page: ChangesPage, since: Version, for request: ChangesRequest) -> Bool {
         guard let key = key(of: page, since: since, request) else { return page.weight > request.quickBytesMax }
-        if stateFeed.messages(of: key) != nil { return false }
-        return page.weight > request.quickBytesMax || stateFeed.entities(at: since, of: request.filter) == nil
+        if statePages.messages(of: key) != nil { return false }
+        return page.weight > request.quickBytesMax || statePages.entities(at: since, of: request.filter) == nil
     }
 
     /// What decides the messages of a page; nil for the messages of a stream of commits, which need no state.
-    private func key(of page: ChangesPage, since: Version, _ request: ChangesRequest) -> StateFeed.Page? {
+    private func key(of page: ChangesPage, since: Version, _ request: ChangesRequest) -> StatePages.Page? {
         guard case .state(let hasOldValues)? = request.durable?.content else { return nil }
-        return StateFeed.Page(
+        return StatePages.Page(
             since: since, next: page.next, filter: request.filter, store: request.store.name,
             access: request.store.access, hasOldValues: hasOldValues)
     }
 
     /// Keeps the entities of the latest version for clients that wait for what follows it.
-    func prepareFeed(for request: ChangesRequest) {
+    func prepareStatePages(for request: ChangesRequest) {
         guard request.needsState else { return }
         let latest = hub.latest
-        guard stateFeed.entities(at: latest.cursor.version, of: request.filter) == nil else { return }
-        stateFeed.keep(EntityChanges(of: contract.parts, in: request.scopes, at: latest), of: request.filter)
+        guard statePages.entities(at: latest.cursor.version, of: request.filter) == nil else { return }
+        statePages.keep(EntityChanges(of: contract.parts, in: request.scopes, at: latest), of: request.filter)
     }
 
     /// The messages of a page of commits, as an array.
@@ -84,14 +84,14 @@ extension RequestHandler {
         guard !page.commits.isEmpty, let key = key(of: page, since: since, request) else {
             return contract.messages(of: request, page)
         }
-        let messages = try stateFeed.messages(of: key) ?? makeMessages(of: page, key, request)
+        let messages = try statePages.messages(of: key) ?? makeMessages(of: page, key, request)
         page.end(at: messages.next)
         return messages.array
     }
 
     private func makeMessages(
-        of page: ChangesPage, _ key: StateFeed.Page, _ request: ChangesRequest
-    ) throws -> StateFeed.Messages {
+        of page: ChangesPage, _ key: StatePages.Page, _ request: ChangesRequest
+    ) throws -> StatePages.Messages {
         var entities = try entities(at: key.since, request)
         var messages = StateMessages(
             contract, of: request.store, epoch: page.latest.epoch, hasOldValues: key.hasOldValues)
@@ -107,9 +107,9 @@ extension RequestHandler {
         entities.skip(to: next)
         let snapshot = hub.latest
         if snapshot.cursor.version == next { entities.renew(snapshot) }
-        stateFeed.keep(entities, of: request.filter)
-        let made = StateFeed.Messages(array: messages.array(), next: next)
-        stateFeed.keep(made, of: key)
+        statePages.keep(entities, of: request.filter)
+        let made = StatePages.Messages(array: messages.array(), next: next)
+        statePages.keep(made, of: key)
         return made
     }
 
@@ -118,7 +118,7 @@ extension RequestHandler {
 
     /// The entities at a version.
     private func entities(at version: Version, _ request: ChangesRequest) throws -> EntityChanges {
-        if let known = stateFeed.entities(at: version, of: request.filter) { return known }
+        if let known = statePages.entities(at: version, of: request.filter) { return known }
         let (parts, scopes) = (contract.parts, request.scopes)
         let latest = hub.latest
         if latest.cursor.version == version { return EntityChanges(of: parts, in: scopes, at: latest) }
@@ -254,7 +254,7 @@ extension RequestHandler {
         if let cursor = request.cursor, cursor.epoch != bounds.latest.epoch || cursor.version > bounds.latest.version {
             return .now(respond(.offsetGone, request.requestID))
         }
-        let isPast = request.cursor.map { $0 != bounds.latest && stateFeed.snapshot($0) == nil } ?? false
+        let isPast = request.cursor.map { $0 != bounds.latest && statePages.snapshot($0) == nil } ?? false
         return reading(exchange, request.requestID, isPast ? .past : .read) { [self] in
             let (page, cursor) = try page(of: request, at: request.cursor, from: request.position, exchange)
             return try contract.response(to: request, page, at: cursor, now: latest, pollTime)
@@ -276,7 +276,7 @@ extension RequestHandler {
         let first = try page(of: snapshot)
         // Only a client that begins chooses a version; what is read of an older one is shared with no other client.
         guard cursor == nil, first.isMore else { return (first, snapshot.cursor) }
-        snapshot = stateFeed.shared(snapshot, at: schedule.now())
+        snapshot = statePages.shared(snapshot, at: schedule.now())
         return (try page(of: snapshot), snapshot.cursor)
     }
 
@@ -284,7 +284,7 @@ extension RequestHandler {
     ///
     /// - Throws: ``Problem/offsetGone`` where neither the store nor the journal can tell it.
     private func snapshot(at cursor: Cursor, _ exchange: Exchange) throws -> any AnySnapshot {
-        if let kept = stateFeed.snapshot(cursor) { return kept }
+        if let kept = statePages.snapshot(cursor) { return kept }
         let latest = hub.latest
         if latest.cursor == cursor { return latest }
         let path = hub.path(to: cursor.version)

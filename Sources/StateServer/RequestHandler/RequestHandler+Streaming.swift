@@ -29,7 +29,7 @@ extension RequestHandler {
         if let refusal = refusal(of: request, bounds) { return .now(respond(refusal, request.requestID)) }
         if case .changes(let follow) = request.source {
             if follow.durable != nil, let reply = check(request, follow, bounds, exchange) { return reply }
-            prepareFeed(for: follow)
+            prepareStatePages(for: follow)
         }
         let watch = watch(request, exchange, bounds)
         if let refusal = hub.register(watch) {

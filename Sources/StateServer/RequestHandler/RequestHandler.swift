@@ -39,7 +39,7 @@ final class RequestHandler: Sendable {
     let bulkLoads = BulkLoads()
     /// The state of the past version that was made last: a client that goes through versions gets each from the one before.
     let lastPast = Mutex<(any AnySnapshot)?>(nil)
-    let stateFeed = StateFeed()
+    let statePages = StatePages()
     /// When it was made.
     let begun: Instant
     private let requestNumbers: RequestNumbers

@@ -149,9 +149,9 @@ struct HubStorage: Sendable {
     }
 
     /// Some of the commits after a version, in order, to be examined outside the lock.
-    func portion(after version: Version) -> Result<(commits: [Commit], latest: Cursor), Elsewhere> {
+    func nextCommits(after version: Version) -> Result<(commits: [Commit], latest: Cursor), Elsewhere> {
         let latest = latest.cursor
-        return commits(after: version, latest).map { (Array($0.prefix(WatchHub.portion)), latest) }
+        return commits(after: version, latest).map { (Array($0.prefix(WatchHub.batchSize)), latest) }
     }
 
     /// Why the commits after a version cannot be had from memory.

@@ -98,12 +98,12 @@ extension WatchHub {
 
     /// Continues streams whose last chunk the client has taken.
     package func writable(_ ids: [Watch.ID]) {
-        for start in stride(from: 0, to: ids.count, by: Self.portion) {
+        for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
             let now = now()
             var behind: [Watch.ID] = []
             var batch = DeliveryBatch(.latest(latest.cursor))
             storage.withLock { storage in
-                for id in ids[start..<min(start + Self.portion, ids.count)] {
+                for id in ids[start..<min(start + Self.batchSize, ids.count)] {
                     let update = storage.update(id) { $0.writable(at: now) }
                     if update?.action == .examine { behind.append(id) } else { batch.add(update) }
                 }

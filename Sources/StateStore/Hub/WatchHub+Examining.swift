@@ -11,7 +11,7 @@ extension WatchHub {
         var paging: ChangesPaging?
         while true {
             let version = paging?.page.next ?? query.since
-            switch storage.withLock({ $0.portion(after: version) }) {
+            switch storage.withLock({ $0.nextCommits(after: version) }) {
             case .failure(let elsewhere):
                 // The rest has left memory meanwhile: the page ends before it.
                 return paging.map { .page($0.page) } ?? elsewhere.following

@@ -4,7 +4,7 @@ internal import Synchronization
 /// The fan-out: it compares the watches with the published snapshot, outside the turns.
 extension WatchHub {
     /// How many watches the hub compares under one lock; a turn that publishes waits no longer than these take.
-    static let portion = 256
+    static let batchSize = 256
 
     /// Runs one pass: it compares the watches that the commits since the last pass concern.
     func fanOut() {
@@ -140,11 +140,11 @@ extension WatchHub {
         var wokenCount = 0
         // The lowest ID belongs to the oldest request, which is answered first.
         let ids = ids.sorted()
-        for start in stride(from: 0, to: ids.count, by: Self.portion) {
+        for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
             let now = now()
             var batch = DeliveryBatch(change)
             storage.withLock { storage in
-                for id in ids[start..<min(start + Self.portion, ids.count)] {
+                for id in ids[start..<min(start + Self.batchSize, ids.count)] {
                     batch.add(storage.update(id) { event(&$0, now) })
                 }
             }

@@ -71,7 +71,7 @@ struct Core<State: StateType>: Sendable {
 
     /// Makes a core that computes dry runs on a published snapshot, and has no idempotency keys.
     init(
-        rehearsing snapshot: Snapshot<State>, of domain: CompiledDomain<State>, middleware: [Middleware<State>],
+        dryRunOn snapshot: Snapshot<State>, of domain: CompiledDomain<State>, middleware: [Middleware<State>],
         limits: StoreLimits, mark: ReductionMark?
     ) {
         self.mark = mark

@@ -5,7 +5,7 @@ package import StateJSON
 /// The cost is O(n) in the size of the patches, however large the tables are.
 package struct KeyedDifference: Sendable {
     /// What has become of an entity.
-    package enum Fate: String, Sendable, CaseIterable {
+    package enum Outcome: String, Sendable, CaseIterable {
         /// The entity is in a table that is new as a whole: what a client knows of the table no longer counts.
         case initial
         case added
@@ -16,21 +16,21 @@ package struct KeyedDifference: Sendable {
     private struct Table {
         /// Whether the whole table is new, so that an entity that is not listed is not in it.
         var isNew = false
-        var fates: [JSONKey: Fate?] = [:]
+        var outcomes: [JSONKey: Outcome?] = [:]
         /// The keys in the order in which they first occurred.
         var order: [JSONKey] = []
 
-        mutating func meet(_ key: JSONKey, _ fate: Fate) {
-            guard let known = fates[key] else {
-                fates[key] = .some(fate)
+        mutating func meet(_ key: JSONKey, _ outcome: Outcome) {
+            guard let known = outcomes[key] else {
+                outcomes[key] = .some(outcome)
                 order.append(key)
                 return
             }
-            fates[key] = .some(Self.sum(known, fate))
+            outcomes[key] = .some(Self.sum(known, outcome))
         }
 
         /// What two differences in a row make; nil where they cancel each other.
-        private static func sum(_ first: Fate?, _ second: Fate) -> Fate? {
+        private static func sum(_ first: Outcome?, _ second: Outcome) -> Outcome? {
             switch (first, second) {
             case (.initial?, .removed), (.added?, .removed): nil
             case (.initial?, _): .initial
@@ -80,8 +80,8 @@ package struct KeyedDifference: Sendable {
             return
         }
         let isWhole = tokens.count == tableTokens.count + 1
-        let fate: Fate = !isWhole ? .changed : name == "add" ? .added : name == "remove" ? .removed : .changed
-        tables[index, default: Table()].meet(JSONKey(tokens[tableTokens.count]), fate)
+        let outcome: Outcome = !isWhole ? .changed : name == "add" ? .added : name == "remove" ? .removed : .changed
+        tables[index, default: Table()].meet(JSONKey(tokens[tableTokens.count]), outcome)
     }
 
     /// Appends a JSON object: for each table with a difference its pointer, with lists of IDs.
@@ -99,17 +99,19 @@ package struct KeyedDifference: Sendable {
             // A pointer into a table selects one entity.
             let only = pointer.tokens.dropFirst(collection.entities.tokens.count).first.map { JSONKey($0) }
             let order = table.order.filter { only == nil || $0 == only }
-            let fates = Fate.allCases.map { fate in (fate, order.filter { table.fates[$0] == .some(.some(fate)) }) }
+            let outcomes = Outcome.allCases.map { outcome in
+                (outcome, order.filter { table.outcomes[$0] == .some(.some(outcome)) })
+            }
             // A new table without entities is listed, too: a client has to drop the entities that it knows.
-            let listed = fates.filter { !$0.1.isEmpty || ($0.0 == .initial && table.isNew) }
+            let listed = outcomes.filter { !$0.1.isEmpty || ($0.0 == .initial && table.isNew) }
             guard !listed.isEmpty else { continue }
             writer.separator(&isFirst)
             writer.string(tablePointer.description)
             writer.raw(":{")
-            var isFirstFate = true
-            for (fate, keys) in listed {
-                writer.separator(&isFirstFate)
-                writer.string(fate.rawValue)
+            var isFirstOutcome = true
+            for (outcome, keys) in listed {
+                writer.separator(&isFirstOutcome)
+                writer.string(outcome.rawValue)
                 writer.byte(UInt8(ascii: ":"))
                 writer.array(keys) { key, writer in writer.raw(collection.id(key.text)) }
             }

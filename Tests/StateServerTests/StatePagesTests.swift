@@ -5,15 +5,15 @@ import Testing
 @testable import StateServer
 
 @Suite("What state streams keep")
-struct StateFeedTests {
+struct StatePagesTests {
     @Test("messages that were made for an access are for no other one, even after the end of the first")
     func access() {
-        let feed = StateFeed()
+        let feed = StatePages()
         weak var first: Access?
         do {
             let access = Access()
             first = access
-            feed.keep(StateFeed.Messages(array: Array("[]".utf8), next: 2), of: page(access))
+            feed.keep(StatePages.Messages(array: Array("[]".utf8), next: 2), of: page(access))
             #expect(feed.messages(of: page(access))?.next == 2)
         }
 
@@ -22,8 +22,8 @@ struct StateFeedTests {
         #expect(feed.messages(of: page(Access())) == nil)
     }
 
-    private func page(_ access: Access) -> StateFeed.Page {
-        StateFeed.Page(
+    private func page(_ access: Access) -> StatePages.Page {
+        StatePages.Page(
             since: 1, next: 2, filter: ChangesFilter(), store: "", access: access, hasOldValues: false)
     }
 }

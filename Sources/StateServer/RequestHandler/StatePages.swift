@@ -5,7 +5,7 @@ internal import Synchronization
 /// What state streams go on from: the last entities, and the last messages, which clients share.
 ///
 /// Any thread may call any method.
-final class StateFeed: Sendable {
+final class StatePages: Sendable {
     /// What decides the messages of a page of commits.
     struct Page: Hashable {
         let since: Version

@@ -12,20 +12,20 @@ extension Store {
     ///   - transactions: dry runs, each of which applies to the same state.
     ///   - client: see ``PendingTransaction/client``.
     /// - Returns: an outcome for each; ``Outcome/committed(_:)`` is none of them.
-    package func rehearse(_ transactions: ArraySlice<Transaction>, of client: String? = nil) -> [Outcome] {
+    package func dryRun(_ transactions: ArraySlice<Transaction>, of client: String? = nil) -> [Outcome] {
         let pending = transactions.map { PendingTransaction($0, client: client) { _ in } }
         let known = transactions.contains { $0.idempotency != nil } ? outcomes(byKeysOf: pending) : []
         let free = known.isEmpty ? pending : zip(pending, known).filter { $0.1 == nil }.map(\.0)
-        var rehearsed = compute(free)[...]
+        var computed = compute(free)[...]
         let outcomes: [Outcome] =
             known.isEmpty
-            ? Array(rehearsed)
+            ? Array(computed)
             : known.compactMap { outcome in
                 switch outcome {
                 // The real request would be answered with the receipt of the commit that is there.
                 case .committed?: .wouldCommit(isChange: false, patch: Array("[]".utf8))
                 case let refusal?: refusal
-                case nil: rehearsed.popFirst()
+                case nil: computed.popFirst()
                 }
             }
         for (transaction, outcome) in zip(transactions, outcomes) { note(transaction, outcome) }
@@ -38,7 +38,7 @@ extension Store {
         dryRunQueue.sync {
             dryRunMark.withValue { mark in
                 // A snapshot that is published is never taken back.
-                var core = Core(rehearsing: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
+                var core = Core(dryRunOn: latest, of: domain, middleware: middleware, limits: limits, mark: mark)
                 // What a middleware dispatches belongs to a later turn, as in any turn.
                 TurnMark.with(ObjectIdentifier(self)) {
                     outcomes = core.turn(dryRuns, at: now(), monotonic: monotonicNow, clock: processorTime).outcomes

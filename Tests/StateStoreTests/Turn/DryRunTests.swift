@@ -7,7 +7,7 @@ import Testing
 @testable import StateStore
 
 @Suite("Dry runs beside the turns", .timeLimit(.minutes(1)))
-struct RehearsingTests {
+struct DryRunTests {
     let memory = ReductionMarkTests.Memory()
 
     private func store(
@@ -43,7 +43,7 @@ struct RehearsingTests {
         _ = store.submitNow(.of(Sample.Add(amount: 1)))
         store.middleware = [dispatching]
 
-        let outcomes = store.rehearse([add(1), add(2), add(-9)])
+        let outcomes = store.dryRun([add(1), add(2), add(-9)])
 
         #expect(
             outcomes.map(text) == [
@@ -68,7 +68,7 @@ struct RehearsingTests {
         store.submit(PendingTransaction(.of(Sample.Add(amount: 5))) { _ in })
         began.wait()
 
-        let outcomes = store.rehearse([add(1)])
+        let outcomes = store.dryRun([add(1)])
 
         goOn.signal()
         store.drain()
@@ -79,11 +79,11 @@ struct RehearsingTests {
     @Test("a used key counts as for the real request, and a dry run uses none up")
     func keys() throws {
         let store = try store()
-        _ = store.rehearse([add(1, key: ("k", "body"))])
+        _ = store.dryRun([add(1, key: ("k", "body"))])
         let real = Transaction.of(Sample.Add(amount: 1), key: "k", body: "body")
         _ = store.submitNow(real)
 
-        let outcomes = store.rehearse([
+        let outcomes = store.dryRun([
             add(1, key: ("k", "body")), add(1, key: ("other", "body")), add(1, key: ("k", "another body")), add(2),
         ])
 
@@ -102,8 +102,8 @@ struct RehearsingTests {
         store.submit(PendingTransaction(real, client: "one") { _ in })
         store.drain()
 
-        let refused = store.rehearse([add(1, key: ("other", "body"))], of: "one")
-        let allowed = store.rehearse([add(1, key: ("other", "body"))], of: "two")
+        let refused = store.dryRun([add(1, key: ("other", "body"))], of: "one")
+        let allowed = store.dryRun([add(1, key: ("other", "body"))], of: "two")
 
         guard case .full(.idempotencyKeysOfClient) = refused[0] else { Issue.record("\(refused)"); return }
         #expect(allowed.map(text) == [#"true [{"op":"replace","path":"/count/value","value":2}]"#])
@@ -117,7 +117,7 @@ struct RehearsingTests {
             decided: { lines.add("\($2) \($0) \($1.rawValue)") }, landed: { _ in }, appended: { _, _, _ in },
             woken: { _ in })
 
-        _ = try store(observer: observer).rehearse([add(1), add(-9)])
+        _ = try store(observer: observer).dryRun([add(1), add(-9)])
 
         #expect(lines.values == ["1 count/add dry_run", "1 count/add rejected"])
     }
@@ -138,7 +138,7 @@ struct RehearsingTests {
         let bad = Transaction([.init(Sample.Add(amount: 1), id: "bad")], purpose: .dryRun)
         mark.setQuarantined([try #require(TransactionIdentity(bad)): "q1"])
 
-        let outcomes = store.rehearse([bad, first])
+        let outcomes = store.dryRun([bad, first])
         _ = store.submitNow(real)
 
         #expect(outcomes.map(text).first == "action-quarantined")
