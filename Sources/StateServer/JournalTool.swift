@@ -62,6 +62,33 @@ struct JournalTool: Sendable {
         return JournalSpan(epoch: reader.epoch, start: beginning.version, end: reader.latest)
     }
 
+    /// Finds the first commit after which a test of a value holds, by O(log n) looks at states.
+    ///
+    /// - Parameters:
+    ///   - start: the version at which it must not hold; nil for the oldest that is kept.
+    ///   - end: the version at which it must hold; nil for the latest.
+    /// - Returns: the commit as `export` writes it.
+    func bisect(
+        _ test: ValueTest, from start: Version?, to end: Version?
+    ) throws -> (found: Result<[UInt8], Bisection.Miss>, looks: Int) {
+        let history = try place.history()
+        let low = try start ?? history.beginning().version
+        let (found, looks) = try Bisection.first(after: low, through: end ?? history.latest) { version in
+            let state = try JSONValue(parsing: history.beginning(at: version).state, depthMax: 1000)
+            return test.holds(for: state[pointer: test.pointer])
+        }
+        struct Found: Error {
+            let line: [UInt8]
+        }
+        guard case .success(let version) = found else { return (found.map { _ in [] }, looks) }
+        do {
+            try history.forEachCommit(after: version - 1) { throw Found(line: Recording.line(of: $0)) }
+        } catch let found as Found {
+            return (.success(found.line), looks)
+        }
+        throw SettingsFault(description: "the commit of version \(version) is no longer kept")
+    }
+
     /// Makes a journal from a recording: the commits as recorded, under a new epoch.
     ///
     /// No reducer runs. The commits keep the IDs that clients gave; an ID that is a cursor becomes the cursor of the new

@@ -22,6 +22,7 @@ struct CommandTests {
     static let commands: [any ParsableCommand.Type] = [
         Serve.self, Check.self, Health.self, JournalInfo.self, JournalVerify.self, JournalBackup.self,
         JournalRestore.self, JournalCompact.self, JournalExport.self, JournalImport.self, JournalReplay.self,
+        JournalBisect.self,
         QuarantineList.self, QuarantineDrop.self, QuarantineRetry.self, TokenCreate.self, TokenList.self,
         TokenRevoke.self,
     ]

@@ -10,7 +10,7 @@ extension Contract {
             return .respond(try Self.refuseMethod(routed.request, allowed: "POST, OPTIONS"))
         }
         let style = try Parameters(routed.target, known: ["pretty"]).style()
-        var found: (test: (JSONPointer, BisectRequest.Test)?, from: Cursor?, to: Cursor?)
+        var found: (test: ValueTest?, from: Cursor?, to: Cursor?)
         for (key, value) in try members(of: routed) {
             let pointer = JSONPointer([key])
             switch key {
@@ -20,37 +20,29 @@ extension Contract {
             default: throw Self.invalid(pointer, "this member is not known here: test, from and to are")
             }
         }
-        guard let (pointer, test) = found.test else { throw Self.invalid(JSONPointer(["test"]), "expected a test") }
+        guard let test = found.test else { throw Self.invalid(JSONPointer(["test"]), "expected a test") }
         return .bisect(
             BisectRequest(
-                pointer: pointer, test: test, from: found.from, to: found.to, store: routed.store, style: style,
+                test: test, from: found.from, to: found.to, store: routed.store, style: style,
                 requestID: routed.circumstances.requestID))
     }
 
-    private func test(
-        _ value: JSONValue, _ place: JSONPointer
-    ) throws(Problem) -> (JSONPointer, BisectRequest.Test) {
+    private func test(_ value: JSONValue, _ place: JSONPointer) throws(Problem) -> ValueTest {
         guard case .object(let members) = value, members.members.count == 2, case .string(let text)? = members["path"],
             let pointer = JSONPointer(text: text), pointer.tokens.count <= Self.tokensMax,
             let (key, wanted) = members.members.first(where: { $0.key != "path" })
         else { throw Self.invalid(place, "expected path, a JSON Pointer, and one of value, exists and repeats") }
         switch (key, wanted) {
-        case ("value", _): return (pointer, .value(wanted))
-        case ("exists", .bool(let exists)): return (pointer, .exists(exists))
-        case ("repeats", .bool(let repeats)): return (pointer, .repeats(repeats))
+        case ("value", _): return ValueTest(pointer, .equals(wanted))
+        case ("exists", .bool(let exists)): return ValueTest(pointer, .exists(exists))
+        case ("repeats", .bool(let repeats)): return ValueTest(pointer, .repeats(repeats))
         default: throw Self.invalid(place.appending(key), "expected value, or exists or repeats with true or false")
         }
     }
 
-    /// Why there is no such commit.
-    package enum BisectMiss: String, Error {
-        case holdsAtStart = "holds-at-start"
-        case neverHolds = "never-holds"
-    }
-
     /// The answer to a search.
     package func response(
-        to request: BisectRequest, found: Result<Commit, BisectMiss>, looks: Int, latest: Cursor
+        to request: BisectRequest, found: Result<Commit, Bisection.Miss>, looks: Int, latest: Cursor
     ) -> Response {
         var writer = JSONWriter()
         switch found {

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import StateJSON
 internal import StateStore
 
 /// `journal`: the commands that use a journal without serving it.
@@ -7,7 +8,8 @@ struct JournalCommand: AsyncParsableCommand {
         commandName: "journal", abstract: "Operate a journal, in a directory or in etcd.",
         subcommands: [
             JournalInfo.self, JournalVerify.self, JournalBackup.self, JournalRestore.self, JournalCopy.self,
-            JournalCompact.self, JournalExport.self, JournalImport.self, JournalReplay.self, QuarantineCommand.self,
+            JournalCompact.self, JournalExport.self, JournalImport.self, JournalReplay.self, JournalBisect.self,
+            QuarantineCommand.self,
         ])
 }
 
@@ -58,6 +60,56 @@ struct JournalReplay: SettingsCommand {
             try input.nextLine()
         }
         print("replayed: \(span.sentence)")
+    }
+}
+
+/// `journal bisect`: finds what broke something.
+struct JournalBisect: SettingsCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bisect",
+        abstract: "Print the first commit after which a test of a value holds, also while a server is running.",
+        discussion: "For example: journal bisect --path /tasks/ids --repeats")
+
+    @OptionGroup var options: SettingsOptions
+
+    @Option(help: "A JSON Pointer into the state.")
+    var path: String
+
+    @Option(help: "JSON that the value equals; without it and --repeats: that there is a value.")
+    var equals: String?
+
+    @Flag(help: "The value is an array in which two elements are equal.")
+    var repeats = false
+
+    @Flag(name: .customLong("not"), help: "The opposite of the test: there is no value, or no two elements are equal.")
+    var isNegated = false
+
+    @Option(help: "The version at which the test does not hold yet; by default the oldest that is kept.")
+    var since: UInt64?
+
+    func run(_ reading: SettingsReading) async throws {
+        let test = try test()
+        let (found, looks) = try JournalTool(settings: reading.settings).bisect(test, from: since, to: nil)
+        switch found {
+        case .success(let line): print(String(decoding: line, as: UTF8.self), terminator: "")
+        case .failure(.holdsAtStart): throw Failure("the test holds already at the beginning (\(looks) looks)")
+        case .failure(.neverHolds): throw Failure("the test does not hold at the end (\(looks) looks)")
+        }
+    }
+
+    private func test() throws(SettingsFault) -> ValueTest {
+        guard let pointer = JSONPointer(text: path) else {
+            throw SettingsFault(description: "--path must be a JSON Pointer, empty or beginning with /")
+        }
+        guard let equals else { return ValueTest(pointer, repeats ? .repeats(!isNegated) : .exists(!isNegated)) }
+        guard !repeats, !isNegated else {
+            throw SettingsFault(description: "--equals goes with neither --repeats nor --not")
+        }
+        do {
+            return ValueTest(pointer, .equals(try JSONValue(parsing: Array(equals.utf8))))
+        } catch {
+            throw SettingsFault(description: "--equals is no JSON: a text is in quotes, as in '\"done\"'")
+        }
     }
 }
 

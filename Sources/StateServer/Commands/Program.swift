@@ -51,9 +51,10 @@ struct Program: Sendable {
 
     /// The names of the options that are no settings, in any command.
     static let optionNames: Set<String> = [
-        "accept-loss", "all", "config", "deep", "dispatch", "fork", "from", "help", "help-hidden", "json", "open",
+        "accept-loss", "all", "config", "deep", "dispatch", "equals", "fork", "from", "help", "help-hidden", "json",
+        "not", "open",
         "operate",
-        "others", "port-file", "read", "same-epoch", "since", "subject", "to", "version",
+        "others", "path", "port-file", "read", "repeats", "same-epoch", "since", "subject", "to", "version",
     ]
 
     /// Throws where an option of the program's own would have the name of another one.

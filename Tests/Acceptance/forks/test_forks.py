@@ -1,6 +1,7 @@
 """The history without an action or with another one, beside the truth; and the commit that broke something."""
 
 import json
+import subprocess
 import threading
 import time
 
@@ -200,3 +201,32 @@ def test_the_commit_that_broke_something_is_found_in_a_long_history(workspace, r
         figures(f"{rounds} commits: found in {seconds:.2f} s with {answer.json['looks']} looks")
         expect(answer.json["looks"] < 25, f"{answer.json['looks']} looks")
         expect(seconds < 5, f"it takes {seconds:.1f} s")
+
+
+def test_the_command_finds_the_same_commit_in_the_journal(workspace):
+    data = workspace.path("data")
+    server = workspace.server(data=data)
+    with server.client() as client:
+        client.commit(add(1))
+        client.commit(action("tasks/add", {"id": 7, "title": "milk"}, id="first"))
+        client.commit(action("tasks/remove", {"id": 7}, id="last"))
+        client.commit(add(1))
+
+    def bisect(*arguments):
+        return subprocess.run(
+            [workspace.binary, "journal", "bisect", "--data", data, *arguments], capture_output=True, text=True, timeout=20
+        )
+
+    found = bisect("--path", "/counter/value", "--equals", "2")
+    expect_equal((found.returncode, json.loads(found.stdout)["version"]), (0, 4), "where the counter becomes 2")
+    gone = bisect("--path", "/tasks/entities/7", "--not", "--since", "2")
+    expect_equal(json.loads(gone.stdout)["id"], "last", "the commit that removes the task")
+    for arguments, says in [
+        (["--path", "/counter/value"], "the test holds already at the beginning"),
+        (["--path", "/counter/value", "--equals", "9"], "the test does not hold at the end"),
+        (["--path", "counter"], "--path must be a JSON Pointer"),
+        (["--path", "/counter/value", "--equals", "x"], "--equals is no JSON"),
+        (["--path", "/tasks/ids", "--repeats", "--equals", "1"], "--equals goes with neither"),
+    ]:
+        refused = bisect(*arguments)
+        expect(refused.returncode != 0 and says in refused.stderr, f"{arguments}: {refused.stderr}")
