@@ -5,45 +5,6 @@ internal import StateJSON
 package import StateStore
 internal import Synchronization
 
-/// What happens in a cluster's journal that an operator may want to know.
-package enum ClusterEvent: Sendable {
-    /// Commits could not be appended; where `isOpen`, whether they are in the journal is not known.
-    case appendFailed(reason: String, isOpen: Bool)
-    /// A snapshot could not be saved. No commit is lost; the next start takes longer.
-    case snapshotNotSaved(reason: String)
-    /// The start waits for etcd.
-    case waiting(reason: String)
-    /// The turns of other nodes do not come; the reason is nil when they come again.
-    case notFollowing(reason: String?)
-    /// Another server writes by choice than before.
-    case writer(ClusterWriter)
-    /// An etcd has used much of its quota, or, where the reason is nil, has room again.
-    case quotaUsed(reason: String?)
-    /// The history in etcd is older than the one of this server, and has another epoch now, or why it has not.
-    case epochRenewed(failure: String?)
-}
-
-/// Why a history in etcd cannot be used, as a sentence.
-package struct ClusterFault: Error, Sendable, CustomStringConvertible {
-    package let description: String
-    /// Whether it may pass without anybody's doing.
-    let isPassing: Bool
-
-    init(_ description: String, isPassing: Bool = false) {
-        self.description = description
-        self.isPassing = isPassing
-    }
-
-    init(_ failure: EtcdFailure) {
-        let isPassing =
-            switch failure {
-            case .unreachable, .unanswered: true
-            case .refused, .malformed: false
-            }
-        self.init("\(failure)", isPassing: isPassing)
-    }
-}
-
 /// A journal in etcd, which any number of processes share.
 ///
 /// Each turn is one key or a few, put by a transaction that demands that they are not there and that the turn before is: of
@@ -74,9 +35,9 @@ package final class ClusterJournal: Journal {
     let metaRevision: UInt64
     let known: Mutex<KnownTurns>
     private let appending: Mutex<Appending>
-    private let condition = Mutex(Condition())
-    private let follower: TurnFollower
-    private let lease: WriterLease
+    let condition = Mutex(Condition())
+    let follower: TurnFollower
+    let lease: WriterLease
     private let quota: QuotaWatch
     /// By which the servers of the history know each other; nil in one that an older program has begun.
     package let secret: String?
@@ -87,7 +48,7 @@ package final class ClusterJournal: Journal {
         var encoder: SegmentEncoder
     }
 
-    private struct Condition: Sendable {
+    struct Condition: Sendable {
         var failure: String?
         var isOpen = false
         /// Why the history in etcd cannot be gone on with: it is not the one that this node has.
@@ -117,7 +78,7 @@ package final class ClusterJournal: Journal {
     /// How long one endpoint has in the first attempt.
     private static let firstTime = Duration.milliseconds(250)
     /// How old the newest proof may be that this server follows a majority of the etcds.
-    private static let ageMax = Duration.seconds(2)
+    static let ageMax = Duration.seconds(2)
 
     /// Opens the history at an address, or begins it there; it waits for etcd as long as that has no quorum.
     ///
@@ -264,7 +225,7 @@ package final class ClusterJournal: Journal {
     }
 
     /// Notes that the history in etcd is not the one that this node has.
-    private func breaks(_ detail: String) -> String {
+    func breaks(_ detail: String) -> String {
         let reason = "the history \(keys.name) in etcd is not the one that this server has: \(detail)"
         condition.withLock { ($0.broken, $0.failure) = (reason, reason) }
         return reason
@@ -310,7 +271,7 @@ package final class ClusterJournal: Journal {
     }
 
     /// Notes and tells that the history in etcd is not the one that this node has.
-    private func end(_ detail: String) {
+    func end(_ detail: String) {
         guard condition.withLock({ $0.broken == nil }) else { return }
         report(.notFollowing(reason: breaks(detail)))
     }
@@ -328,7 +289,7 @@ package final class ClusterJournal: Journal {
     }
 
     /// Reads the turns behind the tip from etcd.
-    private func catchUp() {
+    func catchUp() {
         do {
             while true {
                 let tip = known.withLock { $0.tip.version }
@@ -339,27 +300,6 @@ package final class ClusterJournal: Journal {
         } catch {
             report(.notFollowing(reason: "\(error)"))
         }
-    }
-
-    /// The turns whose keys have a version of a range, in order.
-    func turns(from first: Version, through last: Version, limit: Int) throws -> [(Version, [UInt8])] {
-        let end = last == .max ? ClusterKeys.end(of: keys.turns) : keys.turn(last + 1)
-        let answer: Etcd.RangeResponse
-        do {
-            answer = try client.call("/v3/kv/range", Etcd.Range(keys.turn(first), upTo: end, limit: limit))
-        } catch { throw ClusterFault(error) }
-        return (answer.kvs ?? []).compactMap { pair in
-            keys.version(ofTurn: pair.key).map { ($0, Array(pair.value ?? Data())) }
-        }
-    }
-
-    /// The newest version that is acknowledged anywhere; what leads to it has come to this journal's followers.
-    ///
-    /// - Throws: ``ClusterFault`` where etcd does not answer.
-    package func newestVersion() throws -> Version {
-        let tip = known.withLock { $0.tip.version }
-        if try !turns(from: tip + 1, through: .max, limit: 1).isEmpty { catchUp() }
-        return known.withLock { $0.tip.version }
     }
 
     /// A document beside the turns, which this journal follows from now on.
@@ -375,135 +315,6 @@ package final class ClusterJournal: Journal {
     /// Has a function called when a document has changed, on the thread that follows etcd.
     package func watchDocuments(_ changed: @escaping @Sendable () -> Void) {
         condition.withLock { $0.documentsWatcher = changed }
-    }
-
-    // MARK: Lease
-
-    /// Which server writes by choice.
-    package var writer: ClusterWriter { lease.writer }
-
-    /// For how long this server may have missed what is acknowledged elsewhere; nil while it follows a majority of the etcds.
-    package var staleness: Duration? { condition.withLock { $0.isStale } ? lease.age : nil }
-
-    /// Has a function called when ``staleness`` begins or ends, on any thread.
-    package func watchStaleness(_ changed: @escaping @Sendable () -> Void) {
-        condition.withLock { $0.staleWatcher = changed }
-    }
-
-    private func take(_ finding: WriterLease.Finding) {
-        let writer = lease.writer
-        if condition.withLock({ exchange(&$0.writer, with: writer) }) != writer { report(.writer(writer)) }
-        switch finding {
-        case .current(let newest):
-            // What was the newest turn half a second ago has come by now, or the watch does not tell.
-            if condition.withLock({ exchange(&$0.newest, with: newest) }) > known.withLock({ $0.tip.version }) {
-                catchUp()
-                follower.renew()
-            }
-            guard let changed = turnStale(false) else { return }
-            probe()
-            report(.notFollowing(reason: nil))
-            changed()
-        case .replaced(let detail): end(detail)
-        case .older(let detail):
-            guard condition.withLock({ $0.broken == nil }) else { break }
-            end("\(detail); a server that starts now goes on with what is there, under a new epoch")
-            background.async { [self] in
-                // Clients have cursors of what is lost, and later commits will have its versions.
-                do {
-                    try ClusterOpening(client, keys).renewEpoch(metaRevision)
-                    report(.epochRenewed(failure: nil))
-                } catch {
-                    report(.epochRenewed(failure: "\(error)"))
-                }
-            }
-        case .failed(let reason):
-            guard lease.age > Self.ageMax, let changed = turnStale(true) else { return }
-            condition.withLock { $0.failure = $0.failure ?? "no majority of the etcds answers: \(reason)" }
-            report(.notFollowing(reason: reason))
-            changed()
-        }
-    }
-
-    /// Notes how much of its quota the fullest etcd has used.
-    private func take(_ found: QuotaWatch.Finding?) {
-        let found = found.flatMap { $0.isAlarmed || $0.share >= QuotaWatch.warned ? $0 : nil }
-        let before = condition.withLock { exchange(&$0.quota, with: found) }
-        guard (found == nil) != (before == nil) || found?.isFull != before?.isFull else { return }
-        report(.quotaUsed(reason: found?.sentence))
-    }
-
-    /// Notes whether this server is stale.
-    ///
-    /// - Returns: what to call where that is new.
-    private func turnStale(_ isStale: Bool) -> (() -> Void)? {
-        condition.withLock { condition in
-            guard exchange(&condition.isStale, with: isStale) != isStale else { return nil }
-            return condition.staleWatcher ?? {}
-        }
-    }
-
-    // MARK: Read
-
-    package func commits(after version: Version, through last: Version, limit: Int) throws -> [Commit] {
-        if let known = known.withLock({ $0.commits(after: version, limit: limit) }) {
-            return last == .max ? known : known.filter { $0.version <= last }
-        }
-        var commits: [Commit] = []
-        var (next, bytes) = (try turn(of: version + 1), 0)
-        while commits.count < limit, bytes < 16 << 20 {
-            let page = try turns(from: next, through: last, limit: 300)
-            guard let newest = page.last else { break }
-            for (first, value) in page {
-                do throws(KnownTurns.Fault) {
-                    for commit in try KnownTurns.commits(first, value, epoch)
-                    where commit.version > version && commit.version <= last && commits.count < limit {
-                        commits.append(commit)
-                        bytes += commit.action.count + commit.patch.count
-                    }
-                } catch { throw ClusterFault("the turn of version \(first) in etcd cannot be read: \(error)") }
-            }
-            next = newest.0 + 1
-        }
-        guard commits.first.map({ $0.version == version + 1 }) ?? true else { return [] }
-        return commits
-    }
-
-    /// The version in the key of the turn that has a commit, or the commit's own where no turn is so old.
-    private func turn(of version: Version) throws(ClusterFault) -> Version {
-        var range = Etcd.Range(keys.turn(1), upTo: keys.turn(version + 1), limit: 1)
-        (range.sort_order, range.keys_only) = ("DESCEND", true)
-        do {
-            let answer: Etcd.RangeResponse = try client.call("/v3/kv/range", range)
-            return answer.kvs?.first.flatMap { keys.version(ofTurn: $0.key) } ?? version
-        } catch {
-            throw ClusterFault(error)
-        }
-    }
-
-    package func page(_ query: ChangesQuery, latest: Cursor) throws -> ChangesPage? {
-        let commits = try commits(after: query.since, through: latest.version, limit: 10_000)
-        guard !commits.isEmpty || query.since >= latest.version else { return nil }
-        return ChangesPage(query, from: commits, latest: latest)
-    }
-
-    package func commit(version: Version) throws -> Commit? {
-        version > 0 ? try commits(after: version - 1, through: version, limit: 1).first : nil
-    }
-
-    /// Looks at the newest 10,000 commits only.
-    package func commit(id: String, by subject: String?) throws -> Commit? {
-        known.withLock { $0.commit(id: id, by: subject) }
-    }
-
-    package func state(at version: Version) throws -> [UInt8]? {
-        try ClusterOpening(client, keys).state(at: version, epoch) {
-            try commits(after: $0, through: version, limit: $1)
-        }
-    }
-
-    package func oldestState() throws -> Version {
-        try ClusterSnapshots(client: client, keys: keys).manifests(limit: 1).first?.version ?? 0
     }
 
     // MARK: Condition

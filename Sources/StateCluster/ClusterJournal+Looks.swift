@@ -1,0 +1,71 @@
+internal import Dispatch
+internal import Segments
+internal import StateStore
+internal import Synchronization
+
+/// What the looks at etcd find: who writes, whether this server is current, and how much room there is.
+extension ClusterJournal {
+    /// Which server writes by choice.
+    package var writer: ClusterWriter { lease.writer }
+
+    /// For how long this server may have missed what is acknowledged elsewhere; nil while it follows a majority of the etcds.
+    package var staleness: Duration? { condition.withLock { $0.isStale } ? lease.age : nil }
+
+    /// Has a function called when ``staleness`` begins or ends, on any thread.
+    package func watchStaleness(_ changed: @escaping @Sendable () -> Void) {
+        condition.withLock { $0.staleWatcher = changed }
+    }
+
+    func take(_ finding: WriterLease.Finding) {
+        let writer = lease.writer
+        if condition.withLock({ exchange(&$0.writer, with: writer) }) != writer { report(.writer(writer)) }
+        switch finding {
+        case .current(let newest):
+            // What was the newest turn half a second ago has come by now, or the watch does not tell.
+            if condition.withLock({ exchange(&$0.newest, with: newest) }) > known.withLock({ $0.tip.version }) {
+                catchUp()
+                follower.renew()
+            }
+            guard let changed = turnStale(false) else { return }
+            probe()
+            report(.notFollowing(reason: nil))
+            changed()
+        case .replaced(let detail): end(detail)
+        case .older(let detail):
+            guard condition.withLock({ $0.broken == nil }) else { break }
+            end("\(detail); a server that starts now goes on with what is there, under a new epoch")
+            background.async { [self] in
+                // Clients have cursors of what is lost, and later commits will have its versions.
+                do {
+                    try ClusterOpening(client, keys).renewEpoch(metaRevision)
+                    report(.epochRenewed(failure: nil))
+                } catch {
+                    report(.epochRenewed(failure: "\(error)"))
+                }
+            }
+        case .failed(let reason):
+            guard lease.age > Self.ageMax, let changed = turnStale(true) else { return }
+            condition.withLock { $0.failure = $0.failure ?? "no majority of the etcds answers: \(reason)" }
+            report(.notFollowing(reason: reason))
+            changed()
+        }
+    }
+
+    /// Notes how much of its quota the fullest etcd has used.
+    func take(_ found: QuotaWatch.Finding?) {
+        let found = found.flatMap { $0.isAlarmed || $0.share >= QuotaWatch.warned ? $0 : nil }
+        let before = condition.withLock { exchange(&$0.quota, with: found) }
+        guard (found == nil) != (before == nil) || found?.isFull != before?.isFull else { return }
+        report(.quotaUsed(reason: found?.sentence))
+    }
+
+    /// Notes whether this server is stale.
+    ///
+    /// - Returns: what to call where that is new.
+    private func turnStale(_ isStale: Bool) -> (() -> Void)? {
+        condition.withLock { condition in
+            guard exchange(&condition.isStale, with: isStale) != isStale else { return nil }
+            return condition.staleWatcher ?? {}
+        }
+    }
+}
