@@ -4,15 +4,16 @@ import { button, fill, h, link, copy, save } from "./dom.js"
 import { Follower } from "./follow.js"
 import { count } from "./json.js"
 
-// A view is there where the OpenAPI document, which has what its client may do, has its route.
+// A view is there where the OpenAPI document, which has what its client may do, has its route. The last two are of the server and not of a store:
+// they lead out of a fork.
 const views = [
     { name: "live", title: "Live" },
     { name: "state", title: "State" },
     { name: "dispatch", title: "Dispatch", needs: "dispatch" },
     { name: "forks", title: "Forks", needs: "fork" },
     { name: "compare", title: "Compare", needs: "fork", isHidden: true },
-    { name: "bisect", title: "Bisect", needs: "bisect" },
-    { name: "room", title: "Room", needs: "operate" },
+    { name: "bisect", title: "Bisect", needs: "bisect", isOutsideForks: true },
+    { name: "room", title: "Room", needs: "operate", isOutsideForks: true },
 ]
 
 const main = document.getElementById("main")
@@ -107,9 +108,8 @@ function say(text, seconds = 8) {
 
 function drawHeader() {
     const parts = document.getElementById("views")
-    fill(parts, views.filter(({ needs, isHidden }) => !isHidden && (!needs || model.can[needs])
-        && !(shown.fork && ["bisect", "room"].includes(name)))
-        .map(({ name, title }) => link(title, address(name),
+    fill(parts, views.filter(({ needs, isHidden }) => !isHidden && (!needs || model.can[needs]))
+        .map(({ name, title, isOutsideForks }) => link(title, address(name, {}, isOutsideForks ? null : shown.fork),
             name === shown.view || (name === "forks" && shown.view === "compare") ? { "aria-current": "page" } : {})))
     fill(document.getElementById("tools"),
         shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), " ",
@@ -124,7 +124,8 @@ async function route() {
     if (!model) return
     const { view, parameters } = read()
     const mine = ++turn
-    const fork = parameters.in ?? null
+    const found = views.find(({ name }) => name === view)
+    const fork = found.isOutsideForks ? null : parameters.in ?? null
     delete parameters.in
     const isSame = current && view === shown.view && fork === shown.fork
     shown = { view, fork }
@@ -133,7 +134,6 @@ async function route() {
         if (isSame) return await current.update(parameters)
         current?.close()
         current = null
-        const found = views.find(({ name }) => name === view)
         if (found.needs && !model.can[found.needs]) {
             fill(main, h("p", { class: "empty" }, "There is nothing here for this client."))
             return

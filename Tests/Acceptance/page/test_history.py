@@ -31,6 +31,9 @@ def test_what_one_action_did_is_undone_in_a_fork_and_compared(server, open_tab):
     tab.link("Its state").click()
     tab.expect_text("In fork", "header")
     tab.expect_text("counter")
+    tab.link("Bisect").click()
+    tab.expect_text("Find when it happened")
+    expect("In fork" not in tab.text("header"), "bisect, which looks at the present, is shown as if it were of the fork")
 
 
 def test_a_fork_takes_actions_that_the_present_does_not_get_and_ends(server, open_tab):
