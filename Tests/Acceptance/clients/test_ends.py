@@ -186,18 +186,25 @@ await caught("closed loop", () => drain(store.changes()))
 def test_a_slow_loop_has_each_commit_although_its_queue_is_bounded(workspace):
     server = workspace.server()
     script = start(workspace, server.port, """
-let count = 0, last = 0, pages = 0
+let count = 0, last = 0, pages = 0, followed = 0
 const plainFetch = fetch
-globalThis.fetch = (target, options) => { pages += target.includes("limit=1000&on-lost") && !target.includes("wait="); return plainFetch(target, options) }
+globalThis.fetch = async (target, options) => {
+    const isPage = target.includes("limit=1000&on-lost") && !target.includes("wait=")
+    pages += isPage
+    const response = await plainFetch(target, options)
+    if (isPage) print("page", pages)
+    else if (target.includes("/changes?")) followed = Number((await response.clone().json()).next.split(".")[1])
+    return response
+}
 for await (const { version } of store.changes({ since: "oldest" })) {
     if (version !== last + 1) throw new Error(`${version} behind ${last}`)
     last = version
-    if (count++ === 0) while (await store.state("/counter/value") < 12000) await pause(100)
+    if (count++ === 0) while (followed < 12000) await pause(100)
     if (version === 12000) break
 }
 print("count", count, pages)
 """)
-    wait_until(lambda: printed(script, "connection"), "the client is there")
+    wait_until(lambda: printed(script, "page"), "the loop has had its first page, which is empty")
     with server.client() as client:
         for _ in range(12):
             bulk(client, [add(1)] * 1000)
