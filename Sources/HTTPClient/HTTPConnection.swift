@@ -58,7 +58,7 @@ package final class HTTPConnection: @unchecked Sendable {
     }
 
     /// Files of certificates and keys in PEM, each nil for the default.
-    package struct TLS: Sendable {
+    package struct TLS: Hashable, Sendable {
         /// The certificates of the authorities that may have signed a server's.
         package var authorities: String?
         package var certificate: String?

@@ -1,3 +1,4 @@
+package import HTTPClient
 internal import StateStore
 
 /// Where the journal of a cluster is: `etcd://host:2379,host:2379/name`.
@@ -9,8 +10,10 @@ package struct ClusterAddress: Hashable, Sendable, CustomStringConvertible {
     package var description: String
     /// As whom etcd is used; nil where it has no users.
     package var user: User?
-    /// The files with which `etcds` connects, in PEM, each nil for the default.
-    package var certificates = Certificates()
+    /// The files with which `etcds` connects.
+    ///
+    /// A certificate of this server protects the connection only: etcd's gateway knows no users by certificate.
+    package var tls = HTTPConnection.TLS()
 
     /// A user of etcd.
     package struct User: Hashable, Sendable {
@@ -20,21 +23,6 @@ package struct ClusterAddress: Hashable, Sendable, CustomStringConvertible {
         package init(name: String, password: String) {
             self.name = name
             self.password = password
-        }
-    }
-
-    /// The files of a TLS connection.
-    ///
-    /// A certificate of this server protects the connection only: etcd's gateway knows no users by certificate.
-    package struct Certificates: Hashable, Sendable {
-        package var authorities: String?
-        package var certificate: String?
-        package var key: String?
-
-        package init(authorities: String? = nil, certificate: String? = nil, key: String? = nil) {
-            self.authorities = authorities
-            self.certificate = certificate
-            self.key = key
         }
     }
 

@@ -55,11 +55,3 @@ final class EtcdLogin: Sendable {
     /// Has the next request ask for another token.
     func forget() { token.withLock { $0 = nil } }
 }
-
-extension ClusterAddress {
-    /// The files of a TLS connection, for the client of HTTP.
-    var tls: HTTPConnection.TLS {
-        .init(
-            authorities: certificates.authorities, certificate: certificates.certificate, key: certificates.key)
-    }
-}

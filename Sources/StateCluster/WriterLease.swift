@@ -13,7 +13,7 @@ package enum ClusterWriter: Sendable, Equatable {
     case nobody
 }
 
-/// Takes the part of the writer where nobody has it, and finds out twice a second, on a thread of its own, that etcd still
+/// Takes the part of the writer where no server has it, and finds out twice a second, on a thread of its own, that etcd still
 /// has the history that this server has.
 ///
 /// The part is a key under a lease of two seconds. It spares conflicts and decides nothing: that do the transactions that
@@ -115,7 +115,7 @@ final class WriterLease: Sendable {
         }
     }
 
-    /// Takes the part where nobody has it, and reads who has it, what the history is, the turn at a version or the next, and
+    /// Takes the part where no server has it, and reads who has it, what the history is, the turn at a version or the next, and
     /// the key of the newest.
     private func transaction(_ key: Version, _ lease: String?) -> Etcd.Transaction {
         var newest = Etcd.Range(keys.turns, upTo: ClusterKeys.end(of: keys.turns), limit: 1)

@@ -10,7 +10,7 @@ export class Problem extends Error {
 }
 
 // The server could not be reached, or the connection ended before the answer.
-export class Unreachable extends Error {}
+class Unreachable extends Error {}
 
 // `unauthorized`, `gone` and `back`.
 export const events = new EventTarget()

@@ -1,3 +1,4 @@
+internal import HTTPClient
 internal import HTTPMessages
 internal import MicroHTTP
 internal import StateCluster
@@ -120,7 +121,7 @@ extension Settings {
             )
         }
         func file(_ path: String) -> String? { path == "none" ? nil : path }
-        address.certificates = .init(
+        address.tls = .init(
             authorities: file(self.etcdAuthorities), certificate: file(self.etcdCertificate), key: file(self.etcdKey))
         guard self.etcdUser != "none" else { return address }
         let password = SharedFile(path: self.etcdPassword, name: "password of etcd")
