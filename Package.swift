@@ -185,9 +185,8 @@ let further: [String: [Target.Dependency]] = [
     "StateClient": ["StateServer", "StateServerTesting"],
 ]
 for suite in [
-    "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPMessages", "StateHTTP", "MicroHTTP", "StateCluster",
-    "StateJournal",
-    "StateServer",
+    "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPClient", "HTTPMessages", "StateHTTP", "MicroHTTP",
+    "StateCluster", "StateJournal", "StateServer",
     "StateServerTesting", "StateClient", "Showcase",
 ] {
     let target = package.targets.first { $0.name == suite }

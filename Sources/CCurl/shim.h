@@ -67,6 +67,12 @@ static inline CURLcode curl_set_head(struct Curl curl, CURL *easy, curl_write_ca
     return code == CURLE_OK ? curl.easy_setopt(easy, CURLOPT_HEADERDATA, context) : code;
 }
 
+// Sets the function that is asked before a request goes out on a connection, and the first argument of that function.
+static inline CURLcode curl_set_ask(struct Curl curl, CURL *easy, curl_prereq_callback ask, void *context) {
+    CURLcode code = curl.easy_setopt(easy, CURLOPT_PREREQFUNCTION, ask);
+    return code == CURLE_OK ? curl.easy_setopt(easy, CURLOPT_PREREQDATA, context) : code;
+}
+
 // Returns the status of the newest response, or 0 before the first one.
 static inline long curl_status(struct Curl curl, CURL *easy) {
     long status = 0;

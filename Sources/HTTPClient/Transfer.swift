@@ -12,6 +12,8 @@ final class Transfer {
     private var body: [UInt8] = []
     private var bodyBytesMax = 0
     private var sink: ((UnsafeRawBufferPointer) -> Bool)?
+    /// Whether the request has gone out on a connection.
+    private var isSent = false
 
     /// Opens libcurl, for the life of the process.
     static func open() throws(HTTPConnection.Missing) -> Curl {
@@ -52,7 +54,7 @@ final class Transfer {
     ) throws(HTTPConnection.Failure) {
         // Without `Expect` libcurl sends a large body at once.
         for field in request.fields + ["Expect:"] { lines = curl.slist_append(lines, field) }
-        (fields, body, bodyBytesMax, sink) = ([], [], request.bodyBytesMax, take)
+        (fields, body, bodyBytesMax, sink, isSent) = ([], [], request.bodyBytesMax, take, false)
         try check(curl_set_fields(curl, easy, lines))
         try check(curl_set_text(curl, easy, CURLOPT_URL, request.address))
         try check(curl_set_text(curl, easy, CURLOPT_PROTOCOLS_STR, "http,https"))
@@ -95,6 +97,16 @@ final class Transfer {
                     transfer.take(line: UnsafeRawBufferPointer(start: bytes, count: count))
                     return count
                 }, context))
+        // libcurl sends a request again, also a POST, where a connection that was used before ends without an answer. The
+        // server may have carried it out, so that is left to the caller.
+        try check(
+            curl_set_ask(
+                curl, easy,
+                { context, _, _, _, _ in
+                    guard let context else { return CURL_PREREQFUNC_ABORT }
+                    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+                    return exchange(&transfer.isSent, with: true) ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK
+                }, context))
     }
 
     /// Makes the handle ready for another request; its connection stays open.
@@ -111,8 +123,10 @@ final class Transfer {
         case CURLE_OK: return HTTPConnection.Response(status: status, fields: fields, body: body)
         case CURLE_OPERATION_TIMEDOUT: throw .timedOut
         case CURLE_WRITE_ERROR: throw .tooLong
+        case CURLE_ABORTED_BY_CALLBACK: throw .disconnected(reason: "the connection has ended before the answer")
         case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_PEER_FAILED_VERIFICATION,
             CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE:
+            guard !isSent else { throw .disconnected(reason: reason(code)) }
             throw .unreachable(reason: reason(code))
         default: throw .disconnected(reason: reason(code))
         }
