@@ -54,13 +54,14 @@ export function connect(url, { token, onConnection } = {}) {
     }))
     const sleep = (seconds, signal) => waken(() => {}, signal, seconds)
 
-    /** Sends a request until it has an answer, or for so many seconds. */
+    /** Sends a request until it has an answer, or for so many seconds; 0 is one attempt. */
     async function request(path, { method = "GET", headers, body, signal, seconds = 120 } = {}) {
         const fields = new Headers(headers), end = Date.now() + 1000 * seconds
+        const longest = Math.min(method === "GET" ? 60 : 20, seconds || Infinity)
         for (let failures = 0; ; failures++) {
             let error
             try {
-                return await within(method === "GET" ? 60 : 20, signal, async (signal) => {
+                return await within(longest, signal, async (signal) => {
                     const credential = typeof token === "function" ? await token() : token
                     if (credential) fields.set("Authorization", `Bearer ${credential}`)
                     const options = { method, headers: fields, body, signal, cache: "no-store" }

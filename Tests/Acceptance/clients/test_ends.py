@@ -1,5 +1,6 @@
 """client.js where a server refuses, is gone, has another history, or the page wants no more."""
 
+import socket
 import subprocess
 import time
 
@@ -105,8 +106,9 @@ def test_a_server_that_is_gone_and_comes_back_is_awaited(workspace):
     server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
     script = start(workspace, port, FOLLOW_ALL + """
 await pause(500)
+const gone = new Promise((resume) => process.once("SIGUSR1", resume))
 print("ready")
-await new Promise((resume) => process.once("SIGUSR1", resume))
+await gone
 await caught("impatient", () => store.dispatch("counter/add", { amount: 100 }, { seconds: 1 }))
 await caught("dispatch", () => store.dispatch("counter/add", { amount: 1 }))
 """)
@@ -125,6 +127,16 @@ await caught("dispatch", () => store.dispatch("counter/add", { amount: 1 }))
     with server.client() as client:
         expect_equal(client.get("/v1/state/counter/value").json, 1, "the counter")
         expect_equal(client.get("/v1").json["version"], 1, "the commits")
+
+
+def test_a_limit_holds_where_a_server_says_nothing(workspace):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        lines = named(ended(start(workspace, silent.getsockname()[1], CATCH + """
+await caught("dispatch", () => store.dispatch("counter/add", { amount: 1 }, { seconds: 0.5 }))
+await caught("state", () => store.state("/counter", { seconds: 0.5 }))
+"""), seconds=10))
+    for name in ("dispatch", "state"):
+        expect_equal((lines[name]["name"], lines[name]["code"]), ("Problem", "no-answer"), name)
 
 
 def test_another_history_is_told_with_its_state(workspace):

@@ -181,14 +181,22 @@ def test_what_a_snapshot_replaces_is_deleted_and_followers_of_the_kept_past_go_o
             other.get(f"/v1/state?at-least={epoch}.{count * 5_000}&wait=10")
         wait_until(lambda: len(etcds.keys("old/snapshots/")) == 2, "there are two snapshots")
         wait_until(lambda: min(etcds.keys("old/turns/")) > "old/turns/00000000000000010000", "old turns are deleted")
-        oldest = int(min(etcds.keys("old/turns/")).rpartition("/")[2]) - 1
-        expect_equal({key.split("/")[2] for key in etcds.keys("old/chunks/")}, {
-            key.split("/")[2] for key in etcds.keys("old/snapshots/")
-        }, "the snapshots with parts")
+
+        def snapshots(folder):
+            return {key.split("/")[2] for key in etcds.keys(f"old/{folder}/")}
+
+        wait_until(lambda: snapshots("chunks") == snapshots("snapshots"), "the snapshots that are kept have parts, no others")
+
+        def first_page(client):
+            """The first commits that are kept, and the version before them; None where they were just deleted."""
+            oldest = int(min(etcds.keys("old/turns/")).rpartition("/")[2]) - 1
+            answer = client.get(f"/v1/changes?since={epoch}.{oldest}&limit=10")
+            return (oldest, answer.json["changes"]) if answer.status == 200 else None
+
         for each in (client, other):
             expect_equal(each.get(f"/v1/changes?since={epoch}.1").status, 410, "the status of a deleted past")
-            page = each.get(f"/v1/changes?since={epoch}.{oldest}&limit=10").json["changes"]
-            expect_equal([change["version"] for change in page], list(range(oldest + 1, oldest + 11)), "a page")
+            oldest, changes = wait_until(lambda: first_page(each), "a page of the kept past is read")
+            expect_equal([change["version"] for change in changes], list(range(oldest + 1, oldest + 11)), "a page")
     for server in servers:
         server.stop()
     newest = max(key for key in etcds.keys("old/chunks/"))
