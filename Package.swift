@@ -72,6 +72,8 @@ let package = Package(
         // JavaScriptCore (Debian: libjavascriptcoregtk-4.1-0), opened at run time, with the reducers of a model in it. Only
         // Models sees it.
         .target(name: "CModelEngine", exclude: ["files"]),
+        // The domain of one JSON document.
+        .target(name: "Documents", dependencies: ["StateJSON", "StateStore"]),
         // States and reducers in JavaScript.
         .target(name: "Models", dependencies: ["CModelEngine", "StateJSON"]),
         // Requests to other servers, on libcurl.
@@ -162,7 +164,7 @@ let package = Package(
         .executableTarget(
             name: "storekeeper",
             dependencies: allocator + [
-                "HTTPClient", "Models", "Showcase", "StateServer", "StateStore",
+                "Documents", "HTTPClient", "Models", "Showcase", "StateServer", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
     ],
@@ -187,7 +189,7 @@ let further: [String: [Target.Dependency]] = [
 for suite in [
     "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPClient", "HTTPMessages", "StateHTTP", "MicroHTTP",
     "StateCluster", "StateJournal", "StateServer",
-    "StateServerTesting", "StateClient", "Showcase",
+    "StateServerTesting", "StateClient", "Showcase", "Documents",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(

@@ -39,7 +39,7 @@ struct ImportTests {
         "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CModelEngine", "CPage", "CSimdjson", "CSocketCalls",
         "CXXHash", "CZlib",
         "CZstd",
-        "ContentCodings", "HTTPClient", "Models", "Page", "StateCluster", "StateJSON", "HTTPMessages",
+        "ContentCodings", "Documents", "HTTPClient", "Models", "Page", "StateCluster", "StateJSON", "HTTPMessages",
         "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting",
         "Showcase", "StateClient",
     ]
@@ -85,8 +85,9 @@ struct ImportTests {
             "StateServerTesting", ["HTTPMessages", "StateJSON", "StateServer", "StateStore"], ["Dispatch", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
+        ("Documents", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("Models", ["CModelEngine", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("storekeeper", ["HTTPClient", "Models", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
+        ("storekeeper", ["Documents", "HTTPClient", "Models", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
     ]
 
     /// Further modules that a single file may import, with the reason.
@@ -156,7 +157,8 @@ struct TreeTests {
         ("StateHTTP/Descriptions/SchemaProbe.swift", "types, which do not end"),
         ("StateJSON/Coding/JSONEncoding.swift", "types, which do not end"),
         ("StateStore/Dispatching/Store+DryRuns.swift", "the store calls itself"),
-        ("StateStore/Domain/CompiledDomain.swift", "types, which do not end"),
+        ("StateStore/Domain/ActionType.swift", "types do not end, and an entry holds its declaration"),
+        ("StateStore/Domain/CompiledDomain.swift", "an entry holds its type"),
         ("StateStore/Hub/SelectionIndex.swift", "a key holds the selection"),
         ("StateStore/Hub/WatchHub+FanOut.swift", "a group holds its receiver"),
         ("StateStore/Layout/PartEncodings.swift", "a part holds its node"),

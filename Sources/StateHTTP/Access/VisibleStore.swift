@@ -33,8 +33,8 @@ package struct VisibleStore: Sendable {
     /// The types of the actions that the client may dispatch to this store, sorted.
     var types: [String] { scope.open.keys.filter(access.dispatches).sorted() }
 
-    /// The Swift type of an action that the client may dispatch to this store.
-    func action(ofType type: String) -> (any Action.Type)? {
+    /// The type of an action that the client may dispatch to this store.
+    func action(ofType type: String) -> ActionType? {
         guard let action = scope.actions.value(named: type), !action.isInternal,
             access.isUnlimited || access.dispatches(type)
         else { return nil }

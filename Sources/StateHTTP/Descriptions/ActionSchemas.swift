@@ -14,7 +14,7 @@ struct DomainSchemas: Sendable {
         payloads = catalogue.whole.open.mapValues(SchemaProbe.payloadSchema)
         views = catalogue.viewTypes.mapValues(SchemaProbe.schema)
         parts = catalogue.parts.map { part in
-            let schema = part.valueType.map(SchemaProbe.schema) ?? [:]
+            let schema = part.schema ?? part.valueType.map(SchemaProbe.schema) ?? [:]
             return switch part.kind {
             case .entities: (part, ["type": "object", "additionalProperties": schema])
             case .order: (part, ["type": "array", "items": OpenAPIDocument.reference("schemas", "EntityID")])

@@ -48,10 +48,14 @@ final class SchemaProbe {
         SchemaProbe().schema(of: type)
     }
 
-    /// The schema of the payload of an action, which is an object.
-    static func payloadSchema(of type: any Action.Type) -> JSONValue {
-        let schema = schema(of: type)
-        return schema == [:] ? ["type": "object"] : schema
+    /// The schema of the payload of an action, which is an object where the action does not say otherwise.
+    static func payloadSchema(of type: ActionType) -> JSONValue {
+        switch type {
+        case .typed(let type):
+            let schema = schema(of: type)
+            return schema == [:] ? ["type": "object"] : schema
+        case .declared(let declaration): return declaration.payload ?? ["type": "object"]
+        }
     }
 
     func samples(_ attempt: Int) -> Samples { Self.samples[attempt % Self.samples.count] }

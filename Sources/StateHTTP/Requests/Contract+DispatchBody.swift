@@ -123,7 +123,6 @@ extension Contract {
                 guard let text = value.string else { throw invalid(value.pointer, "expected a string") }
                 type = text
             case "payload":
-                guard value.members != nil else { throw invalid(value.pointer, "expected an object") }
                 payload = value
             case "id":
                 let text = value.string ?? ""
@@ -141,12 +140,16 @@ extension Contract {
             defer { hint = .list }
             throw unknownType(type, at: node.pointer.appending("type"), store, hint)
         }
+        if let payload, payload.members == nil, !actionType.takesAnyValue {
+            throw invalid(payload.pointer, "expected an object")
+        }
         let action = try decode(actionType, payload, in: node)
         let parts = JSONText.members(of: sent.bytes, in: sent.span)
         var (recorded, meta): ([UInt8], [UInt8]?) = ([UInt8(ascii: "{")], nil)
         for key in ["id", "type", "payload", "meta"] {
             // The tests of the state are no part of the action, and an empty payload is as none.
-            guard let member = parts.first(where: { $0.key == key }), key != "payload" || member.value.count > 2
+            guard let member = parts.first(where: { $0.key == key }),
+                key != "payload" || !sent.bytes[member.value].elementsEqual("{}".utf8)
             else { continue }
             if recorded.count > 1 { recorded.append(UInt8(ascii: ",")) }
             recorded += sent.bytes[member.span]
@@ -156,16 +159,18 @@ extension Contract {
     }
 
     private func decode(
-        _ type: any Action.Type, _ payload: JSONNode?, in node: JSONNode
+        _ type: ActionType, _ payload: JSONNode?, in node: JSONNode
     ) throws(Problem) -> any Action {
-        do throws(JSONFault) {
+        do throws(PayloadFaults) {
             return try type.decode(payload: payload)
         } catch {
-            // Without a payload, the pointers of the fault begin at the pointer of the missing payload.
-            let pointer =
-                payload == nil
-                ? JSONPointer(node.pointer.tokens + ["payload"] + error.pointer.tokens) : error.pointer
-            throw invalid(pointer, error.detail)
+            // Without a payload, the pointers of the faults begin at the pointer of the missing payload.
+            let place = payload == nil ? node.pointer.tokens + ["payload"] : []
+            let parts = error.faults.map {
+                Problem.Part(JSONPointer(place + $0.pointer.tokens).description, $0.detail)
+            }
+            throw Problem(
+                .unprocessableContent, "invalid-action", "\(parts[0].pointer): \(parts[0].detail)", parts: parts)
         }
     }
 

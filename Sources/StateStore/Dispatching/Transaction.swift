@@ -89,7 +89,7 @@ package final class Transaction: Sendable {
     package func type(at index: Int) -> String? {
         // A property of the item would copy the item.
         switch items[index].content {
-        case .action(let action): Swift.type(of: action).type
+        case .action(let action): action.typeName
         case .creator: nil
         }
     }

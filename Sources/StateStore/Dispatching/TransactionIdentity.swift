@@ -51,7 +51,7 @@ package struct TransactionIdentity: Hashable, Sendable {
         for item in items {
             guard case .action(let action) = item.content else { return nil }
             var isFirst = true
-            writer.member("type", type(of: action).type, &isFirst)
+            writer.member("type", action.typeName, &isFirst)
             // An action that cannot be encoded has its type.
             try? JSON.write(action, to: &writer)
         }

@@ -5,7 +5,7 @@ final class ActionEntry: Sendable {
     let type: String
     /// An array of just ``type``, which a commit of one action uses without making its own.
     let types: [String]
-    let actionType: any Action.Type
+    let actionType: ActionType
     /// The index of the entry in the compiled domain.
     let number: Int
     let hasEffects: Bool
@@ -43,7 +43,7 @@ final class ActionEntry: Sendable {
         self.number = number
         hasEffects = !draft.effects.isEmpty
         isCommand = !draft.commands.isEmpty
-        isValidated = draft.actionType is any ValidatedAction.Type
+        isValidated = if case .typed(let type) = draft.actionType { type is any ValidatedAction.Type } else { false }
         homes = draft.homes
         let scopes = ActionEntry.outermost(draft.handlers.map(\.scope))
         self.scopes = scopes
@@ -68,7 +68,7 @@ final class ActionEntry: Sendable {
 
 /// What a domain declares for one type of action.
 struct ActionEntryDraft<State: Sendable> {
-    let actionType: any Action.Type
+    let actionType: ActionType
     var handlers: [Declaration<State>.Handler] = []
     var commands: [Declaration<State>.CommandHandler] = []
     var effects: [Declaration<State>.EffectHandler] = []

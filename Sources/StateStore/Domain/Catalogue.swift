@@ -15,8 +15,8 @@ package struct Catalogue: Sendable {
     /// The parts of the state that a state stream tells as entities, in the order of their declaration.
     package let parts: [StatePart]
 
-    /// The Swift type of each action type.
-    package var actions: [String: any Action.Type] { whole.actions }
+    /// The actions by the names of their types.
+    package var actions: [String: ActionType] { whole.actions }
 
     /// The action types, sorted.
     package var types: [String] { whole.types }
@@ -30,12 +30,12 @@ package final class Scope: Sendable {
     package let name: String
     /// The pointer to the store's state in the whole state.
     package let pointer: JSONPointer
-    /// The Swift type of each action type that only reducers of this store handle.
-    package let actions: [String: any Action.Type]
+    /// The actions that only reducers of this store handle, by the names of their types.
+    package let actions: [String: ActionType]
     /// The names of the store's views in the whole store, by their names in this one.
     package let views: [String: String]
 
-    init(name: String, pointer: JSONPointer, actions: [String: any Action.Type], views: [String: String]) {
+    init(name: String, pointer: JSONPointer, actions: [String: ActionType], views: [String: String]) {
         self.name = name
         self.pointer = pointer
         self.actions = actions
@@ -45,8 +45,8 @@ package final class Scope: Sendable {
     /// The action types, sorted.
     package var types: [String] { actions.keys.sorted() }
 
-    /// The Swift type of each action type that clients may dispatch: not those of internal actions.
-    package var open: [String: any Action.Type] { actions.filter { !$1.isInternal } }
+    /// The actions that clients may dispatch: not the internal ones.
+    package var open: [String: ActionType] { actions.filter { !$1.isInternal } }
 
     /// Whether this is the whole store.
     package var isWhole: Bool { name.isEmpty }

@@ -21,7 +21,7 @@ public struct Command<State: Sendable, Handled: Action>: Reducer {
     /// Adds the creator to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.commands.append(
-            .init(type: Handled.type, actionType: Handled.self, scope: []) {
+            .init(type: Handled.type, actionType: .typed(Handled.self), scope: []) {
                 [create] (state: State, action: any Action) throws(Rejection) in
                 guard let action = action as? Handled else { return nil }
                 return try create(state, action)
@@ -32,7 +32,7 @@ public struct Command<State: Sendable, Handled: Action>: Reducer {
 extension Declaration {
     struct CommandHandler: Sendable {
         let type: String
-        let actionType: any Action.Type
+        let actionType: ActionType
         /// The slice of the command, as names from the root.
         var scope: [String]
         let create: @Sendable (State, any Action) throws(Rejection) -> (any Action)?

@@ -10,7 +10,7 @@ public struct DeclarationFault: Error, Sendable, CustomStringConvertible {
 package final class CompiledDomain<State: StateType>: Sendable {
     let layout: any LayoutNode<State>
     private let entries: [String: ActionEntry]
-    /// The entries by the Swift type of the action, for the lookup of each dispatched action.
+    /// The entries by the identity of the action's type, for the lookup of each dispatched action.
     private let entriesByType: [ObjectIdentifier: ActionEntry]
     private let views: [String: ViewMemo<State>]
     /// The last-changed versions of the views in an initial state: 0 for each.
@@ -28,22 +28,25 @@ package final class CompiledDomain<State: StateType>: Sendable {
         domain.reducer.declare(in: &declaration)
         var (layout, faults) = declaration.layout()
         var drafts: [String: ActionEntryDraft<State>] = [:]
-        func entry(_ type: String, _ actionType: any Action.Type) -> ActionEntryDraft<State> {
+        func entry(_ type: String, _ actionType: ActionType) -> ActionEntryDraft<State> {
             let entry = drafts[type] ?? ActionEntryDraft(actionType: actionType)
-            if entry.actionType != actionType {
-                faults.append("the action type \"\(type)\" is both \(entry.actionType) and \(actionType)")
+            if entry.actionType.identity != actionType.identity {
+                faults.append(
+                    "the action type \"\(type)\" is both \(entry.actionType.description) and \(actionType.description)")
             }
             if type.isEmpty || type.contains(where: { $0 == "," || $0.isWhitespace }) {
-                faults.append("\(actionType) has the type \"\(type)\": one without commas and spaces is needed")
+                faults.append(
+                    "\(actionType.description) has the type \"\(type)\": one without commas and spaces is needed")
             }
             if type.hasPrefix(OwnTypes.prefix), !OwnTypes.handled.contains(type) {
-                faults.append("\(actionType) has the type \"\(type)\": \(OwnTypes.prefix) is the store's own")
+                faults.append(
+                    "\(actionType.description) has the type \"\(type)\": \(OwnTypes.prefix) is the store's own")
             }
             return entry
         }
         for case let (handler, type?, actionType?) in declaration.handlers.map({ ($0, $0.type, $0.actionType) }) {
             var entry = entry(type, actionType)
-            entry.homes.insert(handler.scope)
+            entry.homes.insert(handler.home ?? handler.scope)
             drafts[type] = entry
         }
         for command in declaration.commands {
@@ -79,7 +82,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
             faults.append("there are two views named \"\(first.name)\"")
             return first
         }
-        var initial = State()
+        var initial = declaration.initial ?? State()
         do throws(Rejection) {
             let context = ReducerContext(subject: nil)
             for handler in drafts[StoreInit.type]?.handlers ?? [] { try handler.apply(&initial, StoreInit(), context) }
@@ -94,7 +97,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         let reads = memos.map { ActionEntry.Reads(view: $0.number, pointers: $0.view.reads) }
         let entries = ordered.enumerated().map { ActionEntry($1.key, $1.value, number: $0, reads: reads) }
         self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.type, $0) })
-        entriesByType = Dictionary(uniqueKeysWithValues: entries.map { (ObjectIdentifier($0.actionType), $0) })
+        entriesByType = Dictionary(uniqueKeysWithValues: entries.map { ($0.actionType.identity, $0) })
         self.initial = initial
         let open = self.entries.filter { !OwnTypes.handled.contains($0.key) }
         let whole = Scope(
@@ -122,13 +125,13 @@ package final class CompiledDomain<State: StateType>: Sendable {
     }
 
     /// The entry of an action; nil when the domain does not declare its type.
-    func entry(of action: any Action) -> ActionEntry? { entriesByType[ObjectIdentifier(type(of: action))] }
+    func entry(of action: any Action) -> ActionEntry? { entriesByType[action.typeIdentity] }
 
     /// The entry of an action type; nil when the domain does not declare it.
     func entry(ofType type: String) -> ActionEntry? { entries[type] }
 
-    /// The Swift type of an action type, also of the store's own types; nil when the domain does not declare it.
-    func actionType(of type: String) -> (any Action.Type)? { entries[type]?.actionType }
+    /// What makes actions of a type, also of the store's own types; nil when the domain does not declare it.
+    func actionType(of type: String) -> ActionType? { entries[type]?.actionType }
 
     /// Whether the domain declares an action type.
     package func handles(_ type: String) -> Bool { entries[type] != nil }
@@ -157,7 +160,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     func effects(of entry: ActionEntry) -> [Declaration<State>.EffectHandler] { entry.handlers(in: self).effects }
 
     static func unknown(_ action: any Action) -> Rejection {
-        Rejection("unknown-action", "no reducer handles \"\(type(of: action).type)\"", kind: .invalid)
+        Rejection("unknown-action", "no reducer handles \"\(action.typeName)\"", kind: .invalid)
     }
 
     /// The patch from a state to the one that some actions have made of it.

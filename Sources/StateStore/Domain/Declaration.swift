@@ -3,11 +3,13 @@ internal import StateJSON
 /// What the reducers of a state declare, collected before the domain is compiled.
 public struct Declaration<State: Sendable>: Sendable {
     struct Handler: Sendable {
-        /// The type of the handled action, and its Swift type; nil for a handler of every action.
+        /// The type of the handled action; nil for a handler of every action.
         let type: String?
-        let actionType: (any Action.Type)?
-        /// The slice of the handler, as names from the root.
+        let actionType: ActionType?
+        /// The slice that the handler can change, as names from the root.
         var scope: [String]
+        /// The slice whose store dispatches the action; nil for that of `scope`.
+        var home: [String]?
         let apply: @Sendable (inout State, any Action, ReducerContext) throws(Rejection) -> Void
     }
 
@@ -22,6 +24,10 @@ public struct Declaration<State: Sendable>: Sendable {
     /// The parts that are no slices; empty for a state that is `Codable` as a whole.
     var parts: [StatePart] = []
     var members: [LayoutField<State>] = []
+    /// The layout of a state that is not made of members.
+    var whole: (any LayoutNode<State>)?
+    /// The initial state, where it is not the one that the type makes.
+    var initial: State?
     /// The memory offsets of the declared parts, by which the declaration finds undeclared stored properties.
     var offsets: Set<Int> = []
     /// The faults of the declaration, for which the store does not start.
@@ -43,7 +49,8 @@ public struct Declaration<State: Sendable>: Sendable {
 extension Declaration {
     /// The parts of the state, with those of its slices.
     var allParts: [StatePart] {
-        members.isEmpty ? [StatePart(.value, at: .root, of: State.self as? any (Decodable & Sendable).Type)] : parts
+        members.isEmpty && whole == nil
+            ? [StatePart(.value, at: .root, of: State.self as? any (Decodable & Sendable).Type)] : parts
     }
 
     /// The views with the pointers of all that they read, and a fault for each part that is not declared.
@@ -54,6 +61,7 @@ extension Declaration {
 
     /// The root node of the state's layout, and the faults of the declaration.
     func layout() -> (any LayoutNode<State>, [String]) {
+        if let whole { return (whole, faults) }
         if members.isEmpty {
             guard let whole = Self.wholeNode(State.self) else {
                 return (

@@ -35,7 +35,7 @@ public struct Effect<State: Sendable, Handled: Action>: Reducer {
     /// Adds the effect to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.effects.append(
-            .init(type: Handled.type, actionType: Handled.self, scope: [], id: id) { [work] action, state in
+            .init(type: Handled.type, actionType: .typed(Handled.self), scope: [], id: id) { [work] action, state in
                 guard let action = action as? Handled else { return nil }
                 return { dispatch in try await work(action, state, dispatch) }
             })
@@ -53,7 +53,8 @@ public struct CancelEffect<State: Sendable, Handled: Action>: Reducer {
 
     /// Adds the cancellation to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
-        declaration.effects.append(.init(type: Handled.type, actionType: Handled.self, scope: [], id: id, start: nil))
+        declaration.effects.append(
+            .init(type: Handled.type, actionType: .typed(Handled.self), scope: [], id: id, start: nil))
     }
 }
 
@@ -75,7 +76,7 @@ public struct Dispatcher: Sendable {
 extension Declaration {
     struct EffectHandler: Sendable {
         let type: String
-        let actionType: any Action.Type
+        let actionType: ActionType
         /// The slice of the effect, as names from the root.
         var scope: [String]
         var id: String?

@@ -43,10 +43,8 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         }
     }
 
-    /// The number by which the order is sorted; between two appended neighbours there is room for 64 halvings.
-    typealias Rank = UInt128
-    private static var firstRank: Rank { 1 << 127 }
-    private static var step: Rank { 1 << 64 }
+    /// The number by which the order is sorted.
+    typealias Rank = Ranks.Rank
 
     /// The entries by key.
     ///
@@ -177,46 +175,17 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
         order.set(entry.rank, id.key)
     }
 
-    /// A free rank between the neighbours of a position.
-    ///
-    /// Where no rank is free, which is so after 64 insertions at one position, the neighbours get new ranks.
+    /// A free rank between the neighbours of a position, which get new ranks where there is none.
     private mutating func rank(before position: Int) -> Rank {
-        guard let last = order.last, let first = order.first else { return Self.firstRank }
-        if position >= order.count { return last.key + Self.step }
-        if position <= 0 { return first.key - Self.step }
-        let (below, above) = (order[at: position - 1].key, order[at: position].key)
-        if above - below < 2 {
-            spread(around: position)
-            return rank(before: position)
-        }
-        return below + (above - below) / 2
-    }
-
-    /// Sets the ranks of the neighbours of a position anew, so that there is room between all of them.
-    ///
-    /// The cost is that of about 128 entities at most, however many the table has.
-    private mutating func spread(around position: Int) {
-        var width = 16
         while true {
-            let range = Swift.max(0, position - width)..<Swift.min(order.count, position + width)
-            let room = Self.step * Rank(range.count)
-            let below = range.lowerBound > 0 ? order[at: range.lowerBound - 1].key : order[at: 0].key - room
-            let above =
-                range.upperBound < order.count ? order[at: range.upperBound].key : order[at: order.count - 1].key + room
-            let gap = (above - below) / Rank(range.count + 1)
-            guard gap >= 1 << 32 else {
-                width *= 2
-                continue
-            }
-            let moved = range.map { order[at: $0] }
-            for (rank, _) in moved { order.remove(rank) }
-            for (index, (_, key)) in moved.enumerated() {
+            if let rank = order.freeRank(before: position) { return rank }
+            let moved = order.spread(around: position)
+            for (old, _, _) in moved { order.remove(old) }
+            for (_, rank, key) in moved {
                 guard let entry = entry(key) else { continue }
-                let rank = below + gap * Rank(index + 1)
                 order.set(rank, key)
                 entries.set(key, Entry(entry, rank))
             }
-            return
         }
     }
 
@@ -233,7 +202,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     mutating func reorder(_ ids: [ID]) {
         var ranked: [(Rank, EntityKey)] = []
         ranked.reserveCapacity(ids.count)
-        for (position, id) in ids.enumerated() { ranked.append((Self.firstRank + Rank(position) * Self.step, id.key)) }
+        for (position, id) in ids.enumerated() { ranked.append((Ranks.appended(position), id.key)) }
         order = PersistentMap(sorted: ranked)
         entries = PersistentMap(
             sorted: ranked.sorted { $0.1 < $1.1 }.compactMap { rank, key in
@@ -245,7 +214,7 @@ public struct EntityTable<ID: EntityID, Entity: Codable & Sendable>: Sendable {
     ///
     /// The cost is O(n).
     init(sorted entities: [(ID, Entity)]) {
-        let ranked = entities.enumerated().map { (Self.firstRank + Rank($0) * Self.step, $1.0.key, $1.1) }
+        let ranked = entities.enumerated().map { (Ranks.appended($0), $1.0.key, $1.1) }
         order = PersistentMap(sorted: ranked.map { ($0.0, $0.1) })
         entries = PersistentMap(sorted: ranked.map { ($0.1, Entry($0.2, $0.0)) })
     }

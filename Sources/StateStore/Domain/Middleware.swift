@@ -69,6 +69,8 @@ public final class MiddlewareContext<State: StateType> {
     /// A follow-up has the subject of the commit that caused it.
     @exclusivity(unchecked) public private(set) var subject: String?
     @exclusivity(unchecked) private var before: Snapshot<State>
+    /// The time of the commit, the ID that the client gave to the action that is on its way, and its position.
+    @exclusivity(unchecked) var item: (time: Timestamp, id: String?, index: Int)
     /// The snapshot that the actions have made so far; `before` until the first has reached the reducers.
     @exclusivity(unchecked) private var latest: Snapshot<State>
     /// The actions that have reached the reducers; `entries` has the entry of each.
@@ -76,21 +78,22 @@ public final class MiddlewareContext<State: StateType> {
     @exclusivity(unchecked) private(set) var entries: [ActionEntry] = []
     /// What middleware and creators have dispatched, which the store queues after the commit.
     @exclusivity(unchecked) private(set) var followUps: [FollowUp] = []
-    /// How many commands, one from the other, have made the action that is on its way.
-    @exclusivity(unchecked) var creationDepth = 0
-    /// Whether a command has made an action of the transaction.
-    @exclusivity(unchecked) var hasCommand = false
+    /// How many commands, one from the other, have made the action that is on its way, and whether one has made an action of
+    /// the transaction.
+    @exclusivity(unchecked) var commands = (depth: 0, haveMade: false)
 
-    init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil) {
+    init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil, at time: Timestamp) {
         self.before = before
+        item = (time, nil, 0)
         latest = before
         self.subject = subject
         self.isDryRun = isDryRun
     }
 
-    /// Makes this context that of another transaction, as ``init(_:isDryRun:subject:)`` would make a new one.
-    func begin(_ before: Snapshot<State>, isDryRun: Bool, subject: String?) {
+    /// Makes this context that of another transaction, as ``init(_:isDryRun:subject:at:)`` would make a new one.
+    func begin(_ before: Snapshot<State>, isDryRun: Bool, subject: String?, at time: Timestamp) {
         self.before = before
+        item = (time, nil, 0)
         latest = before
         self.subject = subject
         self.isDryRun = isDryRun
@@ -98,8 +101,7 @@ public final class MiddlewareContext<State: StateType> {
         if applied.count == 1 { applied.removeLast() } else { applied.removeAll(keepingCapacity: true) }
         if entries.count == 1 { entries.removeLast() } else { entries.removeAll(keepingCapacity: true) }
         if !followUps.isEmpty { followUps = [] }
-        creationDepth = 0
-        hasCommand = false
+        commands = (0, false)
     }
 
     /// Reduces the state by an action.
@@ -113,6 +115,13 @@ public final class MiddlewareContext<State: StateType> {
         latest = before.next(consume state)
         applied.append(action)
         entries.append(entry)
+    }
+
+    /// What the reducers see beside the action that is on its way.
+    var reducerContext: ReducerContext {
+        let cursor = Cursor(before.cursor.epoch, version)
+        return ReducerContext(
+            subject: subject, name: ActionName(cursor, at: item.time, own: item.id, index: item.index))
     }
 
     /// The snapshot that the actions have made; nil where no action has reached the reducers.
@@ -152,7 +161,7 @@ extension Middleware {
     /// Calls `log` with a record of each action after the reducers and the later middleware.
     public static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> Middleware {
         Middleware(passingOn: { action, context, next throws(Rejection) in
-            let type = Swift.type(of: action).type
+            let type = action.typeName
             do throws(Rejection) {
                 try next(action)
             } catch {

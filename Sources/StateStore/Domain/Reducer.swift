@@ -67,7 +67,7 @@ public struct On<State: Sendable, Handled: Action>: Reducer {
     /// Adds the handler to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.handlers.append(
-            .init(type: Handled.type, actionType: Handled.self, scope: []) {
+            .init(type: Handled.type, actionType: .typed(Handled.self), scope: []) {
                 [reduce] (state: inout State, action: any Action, context: ReducerContext) throws(Rejection) in
                 guard Swift.type(of: action) == Handled.self else {
                     throw Rejection("type-confusion", "\(Handled.type) was dispatched as another Swift type")
@@ -121,6 +121,44 @@ public struct ReducerContext: Sendable {
     ///
     /// A follow-up has the subject of the commit that caused it, and a replay the recorded one.
     public let subject: String?
+    /// How the journal names the action; nil where nothing is recorded.
+    package let name: ActionName?
+
+    init(subject: String?, name: ActionName? = nil) { (self.subject, self.name) = (subject, name) }
+}
+
+/// The time and the ID of an action, which a replay reads from the record.
+package struct ActionName: Sendable {
+    /// The time of its commit.
+    package let time: Timestamp
+    private let commit: CommitID
+    private let own: String?
+    private let index: Int
+
+    private enum CommitID {
+        case cursor(Cursor)
+        case recorded(String)
+    }
+
+    init(_ cursor: Cursor, at time: Timestamp, own: String?, index: Int) {
+        (commit, self.time, self.own, self.index) = (.cursor(cursor), time, own, index)
+    }
+
+    init(of recorded: Commit, own: String?, index: Int) {
+        (commit, time, self.own, self.index) = (.recorded(recorded.id), recorded.time, own, index)
+    }
+
+    /// The ID that the client gave to the action, or else that of its commit; behind it, in a batch, a solidus and the position
+    /// of the action from 1 on.
+    package var id: String {
+        if let own { return own }
+        let commit =
+            switch commit {
+            case .cursor(let cursor): cursor.description
+            case .recorded(let id): id
+            }
+        return index == 0 ? commit : "\(commit)/\(index)"
+    }
 }
 
 /// The declaration of an entity table: two members of the JSON, the entities by ID and the IDs in order.

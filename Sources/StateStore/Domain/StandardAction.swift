@@ -29,7 +29,7 @@ public struct StandardAction: Codable, Sendable, Equatable {
         }
         let members = object.members.map { ($0.key, $0.value) }
         self.init(
-            type: Swift.type(of: action).type,
+            type: action.typeName,
             payload: members.isEmpty ? nil : Dictionary(members) { $1 }, isTypedAction: true)
     }
 
@@ -45,11 +45,13 @@ public struct StandardAction: Codable, Sendable, Equatable {
         do throws(JSONFault) {
             return try JSON.decode(type, from: bytes)
         } catch {
-            throw Rejection(
-                "invalid-action", "\(error.pointer): \(error.detail)", kind: .invalid,
-                pointer: "/payload\(error.pointer)"
-            )
+            throw Self.misfit(error)
         }
+    }
+
+    private static func misfit(_ fault: JSONFault) -> Rejection {
+        Rejection(
+            "invalid-action", "\(fault.pointer): \(fault.detail)", kind: .invalid, pointer: "/payload\(fault.pointer)")
     }
 
     /// Makes the typed action of this plain data, with the Swift type that a catalogue has for its type.
@@ -57,7 +59,13 @@ public struct StandardAction: Codable, Sendable, Equatable {
         guard let found = catalogue.actions.value(named: type) else {
             throw Rejection("unknown-action", "no reducer handles \"\(type)\"", kind: .invalid, pointer: "/type")
         }
-        return try typed(as: found)
+        switch found {
+        case .typed(let type): return try typed(as: type)
+        case .declared(let declaration):
+            do throws(PayloadFaults) {
+                return try declaration.action(payload.map { JSONValue.object(JSONObject($0)).text }, at: .root)
+            } catch { throw Self.misfit(error.first) }
+        }
     }
 }
 

@@ -19,8 +19,14 @@ package struct StatePart: Sendable {
     package let pointer: JSONPointer
     /// The Swift type of an entity's value, or of the whole slice; nil where it cannot be read from JSON.
     package let valueType: (any (Decodable & Sendable).Type)?
+    /// The JSON Schema of the part; nil where its Swift type says it, or nothing.
+    package let schema: JSONValue?
 
-    init(_ kind: Kind, at pointer: JSONPointer, of valueType: (any (Decodable & Sendable).Type)?) {
+    init(
+        _ kind: Kind, at pointer: JSONPointer, of valueType: (any (Decodable & Sendable).Type)?,
+        schema: JSONValue? = nil
+    ) {
+        self.schema = schema
         self.kind = kind
         self.pointer = pointer
         self.valueType = valueType
@@ -29,7 +35,7 @@ package struct StatePart: Sendable {
     func lifted(into slice: String) -> StatePart {
         let lift = { (pointer: JSONPointer) in JSONPointer([slice] + pointer.tokens) }
         let kind: Kind = if case .entities(let ids) = kind { .entities(ids: lift(ids)) } else { kind }
-        return StatePart(kind, at: lift(pointer), of: valueType)
+        return StatePart(kind, at: lift(pointer), of: valueType, schema: schema)
     }
 
     /// Whether the part lies in a part of the state, or is that part.

@@ -80,6 +80,11 @@ public struct View<State: Sendable>: Reducer {
         self.evaluate = evaluate
     }
 
+    /// Declares a view of the whole state by the function that makes its compact JSON.
+    init(_ name: String, _ look: @escaping JSONDomain.Look) where State == JSONState {
+        self.init(name, nil, [.root]) { state in ViewValue(json: Result { try look(state.tree) }) }
+    }
+
     /// Adds the view to a declaration.
     public func declare(in declaration: inout Declaration<State>) {
         declaration.views.append(self)
@@ -123,6 +128,12 @@ struct ViewValue: Sendable {
     init<Value: Encodable & Sendable>(_ value: Value) {
         self.value = value
         write = { try JSON.encode(value) }
+    }
+
+    /// Makes a value of its JSON.
+    init(json: Result<[UInt8], any Error>) {
+        value = json
+        write = { try json.get() }
     }
 
     /// Makes the value of a view that has none.

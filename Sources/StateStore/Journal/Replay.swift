@@ -45,9 +45,9 @@ package struct Replay<State: StateType>: HistoryFollower {
         let actions = try actions(of: recorded)
         var next = state
         var entries: [ActionEntry] = []
-        let context = ReducerContext(subject: recorded.by)
-        for action in actions {
-            let type = type(of: action).type
+        for (index, (action, id)) in actions.enumerated() {
+            let name = ActionName(of: recorded, own: id, index: index)
+            let type = action.typeName
             guard let entry = domain.entry(of: action) else {
                 throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
             }
@@ -55,7 +55,7 @@ package struct Replay<State: StateType>: HistoryFollower {
                 throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
             }
             do throws(Rejection) {
-                try domain.reduce(&next, action, by: entry, context)
+                try domain.reduce(&next, action, by: entry, ReducerContext(subject: recorded.by, name: name))
             } catch {
                 throw HistoryFault(
                     recorded, type: type, rejectionCode: error.code,
@@ -73,15 +73,19 @@ package struct Replay<State: StateType>: HistoryFollower {
         }
     }
 
-    private func actions(of recorded: Commit) throws(HistoryFault) -> [any Action] {
+    /// The recorded actions with the IDs that clients gave to them.
+    private func actions(of recorded: Commit) throws(HistoryFault) -> [(any Action, id: String?)] {
         let node: JSONNode
         do throws(JSONFault) {
             node = JSONNode(try JSONDocument(recorded.action, depthMax: 1000, from: .journal))
         } catch {
             throw HistoryFault(recorded, "the action cannot be read: \(error.detail)")
         }
-        var actions: [any Action] = []
-        for element in node.elements ?? [node] { actions.append(try action(element, of: recorded)) }
+        var actions: [(any Action, id: String?)] = []
+        for element in node.elements ?? [node] {
+            let id = element.members?.first { $0.key == "id" }?.value.string
+            actions.append((try action(element, of: recorded), id))
+        }
         return actions
     }
 
@@ -92,11 +96,12 @@ package struct Replay<State: StateType>: HistoryFollower {
         guard let actionType = domain.actionType(of: type) else {
             throw HistoryFault(recorded, type: type, "today's domain has no action of this type")
         }
-        do throws(JSONFault) {
+        do throws(PayloadFaults) {
             return try actionType.decode(payload: members.first { $0.key == "payload" }?.value)
         } catch {
             throw HistoryFault(
-                recorded, type: type, "today's action of this type has another form: \(error.pointer): \(error.detail)")
+                recorded, type: type,
+                "today's action of this type has another form: \(error.first.pointer): \(error.first.detail)")
         }
     }
 

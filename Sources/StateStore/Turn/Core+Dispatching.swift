@@ -25,7 +25,7 @@ extension Core {
     ) throws(Rejection) {
         if entry.isCommand { return try create(from: action, entry, context) }
         try context.reduce(action, entry) { (state) throws(Rejection) in
-            try domain.reduce(&state, action, by: entry, ReducerContext(subject: context.subject))
+            try domain.reduce(&state, action, by: entry, context.reducerContext)
         }
     }
 
@@ -35,13 +35,13 @@ extension Core {
     ) throws(Rejection) {
         guard let action = try domain.create(command, by: entry, in: context.state) else { return }
         // A command may make a command. A command that makes itself would never end without this limit.
-        guard context.creationDepth < 16 else {
+        guard context.commands.depth < 16 else {
             throw Rejection(
-                "command-loop", "\(type(of: command).type) has made 16 commands of commands, and still no action")
+                "command-loop", "\(command.typeName) has made 16 commands of commands, and still no action")
         }
-        context.creationDepth += 1
-        context.hasCommand = true
-        defer { context.creationDepth -= 1 }
+        context.commands.depth += 1
+        context.commands.haveMade = true
+        defer { context.commands.depth -= 1 }
         try dispatch(action, context)
     }
 }

@@ -34,7 +34,7 @@ extension Core {
     ) -> [UInt8]? {
         guard passesActionsOn else { return nil }
         // A command has another type than the action that it makes.
-        if context.hasCommand, transaction.type(at: index) != context.entries[index].type { return nil }
+        if context.commands.haveMade, transaction.type(at: index) != context.entries[index].type { return nil }
         return transaction.items[index].sent
     }
 
@@ -42,7 +42,7 @@ extension Core {
         var isFirst = true
         writer.byte(UInt8(ascii: "{"))
         writer.member("id", item?.id, &isFirst)
-        writer.member("type", type(of: action).type, &isFirst)
+        writer.member("type", action.typeName, &isFirst)
         let before = writer.bytes.count
         writer.key("payload", &isFirst)
         let start = writer.bytes.count

@@ -214,7 +214,7 @@ struct Core<State: StateType>: Sendable {
             }
             if let mark, let rejection = mark.begin(pending.transaction) { return .rejected(rejection, index: 0) }
             let before = scratch.latest
-            let context = context(of: pending, &scratch)
+            let context = context(of: pending, at: time, &scratch)
             let turnMark = TurnMark.current
             turnMark?.collector = context
             defer { turnMark?.collector = nil }
@@ -223,6 +223,7 @@ struct Core<State: StateType>: Sendable {
                 if let end, index.isMultiple(of: 16), clock() > end {
                     return .rejected(tooLong(pending.transaction, at: index), index: index)
                 }
+                context.item = (time, pending.transaction.items[index].id, index)
                 do throws(Rejection) {
                     switch pending.transaction.items[index].content {
                     case .action(let action): try dispatch(action, context)
@@ -258,13 +259,16 @@ struct Core<State: StateType>: Sendable {
 
     /// The context of a transaction: that of the last one, where only middleware of the store's own has seen it, which keeps
     /// no context.
-    private func context(of pending: PendingTransaction, _ scratch: inout Scratch) -> MiddlewareContext<State> {
+    private func context(
+        of pending: PendingTransaction, at time: Timestamp, _ scratch: inout Scratch
+    ) -> MiddlewareContext<State> {
         let isDryRun = pending.transaction.purpose == .dryRun
         if passesActionsOn, let context = scratch.context {
-            context.begin(scratch.latest, isDryRun: isDryRun, subject: pending.transaction.subject)
+            context.begin(scratch.latest, isDryRun: isDryRun, subject: pending.transaction.subject, at: time)
             return context
         }
-        let made = MiddlewareContext(scratch.latest, isDryRun: isDryRun, subject: pending.transaction.subject)
+        let made = MiddlewareContext(
+            scratch.latest, isDryRun: isDryRun, subject: pending.transaction.subject, at: time)
         scratch.context = made
         return made
     }

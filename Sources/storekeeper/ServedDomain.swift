@@ -1,10 +1,11 @@
+internal import Documents
 internal import Showcase
 internal import StateServer
 internal import StateStore
 
 /// The domains that this program can serve.
-enum ExampleDomain: String, CaseIterable {
-    case canvas, counter, films, navigation, session, showcase, tasks
+enum ServedDomain: String, CaseIterable {
+    case canvas, counter, document, films, navigation, session, showcase, tasks
 
     /// Makes the domain.
     ///
@@ -13,6 +14,7 @@ enum ExampleDomain: String, CaseIterable {
         switch self {
         case .canvas: Canvas()
         case .counter: Counter()
+        case .document: Document()
         case .films: Films(fetch: try FilmsClient.fetch(settings))
         case .navigation: Navigation()
         case .session: Session()
@@ -24,7 +26,7 @@ enum ExampleDomain: String, CaseIterable {
 
 /// The settings of this program beside those of the package.
 extension SettingKeys {
-    var domain: Setting<ExampleDomain> { Setting("domain", default: .showcase, "the domain to serve") }
+    var domain: Setting<ServedDomain> { Setting("domain", default: .showcase, "the domain to serve") }
 
     var filmsBaseURL: Setting<String> {
         Setting("films_base_url", default: "none", "base URL of /films for the films domain; none fetches nothing")

@@ -1,0 +1,157 @@
+package import StateJSON
+package import StateStore
+
+/// A domain for those who need no program of their own: its state is one JSON document, and its actions change places in it.
+package struct Document: Domain {
+    package typealias State = JSONState
+
+    /// Why a document does not fit, as a pointer and a sentence.
+    package struct Misfit: Sendable {
+        package var pointer: String
+        package var detail: String
+
+        package init(pointer: String, detail: String) { (self.pointer, self.detail) = (pointer, detail) }
+    }
+
+    /// Looks for a reason why the document may not be so; nil for a document that may be anything.
+    package typealias Check = @Sendable (_ json: [UInt8]) -> Misfit?
+
+    private let initial: JSONTree
+    private let check: Check?
+    private let schema: JSONValue?
+
+    /// - Parameters:
+    ///   - initial: the document that a new history begins with.
+    ///   - schema: the JSON Schema of the document, for its description; nil for any JSON.
+    ///   - check: runs after each action, on the whole document: its cost is that of the document.
+    package init(initial: JSONValue = .object(JSONObject()), schema: JSONValue? = nil, check: Check? = nil) {
+        (self.initial, self.schema, self.check) = (JSONTree(initial), schema, check)
+    }
+
+    /// Sets the value at a place, with the objects on the way there; `-` is the place behind the last element of an array.
+    struct Set: ValidatedAction {
+        static let type = "document/set"
+        var path: String
+        var value: JSONValue
+
+        func validate() throws(Rejection) { _ = try Place(path) }
+    }
+
+    /// Merges a value into the one at a place (RFC 7396): a member that is null is removed.
+    struct Merge: ValidatedAction {
+        static let type = "document/merge"
+        var path: String?
+        var value: JSONValue
+
+        func validate() throws(Rejection) { _ = try Place(path ?? "") }
+    }
+
+    /// Carries out the operations of a JSON Patch (RFC 6902), all or none.
+    struct Patch: ValidatedAction {
+        static let type = "document/patch"
+        var patch: [Operation]
+
+        struct Operation: Codable, Sendable {
+            var op: Name
+            var path: String
+            var from: String?
+            var value: JSONValue?
+
+            init(from decoder: any Decoder) throws {
+                let members = try decoder.container(keyedBy: CodingKeys.self)
+                op = try members.decode(Name.self, forKey: .op)
+                path = try members.decode(String.self, forKey: .path)
+                from = try members.decodeIfPresent(String.self, forKey: .from)
+                // A value that is null is not a missing one; `nil` alone would be such a value.
+                value = members.contains(.value) ? try members.decode(JSONValue.self, forKey: .value) : JSONValue?.none
+            }
+
+            enum Name: String, Codable, CaseIterable, Sendable { case add, remove, replace, move, copy, test }
+        }
+
+        func validate() throws(Rejection) {
+            for (index, operation) in patch.enumerated() {
+                let name = "/patch/\(index)"
+                _ = try Place(operation.path, "\(name)/path")
+                switch operation.op {
+                case .move, .copy:
+                    guard let from = operation.from else {
+                        throw Place.missing("\(name)/from", "expected a JSON Pointer")
+                    }
+                    _ = try Place(from, "\(name)/from")
+                case .add, .replace, .test:
+                    if operation.value == nil { throw Place.missing("\(name)/value", "expected a value") }
+                case .remove: break
+                }
+            }
+        }
+    }
+
+    /// Adds a member to an object, or inserts an element into an array, as the operation `add` of RFC 6902.
+    struct Add: ValidatedAction {
+        static let type = "document/add"
+        var path: String
+        var value: JSONValue
+
+        func validate() throws(Rejection) { _ = try Place(path) }
+    }
+
+    /// Removes what is at a place.
+    struct Remove: ValidatedAction {
+        static let type = "document/remove"
+        var path: String
+
+        func validate() throws(Rejection) { _ = try Place(path) }
+    }
+
+    /// Adds to the number at a place; where nothing is, that number is 0.
+    struct Increment: ValidatedAction {
+        static let type = "document/increment"
+        var path: String
+        /// 1 where it is missing; it may be negative, and have a fraction.
+        var by: JSONValue?
+
+        func validate() throws(Rejection) {
+            _ = try Place(path)
+            switch by {
+            case nil, .integer?, .unsigned?, .double?: break
+            default:
+                throw Rejection("invalid-action", "/by: expected a number of 64 bits", kind: .invalid, pointer: "/by")
+            }
+        }
+    }
+
+    package var reducer: some Reducer<JSONState> {
+        JSONLayout(initial: initial, parts: schema.map { [JSONDomain.Part(.root, schema: $0)] })
+        on(Set.self) { state, action throws(Rejection) in
+            try state.set(JSONTree(action.value), at: Place(action.path))
+        }
+        on(Merge.self) { state, action throws(Rejection) in
+            try state.merge(action.value, at: Place(action.path ?? ""))
+        }
+        on(Patch.self) { state, action throws(Rejection) in
+            for (index, operation) in action.patch.enumerated() { try state.apply(operation, number: index) }
+        }
+        on(Add.self) { state, action throws(Rejection) in
+            try state.apply("add", at: Place(action.path), JSONTree(action.value))
+        }
+        on(Remove.self) { state, action throws(Rejection) in try state.apply("remove", at: Place(action.path), nil) }
+        on(Increment.self) { state, action throws(Rejection) in
+            try state.increment(by: action.by ?? 1, at: Place(action.path))
+        }
+    }
+
+    /// The handler of an action, whose outcome has to fit.
+    private func on<Handled: Action>(
+        _ type: Handled.Type, _ change: @escaping @Sendable (inout JSONState, Handled) throws(Rejection) -> Void
+    ) -> On<JSONState, Handled> {
+        On(type) { [check] state, action throws(Rejection) in
+            try change(&state, action)
+            guard let misfit = check?(state.tree.text) else { return }
+            throw Rejection(
+                "document.misfit",
+                "the document would not fit its schema: \(misfit.pointer.isEmpty ? "" : "\(misfit.pointer): ")\(misfit.detail)",
+                kind: .invalid)
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/// The numbers by which elements have an order that can be changed at any place.
+enum Ranks {
+    /// Between two appended neighbours there is room for 64 halvings.
+    typealias Rank = UInt128
+    static var first: Rank { 1 << 127 }
+    static var step: Rank { 1 << 64 }
+
+    /// The rank of the element at a position of an order to which elements are only appended.
+    static func appended(_ position: Int) -> Rank { first + Rank(position) * step }
+}
+
+extension PersistentMap where Key == Ranks.Rank {
+    /// A free rank between the neighbours of a position; a position outside the order means its nearest end.
+    ///
+    /// - Returns: nil where no rank is free, which is so after 64 insertions at one position.
+    func freeRank(before position: Int) -> Ranks.Rank? {
+        guard let last, let first else { return Ranks.first }
+        if position >= count { return last.key + Ranks.step }
+        if position <= 0 { return first.key - Ranks.step }
+        let (below, above) = (self[at: position - 1].key, self[at: position].key)
+        return above - below < 2 ? nil : below + (above - below) / 2
+    }
+
+    /// New ranks for the neighbours of a position, so that there is room between all of them.
+    ///
+    /// They are some 32 elements, or more where their own neighbours leave no room, however many the order has.
+    ///
+    /// - Precondition: the position is inside the order.
+    func spread(around position: Int) -> [(old: Ranks.Rank, new: Ranks.Rank, value: Value)] {
+        var width = 16
+        while true {
+            let range = Swift.max(0, position - width)..<Swift.min(count, position + width)
+            let room = Ranks.step * Ranks.Rank(range.count)
+            let below = range.lowerBound > 0 ? self[at: range.lowerBound - 1].key : self[at: 0].key - room
+            let above = range.upperBound < count ? self[at: range.upperBound].key : self[at: count - 1].key + room
+            let gap = (above - below) / Ranks.Rank(range.count + 1)
+            guard gap >= 1 << 32 else {
+                width *= 2
+                continue
+            }
+            return range.enumerated().map { index, position in
+                let (rank, value) = self[at: position]
+                return (rank, below + gap * Ranks.Rank(index + 1), value)
+            }
+        }
+    }
+}

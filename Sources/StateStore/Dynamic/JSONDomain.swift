@@ -1,0 +1,95 @@
+package import StateJSON
+
+/// A domain whose state is JSON and whose actions have declarations instead of Swift types: what a program serves that is
+/// not written in Swift.
+package struct JSONDomain: Domain {
+    /// A part of the state that is a derived store.
+    package struct Part: Sendable {
+        /// The names of the derived store and of the members on the way to the part.
+        package var pointer: JSONPointer
+        /// The JSON Schema of the part; nil for any JSON.
+        package var schema: JSONValue?
+
+        package init(_ pointer: JSONPointer, schema: JSONValue? = nil) {
+            (self.pointer, self.schema) = (pointer, schema)
+        }
+    }
+
+    package struct Handled: Sendable {
+        package var declaration: DeclaredAction.Declaration
+        /// The part whose store dispatches the action; nil where only the whole store does.
+        package var part: JSONPointer?
+
+        package init(_ declaration: DeclaredAction.Declaration, part: JSONPointer? = nil) {
+            (self.declaration, self.part) = (declaration, part)
+        }
+    }
+
+    /// Makes the state of an action; the cost is best that of what the action changes.
+    package typealias Reduce =
+        @Sendable (JSONTree, DeclaredAction, ReducerContext) throws(Rejection) -> JSONTree
+    /// The value of a view as compact JSON.
+    package typealias Look = @Sendable (JSONTree) throws -> [UInt8]
+
+    package var initial: JSONTree
+    /// The parts of the state; nil for a state that is any JSON.
+    package var parts: [Part]?
+    package var actions: [Handled]
+    package var views: [(name: String, look: Look)]
+    package var reduce: Reduce
+
+    package init(
+        initial: JSONTree, parts: [Part]?, actions: [Handled], views: [(name: String, look: Look)] = [],
+        reduce: @escaping Reduce
+    ) {
+        (self.initial, self.parts, self.actions) = (initial, parts, actions)
+        (self.views, self.reduce) = (views, reduce)
+    }
+
+    package var reducer: some Reducer<JSONState> {
+        JSONLayout(initial: initial, parts: parts)
+        JSONHandlers(domain: self)
+    }
+}
+
+/// The declaration of a state that is one tree.
+package struct JSONLayout: Reducer {
+    package typealias State = JSONState
+    private let initial: JSONTree
+    private let parts: [JSONDomain.Part]?
+
+    /// - Parameter parts: the parts of the state; nil for any JSON.
+    package init(initial: JSONTree, parts: [JSONDomain.Part]?) { (self.initial, self.parts) = (initial, parts) }
+
+    package func declare(in declaration: inout Declaration<JSONState>) {
+        declaration.initial = JSONState(initial)
+        declaration.whole = TreeNode(slices: parts?.map(\.pointer))
+        for part in parts ?? [] {
+            if !part.pointer.tokens.isEmpty { declaration.slices.append(part.pointer.tokens) }
+            declaration.parts.append(StatePart(.value, at: part.pointer, of: nil, schema: part.schema))
+        }
+        if parts == nil { declaration.parts.append(StatePart(.value, at: .root, of: nil)) }
+    }
+}
+
+/// The declaration of actions and views without Swift types.
+private struct JSONHandlers: Reducer {
+    typealias State = JSONState
+    let domain: JSONDomain
+
+    func declare(in declaration: inout Declaration<JSONState>) {
+        for handled in domain.actions {
+            declaration.handlers.append(
+                .init(
+                    type: handled.declaration.type, actionType: .declared(handled.declaration), scope: [],
+                    home: handled.part?.tokens ?? []
+                ) { [reduce = domain.reduce] (state, action, context) throws(Rejection) in
+                    guard let action = action.declared else {
+                        throw Rejection("type-confusion", "\(action.typeName) was dispatched as a Swift type")
+                    }
+                    state.tree = try reduce(state.tree, action, context)
+                })
+        }
+        for (name, look) in domain.views { declaration.views.append(View(name, look)) }
+    }
+}

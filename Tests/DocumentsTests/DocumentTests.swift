@@ -1,0 +1,112 @@
+import StateJSON
+import StateStore
+import TestSupport
+import Testing
+
+@testable import Documents
+
+@Suite("A document")
+struct DocumentTests {
+    @Test(
+        "an action changes a place",
+        arguments: [
+            (#"{}"#, "set", #"{"path":"/a/b","value":1}"#, #"{"a":{"b":1}}"#),
+            (#"{"a":[1,2]}"#, "set", #"{"path":"/a/1","value":3}"#, #"{"a":[1,3]}"#),
+            (#"{"a":[1]}"#, "set", #"{"path":"/a/-","value":null}"#, #"{"a":[1,null]}"#),
+            (#"{"a":1}"#, "set", #"{"path":"","value":[]}"#, #"[]"#),
+            (
+                #"{"a":{"b":1,"c":2}}"#, "merge", #"{"path":"/a","value":{"b":null,"d":{"e":null}}}"#,
+                #"{"a":{"c":2,"d":{}}}"#
+            ),
+            (#"{"a":1}"#, "merge", #"{"value":{"b":2}}"#, #"{"a":1,"b":2}"#),
+            (#"{"a":1}"#, "merge", #"{"path":"/a","value":{"b":2}}"#, #"{"a":{"b":2}}"#),
+            (#"{"a":[1,3]}"#, "add", #"{"path":"/a/1","value":2}"#, #"{"a":[1,2,3]}"#),
+            (#"{"a":[1,3]}"#, "remove", #"{"path":"/a/0"}"#, #"{"a":[3]}"#),
+            (#"{}"#, "increment", #"{"path":"/hits/home"}"#, #"{"hits":{"home":1}}"#),
+            (#"{"n":5}"#, "increment", #"{"path":"/n","by":-7}"#, #"{"n":-2}"#),
+            (#"{"n":5}"#, "increment", #"{"path":"/n","by":0.5}"#, #"{"n":5.5}"#),
+            (
+                #"{"a":{"x":1},"b":[]}"#, "patch",
+                #"{"patch":[{"op":"test","path":"/a/x","value":1.0},{"op":"move","from":"/a/x","path":"/b/0"},{"op":"copy","from":"/b","path":"/c"},{"op":"replace","path":"/a","value":null},{"op":"add","path":"/d","value":null}]}"#,
+                #"{"a":null,"b":[1],"c":[1],"d":null}"#
+            ),
+        ])
+    func changes(document: String, action: String, payload: String, expected: String) throws {
+        let store = try Self.store(document)
+
+        #expect(throws: Never.self) { try store.dispatch(try Self.action(action, payload)) }
+
+        #expect(store.state.tree.value == (try Self.parse(expected)))
+    }
+
+    @Test(
+        "what a place cannot take is rejected, and nothing changes",
+        arguments: [
+            ("set", #"{"path":"/a/x","value":1}"#, "document.no-place"),
+            ("set", #"{"path":"/l/5","value":1}"#, "document.no-place"),
+            ("set", #"{"path":"/l/x/y","value":1}"#, "document.no-place"),
+            ("add", #"{"path":"/x/y","value":1}"#, "document.no-place"),
+            ("remove", #"{"path":"/x"}"#, "document.no-place"),
+            ("remove", #"{"path":""}"#, "document.no-place"),
+            ("increment", #"{"path":"/l"}"#, "document.no-number"),
+            ("increment", #"{"path":"/big"}"#, "document.no-number"),
+            ("increment", #"{"path":"/a","by":"1"}"#, "invalid-action"),
+            ("set", #"{"path":"a","value":1}"#, "invalid-action"),
+            (
+                "patch", #"{"patch":[{"op":"remove","path":"/a"},{"op":"test","path":"/big","value":1}]}"#,
+                "document.test-failed"
+            ),
+            ("patch", #"{"patch":[{"op":"move","from":"/l","path":"/l/0"}]}"#, "document.no-place"),
+            ("patch", #"{"patch":[{"op":"add","path":"/z"}]}"#, "invalid-action"),
+            ("patch", #"{"patch":[{"op":"copy","path":"/z"}]}"#, "invalid-action"),
+        ])
+    func refusals(action: String, payload: String, code: String) throws {
+        let document = #"{"a":1,"l":[1,2],"big":9223372036854775807}"#
+        let store = try Self.store(document)
+
+        let error = #expect(throws: DispatchError.self) { try store.dispatch(try Self.action(action, payload)) }
+
+        #expect(error?.code == code)
+        #expect(store.state.tree.value == (try Self.parse(document)))
+    }
+
+    @Test("a document grows no deeper than a server can read")
+    func depth() throws {
+        let store = try Self.store("{}")
+        let path = String(repeating: "/a", count: 399)
+        try store.dispatch(Document.Set(path: path, value: [:]))
+
+        let error = #expect(throws: DispatchError.self) {
+            try store.dispatch(Document.Set(path: path + "/a", value: [:]))
+        }
+
+        #expect(error?.code == "document.too-deep")
+    }
+
+    @Test("a check sees the document behind each action")
+    func check() throws {
+        let store = try Store(
+            Document(check: { $0.count > 20 ? .init(pointer: "/a", detail: "is too long") : nil }))
+        try store.dispatch(Document.Set(path: "/a", value: 1))
+
+        let error = #expect(throws: DispatchError.self) {
+            try store.dispatch(Document.Set(path: "/a", value: .string(String(repeating: "x", count: 20))))
+        }
+
+        #expect(error?.code == "document.misfit")
+        #expect(store.state.tree.value == ["a": 1])
+    }
+
+    private static func store(_ document: String) throws -> Store<JSONState> {
+        try Store(Document(initial: try parse(document)))
+    }
+
+    private static func parse(_ text: String) throws -> JSONValue { try JSONValue(parsing: Array(text.utf8)) }
+
+    private static func action(_ name: String, _ payload: String) throws -> StandardAction {
+        guard case .object(let object) = try parse(payload) else { throw JSONFault(.mismatch, at: .root, "no object") }
+        return StandardAction(
+            type: "document/\(name)",
+            payload: Dictionary(uniqueKeysWithValues: object.members.map { ($0.key, $0.value) }))
+    }
+}
