@@ -75,7 +75,7 @@ let package = Package(
         // The domain of one JSON document.
         .target(name: "Documents", dependencies: ["StateJSON", "StateStore"]),
         // States and reducers in JavaScript.
-        .target(name: "Models", dependencies: ["CModelEngine", "StateJSON"]),
+        .target(name: "Models", dependencies: ["CModelEngine", "StateJSON", "StateStore"]),
         // Requests to other servers, on libcurl.
         .target(name: "HTTPClient", dependencies: ["CCurl"]),
         // Requests and responses as values; entity tags, preferences, problems.
@@ -164,8 +164,9 @@ let package = Package(
         .executableTarget(
             name: "storekeeper",
             dependencies: allocator + [
-                "Documents", "HTTPClient", "Models", "Showcase", "StateServer", "StateStore",
+                "Documents", "HTTPClient", "Models", "Showcase", "StateJSON", "StateServer", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
             ]),
     ],
     cLanguageStandard: .c11,

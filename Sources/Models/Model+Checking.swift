@@ -42,17 +42,17 @@ extension Model {
         guard description.actions.contains(where: { $0.type.utf8.elementsEqual(test.type.utf8) }) else {
             return "the model has no action \(test.type)"
         }
-        try load(test.state ?? description.initial)
+        try load((test.state ?? description.initial).text)
         let outcome: Outcome
         do {
-            outcome = try reduce(test.type, test.payload, meta: test.meta)
+            outcome = try reduce(test.type, (test.payload ?? [:]).text, meta: test.meta.text)
         } catch {
             return "\(error)"
         }
         switch (outcome, test.expected) {
-        case (.rejected(let code, let detail), .failure(let wanted)):
+        case (.rejected(let code, let detail, _), .failure(let wanted)):
             return code == wanted.code ? nil : "it is rejected with \(code) (\(detail)), and not with \(wanted.code)"
-        case (.rejected(let code, let detail), .success): return "it is rejected with \(code): \(detail)"
+        case (.rejected(let code, let detail, _), .success): return "it is rejected with \(code): \(detail)"
         case (.patch, .failure(let wanted)): return "it is not rejected with \(wanted.code)"
         case (.patch, .success(let wanted)):
             let found = try state()
@@ -66,12 +66,12 @@ extension Model {
     package func tried() throws(Fault) -> [(type: String, outcome: String)] {
         var tried: [(String, String)] = []
         for action in description.actions {
-            try load(description.initial)
-            let payload = action.schema.map(Self.sample)
+            try load(description.initial.text)
+            let payload = action.schema.map(Self.sample) ?? [:]
             do {
-                switch try reduce(action.type, payload, meta: Self.sampleMeta) {
+                switch try reduce(action.type, payload.text, meta: Self.sampleMeta.text) {
                 case .patch(let patch): tried.append((action.type, String(decoding: patch.text, as: UTF8.self)))
-                case .rejected(let code, let detail): tried.append((action.type, "rejected with \(code): \(detail)"))
+                case .rejected(let code, let detail, _): tried.append((action.type, "rejected with \(code): \(detail)"))
                 }
             } catch {
                 throw Fault(
@@ -84,7 +84,7 @@ extension Model {
 
     /// A view of the initial state, as JSON.
     package func initialView(_ name: String) throws(Fault) -> String {
-        try load(description.initial)
+        try load(description.initial.text)
         return String(decoding: try view(name).text, as: UTF8.self)
     }
 

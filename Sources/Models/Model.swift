@@ -1,12 +1,13 @@
 internal import CModelEngine
 package import StateJSON
+internal import Synchronization
 
 /// A state and its reducers in JavaScript: a file in an engine, which has a copy of the state.
 ///
-/// One thread at a time may use it; the engine is slow to change between threads.
-package final class Model {
+/// One thread after the other uses it; the engine is slow to change between threads.
+package final class Model: Sendable {
     /// What is wrong in the file, or was done wrong by a reducer.
-    package struct Fault: Error, CustomStringConvertible {
+    package struct Fault: Error, Sendable, CustomStringConvertible {
         package var message: String
         /// Where, from 1 on; nil where the engine does not say it.
         package var file: String?
@@ -16,6 +17,8 @@ package final class Model {
         package var source: String?
         /// The JSON Pointer into the state; nil where the fault is not in it.
         package var pointer: String?
+        /// Whether the reducer or the view has used up its time.
+        package var isTimeout = false
 
         package var description: String {
             let place = [file, line.map { "\($0)" }, column.map { "\($0)" }].compactMap(\.self).joined(separator: ":")
@@ -25,20 +28,28 @@ package final class Model {
     }
 
     /// What a file declares.
-    package struct Description {
+    package struct Description: Sendable {
         /// A part of the state with its reducers.
-        package struct Slice {
+        package struct Slice: Sendable {
             package var name: String
             /// Its JSON Pointer in the state.
             package var mount: String
-        }
-
-        package struct Action {
-            package var type: String
-            /// The JSON Schema of its payload; nil for any object.
+            /// The JSON Schema of its state; nil for any JSON.
             package var schema: JSONValue?
         }
 
+        package struct Action: Sendable {
+            package var type: String
+            /// The JSON Schema of its payload; nil for any object.
+            package var schema: JSONValue?
+            /// The slice that declares it; nil where none does.
+            package var slice: String?
+        }
+
+        /// The version that the file gives to itself; nil where it gives none.
+        package var version: JSONValue?
+        /// Whether the file can make a state of this version of an older one.
+        package var migrates: Bool
         package var slices: [Slice]
         package var actions: [Action]
         package var views: [String]
@@ -49,17 +60,23 @@ package final class Model {
     }
 
     /// What has become of an action.
-    package enum Outcome {
+    package enum Outcome: Sendable {
         /// The state is changed by this patch (RFC 6902).
         case patch(JSONValue)
         /// The reducer refuses the action in this state.
-        case rejected(code: String, detail: String)
+        ///
+        /// `pointer` is the part of the payload at fault; nil where there is none.
+        case rejected(code: String, detail: String, pointer: String?)
     }
 
     package let description: Description
-    private let engine: OpaquePointer
-    /// What the file has written to the console.
-    package private(set) var console: [String] = []
+    private let engine: Mutex<Engine>
+
+    private struct Engine {
+        let model: OpaquePointer
+        /// What the file has written to the console.
+        var console: [String] = []
+    }
 
     /// Loads a file.
     ///
@@ -78,39 +95,59 @@ package final class Model {
             model_free(made)
             throw error
         }
-        engine = made
-        self.console = console
+        engine = Mutex(Engine(model: made, console: console))
     }
 
-    deinit { model_free(engine) }
+    deinit { engine.withLock { model_free($0.model) } }
 
     /// Sets the state; O(n) in its size.
-    package func load(_ state: JSONValue) throws(Fault) {
-        _ = try answer(Self.lending(state.text) { model_load(engine, $0) })
+    package func load(_ state: [UInt8]) throws(Fault) {
+        _ = try answer { model in Self.lending(state) { model_load(model, $0) } }
     }
 
+    /// Changes the state by a patch (RFC 6902) that was made elsewhere; the cost is that of what it changes.
+    package func apply(_ patch: [UInt8]) throws(Fault) {
+        _ = try answer(isKept: true) { model in Self.lending(patch) { model_apply(model, $0) } }
+    }
+
+    /// What the file makes of a state of another version of itself.
+    package func migrate(_ state: [UInt8], from version: Double) throws(Fault) -> JSONValue {
+        try answer { model in Self.lending(state) { model_migrate(model, $0, version) } }["state"] ?? .null
+    }
+
+    /// The bytes of the engine's memory; the engine walks it for that.
+    package var bytesCount: Int { engine.withLock { model_bytes($0.model) } }
+
+    /// Frees what the engine holds and does not need any more; O(n) in the size of the state.
+    package func collect() { engine.withLock { model_collect($0.model) } }
+
+    /// Takes what the file has written to the console since it was last taken.
+    package func takeConsole() -> [String] { engine.withLock { exchange(&$0.console, with: []) } }
+
     /// The state; O(n) in its size.
-    package func state() throws(Fault) -> JSONValue { try answer(model_state(engine))["state"] ?? .null }
+    package func state() throws(Fault) -> JSONValue { try answer { model_state($0) }["state"] ?? .null }
 
     /// Runs the reducers of one action; where they refuse it, or have a fault, the state stays as it is.
     ///
     /// - Parameters:
-    ///   - payload: nil for an action without one.
-    ///   - meta: what a reducer sees as `action.meta`.
-    package func reduce(_ type: String, _ payload: JSONValue?, meta: JSONValue) throws(Fault) -> Outcome {
-        let found = Self.lending(Array(type.utf8)) { type in
-            Self.lending(payload?.text ?? []) { payload in
-                Self.lending(meta.text) { model_reduce(engine, type, payload, $0) }
+    ///   - payload: UTF-8 JSON; an action without one has the empty object.
+    ///   - meta: UTF-8 JSON: what a reducer sees as `action.meta`.
+    package func reduce(_ type: String, _ payload: [UInt8], meta: [UInt8]) throws(Fault) -> Outcome {
+        let answer = try answer(isKept: true) { model in
+            Self.lending(Array(type.utf8)) { type in
+                Self.lending(payload) { payload in Self.lending(meta) { model_reduce(model, type, payload, $0) } }
             }
         }
-        let answer = try answer(found)
-        guard case .object(let rejection)? = answer["rejected"] else { return .patch(answer["patch"] ?? .array([])) }
-        return .rejected(code: rejection["code"].text, detail: rejection["detail"].text)
+        if case .object(let rejection)? = answer["rejected"] {
+            let pointer: String? = if case .string(let text)? = rejection["pointer"] { text } else { nil }
+            return .rejected(code: rejection["code"].text, detail: rejection["detail"].text, pointer: pointer)
+        }
+        return .patch(answer["patch"] ?? .array([]))
     }
 
     /// The value of a view.
     package func view(_ name: String) throws(Fault) -> JSONValue {
-        try answer(Self.lending(Array(name.utf8)) { model_view(engine, $0) })["value"] ?? .null
+        try answer { model in Self.lending(Array(name.utf8)) { model_view(model, $0) } }["value"] ?? .null
     }
 
     // MARK: The engine's texts
@@ -122,7 +159,16 @@ package final class Model {
         }
     }
 
-    private func answer(_ text: ModelText) throws(Fault) -> JSONObject { try Self.answer(text, &console) }
+    /// - Parameter isKept: whether the call is a change that is never taken back.
+    private func answer(
+        isKept: Bool = false, _ call: (OpaquePointer) -> ModelText
+    ) throws(Fault) -> JSONObject {
+        try engine.withLock { (engine) throws(Fault) in
+            let answer = try Self.answer(call(engine.model), &engine.console)
+            if isKept { model_keep(engine.model, 1) }
+            return answer
+        }
+    }
 
     private static func answer(_ text: ModelText, _ console: inout [String]) throws(Fault) -> JSONObject {
         let bytes = [UInt8](UnsafeRawBufferPointer(start: text.bytes, count: text.length))
@@ -143,7 +189,7 @@ extension Model.Fault {
         func number(_ name: String) -> Int? { if case .integer(let number)? = fault[name] { Int(number) } else { nil } }
         self.init(
             message: text("message") ?? "", file: text("file"), line: number("line"), column: number("column"),
-            source: text("source"), pointer: text("pointer"))
+            source: text("source"), pointer: text("pointer"), isTimeout: fault["timeout"] == true)
     }
 }
 
@@ -153,10 +199,15 @@ extension Model.Description {
             guard case .array(let elements)? = answer[name] else { return [] }
             return elements.compactMap { if case .object(let object) = $0 { object } else { nil } }
         }
-        slices = objects("slices").map { Slice(name: $0["name"].text, mount: $0["mount"].text) }
+        func given(_ value: JSONValue?) -> JSONValue? { value == .null ? nil : value }
+        version = given(answer["version"])
+        migrates = answer["migrates"] == true
+        slices = objects("slices").map {
+            Slice(name: $0["name"].text, mount: $0["mount"].text, schema: given($0["schema"]))
+        }
         actions = objects("actions").map { action in
-            let schema = action["schema"] == .null ? nil : action["schema"]
-            return Action(type: action["type"].text, schema: schema)
+            let slice: String? = if case .string(let name)? = action["slice"] { name } else { nil }
+            return Action(type: action["type"].text, schema: given(action["schema"]), slice: slice)
         }
         views = objects("views").map { $0["name"].text }
         initial = answer["initial"] ?? .null

@@ -27,7 +27,7 @@ struct ModelCheck: AsyncParsableCommand {
         print("slices: \(slices); the initial state has \(description.initialBytesCount) bytes")
         for (type, outcome) in tried { print("\(type): \(outcome)") }
         for view in description.views { print("view \(view): \(try model.initialView(view))") }
-        for line in model.console { print("console \(line)") }
+        for line in model.takeConsole() { print("console \(line)") }
     }
 }
 
@@ -64,20 +64,4 @@ struct ModelTest: AsyncParsableCommand {
         print("\(passed) passed, \(failed) failed")
         if failed > 0 { throw ExitCode.failure }
     }
-}
-
-/// A model's file, for the commands.
-private enum ModelFile {
-    static func bytes(_ path: String) throws -> [UInt8] {
-        do {
-            return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
-        } catch {
-            throw SettingsFault(description: "the file \(path) cannot be read")
-        }
-    }
-
-    static func load(_ path: String) throws -> Model {
-        try Model(try bytes(path), name: String(path.split(separator: "/").last ?? ""))
-    }
-
 }

@@ -10,7 +10,12 @@ enum ServedDomain: String, CaseIterable {
     /// Makes the domain.
     ///
     /// - Throws: `SettingsFault` when a setting that the domain needs is invalid.
-    func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
+    static func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
+        if settings.model != "none" { return try ModelFile.domain(settings) }
+        return try settings.domain.made(settings)
+    }
+
+    private func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
         switch self {
         case .canvas: Canvas()
         case .counter: Counter()
@@ -27,6 +32,17 @@ enum ServedDomain: String, CaseIterable {
 /// The settings of this program beside those of the package.
 extension SettingKeys {
     var domain: Setting<ServedDomain> { Setting("domain", default: .showcase, "the domain to serve") }
+
+    var model: Setting<String> {
+        Setting(
+            "model", default: "none", "file with a state and its reducers in JavaScript, to serve instead of domain")
+    }
+
+    var modelMilliseconds: Setting<Int> {
+        Setting(
+            "model_milliseconds_max", default: 50, in: 1...10_000,
+            "how long a reducer of a model may take of a processor; a view may take ten times as long")
+    }
 
     var filmsBaseURL: Setting<String> {
         Setting("films_base_url", default: "none", "base URL of /films for the films domain; none fetches nothing")

@@ -5,8 +5,9 @@ internal import StateServer
 struct Storekeeper {
     static func main() async {
         await ServerCommand.main(
-            settings: [\.domain, \.filmsBaseURL, \.filmsTimeoutSeconds, \.filmsRetries], name: "storekeeper",
+            settings: [\.domain, \.model, \.modelMilliseconds, \.filmsBaseURL, \.filmsTimeoutSeconds, \.filmsRetries],
+            name: "storekeeper",
             commands: [ModelCommand.self],
-            anyDomain: { settings throws(SettingsFault) in try settings.domain.made(settings) })
+            anyDomain: { settings throws(SettingsFault) in try ServedDomain.made(settings) })
     }
 }

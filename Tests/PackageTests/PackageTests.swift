@@ -86,8 +86,15 @@ struct ImportTests {
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("Documents", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("Models", ["CModelEngine", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("storekeeper", ["Documents", "HTTPClient", "Models", "Showcase", "StateServer", "StateStore"], ["GRDB", "HTTPTypes"]),
+        (
+            "Models", ["CModelEngine", "StateJSON", "StateStore"],
+            ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]
+        ),
+        (
+            "storekeeper",
+            ["Documents", "HTTPClient", "Models", "Showcase", "StateJSON", "StateServer", "StateStore"],
+            ["GRDB", "HTTPTypes"]
+        ),
     ]
 
     /// Further modules that a single file may import, with the reason.

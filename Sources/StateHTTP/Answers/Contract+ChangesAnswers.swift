@@ -184,11 +184,7 @@ extension Contract {
 
     /// RFC 3339 with milliseconds.
     static func text(_ time: Timestamp) -> String {
-        // A Double cannot hold every fraction, so the formatter gets whole seconds only.
-        let (seconds, rest) = time.milliseconds.quotientAndRemainder(dividingBy: 1000)
-        let whole = rest < 0 ? seconds - 1 : seconds
-        let fraction = String(time.milliseconds - whole * 1000 + 1000).dropFirst()
-        return "\(Date(timeIntervalSince1970: Double(whole)).formatted(.iso8601).dropLast()).\(fraction)Z"
+        RFC3339.text(milliseconds: time.milliseconds)
     }
 }
 

@@ -3,7 +3,7 @@ internal import FoundationEssentials
 /// Dates as RFC 3339 text in UTC.
 ///
 /// A year beyond 9999 has a sign and six digits, as in JavaScript.
-enum RFC3339 {
+package enum RFC3339 {
     /// The days from 1970 to 2001, from which Foundation counts.
     private static let referenceDay: Int64 = 11_323
     private static let secondsOfDay: Int64 = 86_400
@@ -16,18 +16,29 @@ enum RFC3339 {
         var (seconds, nanoseconds) =
             DecimalDigits(interval.description.utf8)?.secondsAndNanoseconds ?? rounded(interval)
         if nanoseconds == 1_000_000_000 { (seconds, nanoseconds) = (seconds + 1, 0) }
-        let ofDay = (seconds % secondsOfDay + secondsOfDay) % secondsOfDay
-        let (year, month, day) = civil((seconds - ofDay) / secondsOfDay + referenceDay)
-        let isPlain = (0...9999).contains(year)
-        var text = isPlain ? padded(year, 4) : (year < 0 ? "-" : "+") + padded(abs(year), 6)
-        text += "-\(padded(month, 2))-\(padded(day, 2))"
-        text += "T\(padded(ofDay / 3600, 2)):\(padded(ofDay / 60 % 60, 2)):\(padded(ofDay % 60, 2))"
+        var text = whole(seconds)
         if nanoseconds > 0 {
             var fraction = padded(nanoseconds, 9)
             while fraction.last == "0" { fraction.removeLast() }
             text += "." + fraction
         }
         return text + "Z"
+    }
+
+    /// The text of a time in milliseconds since 1970, with all three digits of a second.
+    package static func text(milliseconds: Int64) -> String {
+        let rest = (milliseconds % 1000 + 1000) % 1000
+        return whole((milliseconds - rest) / 1000 - referenceDay * secondsOfDay) + "." + padded(rest, 3) + "Z"
+    }
+
+    /// The text of a number of seconds since 2001, up to the seconds.
+    private static func whole(_ seconds: Int64) -> String {
+        let ofDay = (seconds % secondsOfDay + secondsOfDay) % secondsOfDay
+        let (year, month, day) = civil((seconds - ofDay) / secondsOfDay + referenceDay)
+        let isPlain = (0...9999).contains(year)
+        var text = isPlain ? padded(year, 4) : (year < 0 ? "-" : "+") + padded(abs(year), 6)
+        text += "-\(padded(month, 2))-\(padded(day, 2))"
+        return text + "T\(padded(ofDay / 3600, 2)):\(padded(ofDay / 60 % 60, 2)):\(padded(ofDay % 60, 2))"
     }
 
     /// Only a date close to 2001 has a number with more than nine digits behind the point.

@@ -1,0 +1,37 @@
+internal import FoundationEssentials
+internal import Logging
+internal import Models
+internal import StateServer
+internal import StateStore
+
+/// The file of a model.
+enum ModelFile {
+    static func bytes(_ path: String) throws(SettingsFault) -> [UInt8] {
+        do {
+            return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+        } catch {
+            throw SettingsFault(description: "the file \(path) cannot be read")
+        }
+    }
+
+    /// Loads a model for a command that serves nothing.
+    static func load(_ path: String) throws -> Model { try Model(try bytes(path), name: name(path)) }
+
+    /// The domain of the model that the settings name.
+    ///
+    /// - Throws: `SettingsFault` with the file, the line and the fault.
+    static func domain(_ settings: Settings) throws(SettingsFault) -> any Domain {
+        let logger = Logger(label: "storekeeper.model")
+        let serving = Model.Serving(
+            source: try bytes(settings.model), name: name(settings.model),
+            time: .milliseconds(settings.modelMilliseconds), check: { _, _ in { _ in [] } },
+            log: { logger.info("console", metadata: ["text": .string($0)]) })
+        do throws(Model.Fault) {
+            return try Model.domain(serving)
+        } catch {
+            throw SettingsFault(description: "the model cannot be served: \(error)")
+        }
+    }
+
+    private static func name(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
+}
