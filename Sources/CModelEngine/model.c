@@ -1,3 +1,6 @@
+// For clocks and pthread_getcpuclockid.
+#define _GNU_SOURCE
+
 #include "CModelEngine.h"
 
 #include <stdlib.h>
@@ -5,21 +8,23 @@
 
 #include "JavaScriptCore.h"
 #include "prelude.h"
+#include "watchdog.h"
 
 // The functions of the prelude, by their names in `engine.js`.
 #define PRELUDE_FUNCTIONS(_) \
     _(prepare) _(plain) _(script) _(syntaxFault) _(load) _(reduce) _(view) _(migrate) _(setState) _(state) _(follow) \
-    _(undo) _(keep) _(abandon) _(fault)
+    _(abandon) _(fault)
 
 struct Model {
     JSGroup group;
     JSContext context;
-    // What the prelude does now: 2 while it changes the state, which is never interrupted.
+    // What the prelude does now: see `Phase`.
     unsigned char phase;
     double seconds;
     // How often the time limit may still pass before the call ends.
     int allowance;
     bool hasTimedOut;
+    Watched watched;
     char *description;
     size_t descriptionLength;
     char *answer;
@@ -28,7 +33,7 @@ struct Model {
     PRELUDE_FUNCTIONS(PRELUDE_MEMBER)
 };
 
-enum { SETTLING = 2, ALLOWANCE_OF_VIEWS = 9, ALLOWANCE_OF_LOADING = 99 };
+enum { ALLOWANCE_OF_VIEWS = 9, ALLOWANCE_OF_LOADING = 99 };
 
 const char *model_engine_open(void) { return javascriptcore_open(); }
 
@@ -37,7 +42,7 @@ const char *model_engine_open(void) { return javascriptcore_open(); }
 static bool should_terminate(JSContext context, void *data) {
     (void)context;
     Model *model = data;
-    if (model->phase == SETTLING || model->allowance-- > 0) {
+    if (model->phase == PHASE_OF_SETTLING || model->allowance-- > 0) {
         JSContextGroupSetExecutionTimeLimit(model->group, model->seconds, should_terminate, model);
         return false;
     }
@@ -93,7 +98,9 @@ static ModelText call(Model *model, JSValue function, size_t count, const JSValu
     JSValue exception = NULL;
     model->allowance = allowance;
     model->hasTimedOut = false;
+    watchdog_begin(&model->watched, model->seconds * (allowance + 1) * 10);
     JSValue result = JSObjectCallAsFunction(model->context, function, NULL, count, values, &exception);
+    watchdog_end(&model->watched);
     if (result != NULL && exception == NULL) return take_text(model, result);
     bool hasTimedOut = model->hasTimedOut;
     model->allowance = ALLOWANCE_OF_LOADING;
@@ -155,6 +162,7 @@ Model *model_make(ModelText source, const char *name, double seconds) {
     if (model == NULL) return NULL;
     model->seconds = seconds;
     model->allowance = ALLOWANCE_OF_LOADING;
+    watchdog_add(&model->watched, &model->phase);
     model->group = JSContextGroupCreate();
     JSContextGroupSetExecutionTimeLimit(model->group, seconds, should_terminate, model);
     model->context = JSGlobalContextCreateInGroup(model->group, NULL);
@@ -187,6 +195,7 @@ ModelText model_reduce(Model *model, ModelText type, ModelText payload, ModelTex
     ModelText both[] = {head, payload, middle, meta, end}, one[] = {constant("{\"meta\":"), meta, end};
     JSValue text = payload.length > 0 ? make_string_of(model, 5, both) : make_string_of(model, 3, one);
     JSValue arguments[] = {make_string(model, type), text};
+    watchdog_name(&model->watched, type);
     return call(model, model->reduce, 2, arguments, 0);
 }
 
@@ -195,15 +204,9 @@ ModelText model_apply(Model *model, ModelText patch) {
     return call(model, model->follow, 1, arguments, ALLOWANCE_OF_LOADING);
 }
 
-void model_undo(Model *model) { call(model, model->undo, 0, NULL, ALLOWANCE_OF_LOADING); }
-
-void model_keep(Model *model, size_t count) {
-    JSValue arguments[] = {JSValueMakeNumber(model->context, (double)count)};
-    call(model, model->keep, 1, arguments, ALLOWANCE_OF_LOADING);
-}
-
 ModelText model_view(Model *model, ModelText name) {
     JSValue arguments[] = {make_string(model, name)};
+    watchdog_name(&model->watched, name);
     return call(model, model->view, 1, arguments, ALLOWANCE_OF_VIEWS);
 }
 
@@ -230,6 +233,7 @@ size_t model_bytes(Model *model) {
 void model_collect(Model *model) { JSGarbageCollect(model->context); }
 
 void model_free(Model *model) {
+    watchdog_remove(&model->watched);
     JSGlobalContextRelease(model->context);
     JSContextGroupRelease(model->group);
     free(model->description);

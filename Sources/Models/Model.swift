@@ -107,7 +107,7 @@ package final class Model: Sendable {
 
     /// Changes the state by a patch (RFC 6902) that was made elsewhere; the cost is that of what it changes.
     package func apply(_ patch: [UInt8]) throws(Fault) {
-        _ = try answer(isKept: true) { model in Self.lending(patch) { model_apply(model, $0) } }
+        _ = try answer { model in Self.lending(patch) { model_apply(model, $0) } }
     }
 
     /// What the file makes of a state of another version of itself.
@@ -133,7 +133,7 @@ package final class Model: Sendable {
     ///   - payload: UTF-8 JSON; an action without one has the empty object.
     ///   - meta: UTF-8 JSON: what a reducer sees as `action.meta`.
     package func reduce(_ type: String, _ payload: [UInt8], meta: [UInt8]) throws(Fault) -> Outcome {
-        let answer = try answer(isKept: true) { model in
+        let answer = try answer { model in
             Self.lending(Array(type.utf8)) { type in
                 Self.lending(payload) { payload in Self.lending(meta) { model_reduce(model, type, payload, $0) } }
             }
@@ -159,15 +159,8 @@ package final class Model: Sendable {
         }
     }
 
-    /// - Parameter isKept: whether the call is a change that is never taken back.
-    private func answer(
-        isKept: Bool = false, _ call: (OpaquePointer) -> ModelText
-    ) throws(Fault) -> JSONObject {
-        try engine.withLock { (engine) throws(Fault) in
-            let answer = try Self.answer(call(engine.model), &engine.console)
-            if isKept { model_keep(engine.model, 1) }
-            return answer
-        }
+    private func answer(_ call: (OpaquePointer) -> ModelText) throws(Fault) -> JSONObject {
+        try engine.withLock { (engine) throws(Fault) in try Self.answer(call(engine.model), &engine.console) }
     }
 
     private static func answer(_ text: ModelText, _ console: inout [String]) throws(Fault) -> JSONObject {

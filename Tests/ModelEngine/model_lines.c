@@ -3,7 +3,7 @@
 //     model_lines FILE [SECONDS]      prints the description
 //
 // A line is a word and what it takes, with tabs between: `reduce TYPE PAYLOAD META`, `load STATE`, `apply PATCH`,
-// `view NAME`, `migrate STATE VERSION`, `state`, `undo`, `keep COUNT`, `bytes`, `collect`.
+// `view NAME`, `migrate STATE VERSION`, `state`, `bytes`, `collect`.
 // `time COUNT TYPE PAYLOAD META` reduces so often, keeps each change, and answers with microseconds of CPU time for each.
 
 // For getline and strsep.
@@ -47,7 +47,6 @@ static double time_reductions(Model *model, int count, ModelText type, ModelText
             print(answer);
             exit(1);
         }
-        if (index % 64 == 63) model_keep(model, 64);
     }
     return (cpu_microseconds() - begun) / count;
 }
@@ -77,8 +76,6 @@ int main(int count, char **arguments) {
         else if (strcmp(word, "view") == 0) print(model_view(model, text(fields[1])));
         else if (strcmp(word, "migrate") == 0) print(model_migrate(model, text(fields[1]), atof(fields[2])));
         else if (strcmp(word, "state") == 0) print(model_state(model));
-        else if (strcmp(word, "undo") == 0) model_undo(model), print(text("{}"));
-        else if (strcmp(word, "keep") == 0) model_keep(model, strtoul(fields[1], NULL, 10)), print(text("{}"));
         else if (strcmp(word, "collect") == 0) model_collect(model), print(text("{}"));
         else if (strcmp(word, "bytes") == 0) snprintf(figure, sizeof figure, "%zu", model_bytes(model)), print(text(figure));
         else if (strcmp(word, "time") == 0) {

@@ -228,7 +228,6 @@ const migrated = (text, from) => guarded(() => {
 
 const setState = (text) => guarded(() => {
   holder.state = JSON.parse(text);
-  undoable = [];
   return {};
 });
 
@@ -239,18 +238,8 @@ const follow = (text) => guarded(() => {
   return {};
 });
 
-function undo() {
-  if (undoable.length > 0) takeBack(undoable.pop());
-  return '{}';
-}
-
-function keep(count) {
-  undoable.splice(0, count);
-  return '{}';
-}
-
 return {
-  prepare, syntaxFault, load, reduce, setState, follow, undo, keep, view: viewOf, migrate: migrated,
+  prepare, syntaxFault, load, reduce, setState, follow, view: viewOf, migrate: migrated,
   plain: () => texts.plain,
   script: () => texts.script,
   state: () => JSON.stringify({ state: holder.state }),

@@ -1,7 +1,5 @@
 // Patches (RFC 6902): from the notes of a run, and into the state.
 
-let undoable = [];   // for each change, oldest first, what takes it back
-
 /** The operations that lead from the state at the beginning of the run to what it is now, with values of their own. */
 function difference() {
   const operations = [];
@@ -128,7 +126,7 @@ function takeBack(undo) {
   }
 }
 
-/** Applies operations as one change that can be taken back; all of them, or none. */
+/** Applies operations; all of them, or none. */
 function change(operations) {
   const undo = [];
   try {
@@ -137,5 +135,4 @@ function change(operations) {
     takeBack(undo);
     throw error;
   }
-  undoable.push(undo);
 }

@@ -50,7 +50,7 @@ Model *model_make(ModelText source, const char *name, double seconds);
 /// name; an action that no slice declares has the slice null.
 ModelText model_description(const Model *model);
 
-/// Sets the model's copy of the state, in time linear in the state; what was to be undone is forgotten. Without it the copy
+/// Sets the model's copy of the state, in time linear in the state. Without it the copy
 /// is the initial state. `{}`.
 ModelText model_load(Model *model, ModelText state);
 
@@ -58,21 +58,15 @@ ModelText model_load(Model *model, ModelText state);
 ///
 ///     {"patch":[operations of RFC 6902: add, remove, replace]} or {"rejected":{"code","detail","pointer"?}}
 ///
-/// The patch has been applied to the copy, and is the newest change that can be undone, also where it is empty.
+/// The patch has been applied to the copy.
 ///
 /// - Parameters:
 ///   - payload: a JSON text; empty for an action without a payload.
 ///   - meta: a JSON object: what the reducer sees as `action.meta`.
 ModelText model_reduce(Model *model, ModelText type, ModelText payload, ModelText meta);
 
-/// Applies a patch that was computed elsewhere; it is a change that can be undone, too. `{}`.
+/// Applies a patch that was computed elsewhere, all of it or nothing; the cost is that of what it changes. `{}`.
 ModelText model_apply(Model *model, ModelText patch);
-
-/// Takes the newest change back that is not kept. Without one it does nothing.
-void model_undo(Model *model);
-
-/// Keeps the oldest changes for good.
-void model_keep(Model *model, size_t count);
 
 /// The value of a view: {"value":...}.
 ModelText model_view(Model *model, ModelText name);

@@ -5,6 +5,9 @@ import pathlib
 import shutil
 import subprocess
 
+import jsonpatch
+import jsonpointer
+
 from harness.expectations import expect
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -67,3 +70,17 @@ class Model(Lines):
     @property
     def state(self):
         return self.call("state")["state"]
+
+
+def difference(old, new):
+    """A patch from one value to another, of the operations that a store's patches have."""
+    operations, value = [], old
+    for operation in jsonpatch.make_patch(old, new).patch:
+        if operation["op"] == "move":
+            moved = jsonpointer.resolve_pointer(value, operation["from"])
+            steps = [{"op": "remove", "path": operation["from"]}, {"op": "add", "path": operation["path"], "value": moved}]
+        else:
+            steps = [operation]
+        value = jsonpatch.apply_patch(value, steps)
+        operations += steps
+    return operations
