@@ -20,11 +20,14 @@ package final class Model: Sendable {
         /// Whether the reducer or the view has used up its time.
         package var isTimeout = false
 
-        package var description: String {
+        /// The fault without the line of the file.
+        package var sentence: String {
             let place = [file, line.map { "\($0)" }, column.map { "\($0)" }].compactMap(\.self).joined(separator: ":")
             let pointer = pointer.map { " (at \($0) of the state)" } ?? ""
-            return (place.isEmpty ? "" : place + ": ") + message + pointer + (source.map { "\n    \($0)" } ?? "")
+            return (place.isEmpty ? "" : place + ": ") + message + pointer
         }
+
+        package var description: String { sentence + (source.map { "\n    \($0)" } ?? "") }
     }
 
     /// What a file declares.

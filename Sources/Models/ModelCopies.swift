@@ -9,24 +9,33 @@ internal import Synchronization
 /// copies of their own. The state in the store leads; what an engine has is never read back.
 final class ModelCopies: Sendable {
     private struct Copy {
-        let engine: Model
+        var engine: Model
         var tree: JSONTree
+        /// How often the copy was used since its memory was last counted.
+        var usesCount = 0
     }
 
     /// Enough for the turns, for a reader beside them, and for a fork.
     private static let keptMax = 3
+    /// The engine walks its memory to count it.
+    private static let usesBetweenCounts = 4096
 
     private let make: @Sendable () throws(Model.Fault) -> Model
     /// The copies that nobody uses, the one that was used last at the end.
     private let free: Mutex<[Copy]>
+    private let bytesMax: Int
+    /// The memory of a copy that has more than it may have, even without its garbage; 0 where none has.
+    private let tooManyBytes = Atomic(0)
 
     /// - Parameters:
     ///   - first: a copy of the state.
+    ///   - bytesMax: how much memory a copy may have.
     ///   - make: makes an engine with the model.
     init(
-        _ first: Model, of tree: JSONTree, make: @escaping @Sendable () throws(Model.Fault) -> Model
+        _ first: Model, of tree: JSONTree, bytesMax: Int, make: @escaping @Sendable () throws(Model.Fault) -> Model
     ) {
         self.make = make
+        self.bytesMax = bytesMax
         free = Mutex([Copy(engine: first, tree: tree)])
     }
 
@@ -36,31 +45,57 @@ final class ModelCopies: Sendable {
     func with<Result>(
         _ tree: JSONTree, _ work: (Model) throws(Model.Fault) -> (Result, JSONTree)
     ) throws(Model.Fault) -> Result {
-        let engine = try copy(of: tree)
+        var copy = try copy(of: tree)
         do throws(Model.Fault) {
-            let (result, after) = try work(engine)
-            give(Copy(engine: engine, tree: after))
+            let result: Result
+            (result, copy.tree) = try work(copy.engine)
+            if copy.usesCount >= Self.usesBetweenCounts { count(&copy) }
+            give(copy)
             return result
         } catch {
-            // A fault of the model leaves its state as it was.
-            give(Copy(engine: engine, tree: tree))
+            // A fault of the model leaves its state as it was; what it has made until then may be much.
+            if error.isTimeout { count(&copy) }
+            give(copy)
             throw error
         }
     }
 
+    /// Why no action is taken; nil where they are.
+    var failure: String? {
+        let bytes = tooManyBytes.load(ordering: .relaxed)
+        guard bytes > 0 else { return nil }
+        return
+            "the model has \(bytes) bytes of memory, and model_bytes_max is \(bytesMax): a larger limit, or a smaller state, and a restart are needed"
+    }
+
+    /// Counts the memory of a copy, and takes another engine where this one holds on to what it does not need.
+    private func count(_ copy: inout Copy) {
+        copy.usesCount = 0
+        if copy.engine.bytesCount > bytesMax / 2 { copy.engine.collect() }
+        if copy.engine.bytesCount > bytesMax, let engine = try? make(), (try? engine.load(copy.tree.text)) != nil {
+            copy.engine = engine
+        }
+        let bytes = copy.engine.bytesCount
+        tooManyBytes.store(bytes > bytesMax ? bytes : 0, ordering: .relaxed)
+    }
+
     /// An engine with a copy of a state, which nobody else has.
-    private func copy(of tree: JSONTree) throws(Model.Fault) -> Model {
-        if let taken = take(nearest: tree) {
+    private func copy(of tree: JSONTree) throws(Model.Fault) -> Copy {
+        if var taken = take(nearest: tree) {
             do throws(Model.Fault) {
                 try Self.follow(taken.engine, from: taken.tree, to: tree)
-                return taken.engine
+                taken.tree = tree
+                taken.usesCount += 1
+                return taken
             } catch {
                 // What the engine has is not known then; it is dropped, and another one takes its place.
             }
         }
         let engine = try make()
         try engine.load(tree.text)
-        return engine
+        var made = Copy(engine: engine, tree: tree)
+        if tree.bytesCount > bytesMax / 8 { count(&made) }
+        return made
     }
 
     /// The free copy of a state, or else the one that was used longest ago, as long as a further one is not worth its memory.

@@ -10,6 +10,8 @@ extension Model {
         package var name: String
         /// How long a reducer may take of a processor; a view may take ten times as long.
         package var time: Duration
+        /// How much memory the engine may have for a copy of the state.
+        package var bytesMax: Int
         /// Makes the check of an action's payload of its JSON Schema.
         package var check:
             @Sendable (_ type: String, _ schema: JSONValue) throws(Fault) -> @Sendable ([UInt8]) -> [JSONFault]
@@ -17,14 +19,15 @@ extension Model {
         package var log: @Sendable (String) -> Void
 
         package init(
-            source: [UInt8], name: String, time: Duration,
+            source: [UInt8], name: String, time: Duration, bytesMax: Int,
             check:
                 @escaping @Sendable (_ type: String, _ schema: JSONValue) throws(Fault) ->
                 @Sendable ([UInt8]) ->
                 [JSONFault],
             log: @escaping @Sendable (String) -> Void
         ) {
-            (self.source, self.name, self.time, self.check, self.log) = (source, name, time, check, log)
+            (self.source, self.name, self.time, self.bytesMax) = (source, name, time, bytesMax)
+            (self.check, self.log) = (check, log)
         }
 
         fileprivate func load() throws(Fault) -> Model { try Model(source, name: name, time: time) }
@@ -54,13 +57,20 @@ extension Model {
                 } else { DeclaredAction.Declaration(action.type) }
             actions.append(.init(declaration, part: action.slice.flatMap { mounts[$0] }))
         }
-        let copies = ModelCopies(model, of: initial, make: serving.load)
+        let copies = ModelCopies(model, of: initial, bytesMax: serving.bytesMax, make: serving.load)
         let views = description.views.map { name in
-            (name: name, look: { @Sendable (tree: JSONTree) in try look(name, tree, copies, serving.log) })
+            (
+                name: name,
+                look: { @Sendable (tree: JSONTree) throws(ViewFault) in
+                    try look(name, tree, copies, serving.log)
+                }
+            )
         }
-        return JSONDomain(initial: initial, parts: parts, actions: actions, views: views) {
-            (tree, action, context) throws(Rejection) in
-            try reduce(tree, action, context, copies, serving.log)
+        return JSONDomain(
+            initial: initial, parts: parts, actions: actions, views: views, failure: { copies.failure }
+        ) { (tree, action, context) throws(Rejection) in
+            if let reason = copies.failure { throw Rejection("model-too-large", reason, kind: .tooLarge) }
+            return try reduce(tree, action, context, copies, serving.log)
         }
     }
 
@@ -83,7 +93,10 @@ extension Model {
                     return (.success(changed), changed)
                 }
             }
-        } catch { throw error.rejection(of: type) }
+        } catch {
+            log("\(type): \(error)")
+            throw error.rejection(of: type)
+        }
         return try result.get()
     }
 
@@ -103,10 +116,15 @@ extension Model {
 
     private static func look(
         _ name: String, _ tree: JSONTree, _ copies: ModelCopies, _ log: (String) -> Void
-    ) throws(Fault) -> [UInt8] {
-        try copies.with(tree) { (model) throws(Fault) in
-            defer { for line in model.takeConsole() { log("view \(name): \(line)") } }
-            return (try model.view(name).text, tree)
+    ) throws(ViewFault) -> [UInt8] {
+        do throws(Fault) {
+            return try copies.with(tree) { (model) throws(Fault) in
+                defer { for line in model.takeConsole() { log("view \(name): \(line)") } }
+                return (try model.view(name).text, tree)
+            }
+        } catch {
+            log("view \(name): \(error)")
+            throw ViewFault(error.isTimeout ? "it took longer than it may" : error.sentence)
         }
     }
 }
@@ -116,7 +134,7 @@ extension Model.Fault {
     fileprivate func rejection(of type: String) -> Rejection {
         isTimeout
             ? Rejection("reducer-timeout", "the reducer of \(type) took longer than it may", kind: .invalid)
-            : Rejection("reducer-fault", "the reducer of \(type) has a fault: \(self)", kind: .invalid)
+            : Rejection("reducer-fault", "the reducer of \(type) has a fault: \(sentence)", kind: .invalid)
     }
 }
 

@@ -6,6 +6,9 @@ package protocol AnyStore: AnyObject, Sendable {
     /// The journal that the store appends its commits to; nil for a store that keeps them in memory only.
     var journal: (any Journal)? { get }
 
+    /// Why the domain can take no action now; nil where it can.
+    var domainFailure: String? { get }
+
     /// How many transactions wait for a turn, or for its landing.
     var waitingCount: Int { get }
 
@@ -69,6 +72,8 @@ package protocol AnyStore: AnyObject, Sendable {
 }
 
 extension Store: AnyStore {
+    package var domainFailure: String? { domain.failure() }
+
     package func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot {
         Snapshot(try domain.state(from: state), of: domain, at: cursor, viewVersions: [])
     }

@@ -24,7 +24,8 @@ enum ModelFile {
         let logger = Logger(label: "storekeeper.model")
         let serving = Model.Serving(
             source: try bytes(settings.model), name: name(settings.model),
-            time: .milliseconds(settings.modelMilliseconds), check: { _, _ in { _ in [] } },
+            time: .milliseconds(settings.modelMilliseconds), bytesMax: settings.modelBytesMax,
+            check: { _, _ in { _ in [] } },
             log: { logger.info("console", metadata: ["text": .string($0)]) })
         do throws(Model.Fault) {
             return try Model.domain(serving)

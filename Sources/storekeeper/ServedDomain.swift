@@ -44,6 +44,12 @@ extension SettingKeys {
             "how long a reducer of a model may take of a processor; a view may take ten times as long")
     }
 
+    var modelBytesMax: Setting<Int> {
+        Setting(
+            "model_bytes_max", default: 1 << 30, in: (1 << 20)...(1 << 40),
+            "memory that the engine may have for a copy of a model's state; above it no action is taken")
+    }
+
     var filmsBaseURL: Setting<String> {
         Setting("films_base_url", default: "none", "base URL of /films for the films domain; none fetches nothing")
     }

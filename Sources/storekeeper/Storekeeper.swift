@@ -5,7 +5,10 @@ internal import StateServer
 struct Storekeeper {
     static func main() async {
         await ServerCommand.main(
-            settings: [\.domain, \.model, \.modelMilliseconds, \.filmsBaseURL, \.filmsTimeoutSeconds, \.filmsRetries],
+            settings: [
+                \.domain, \.model, \.modelMilliseconds, \.modelBytesMax, \.filmsBaseURL, \.filmsTimeoutSeconds,
+                \.filmsRetries,
+            ],
             name: "storekeeper",
             commands: [ModelCommand.self],
             anyDomain: { settings throws(SettingsFault) in try ServedDomain.made(settings) })

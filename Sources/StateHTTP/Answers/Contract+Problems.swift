@@ -183,6 +183,16 @@ extension Problem {
         Problem(.internalServerError, "internal", "the server failed on this request; nothing was committed")
     }
 
+    /// The answer to a read of a view whose function fails.
+    package static func viewFault(_ fault: ViewFault) -> Problem {
+        Problem(.internalServerError, "view-fault", "the view has no value: \(fault.sentence)")
+    }
+
+    /// The answer of a probe where the domain can take no action.
+    package static func modelTooLarge(_ reason: String) -> Problem {
+        Problem(.serviceUnavailable, "model-too-large", reason)
+    }
+
     /// The body is larger than the limit.
     package static func tooLarge(limit: Int) -> Problem {
         Problem(

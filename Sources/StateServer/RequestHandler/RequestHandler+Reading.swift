@@ -109,6 +109,7 @@ extension RequestHandler {
     }
 
     func failedRead(_ request: ReadRequest, _ error: any Error) -> Response {
+        if let fault = error as? ViewFault { return respond(.viewFault(fault), request.requestID) }
         logger.error("encoding failed", metadata: request.requestID.metadata(["reason": .string("\(error)")]))
         return respond(.ourFault, request.requestID)
     }

@@ -16,6 +16,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// The last-changed versions of the views in an initial state: 0 for each.
     let initialViewVersions: [Version]
     package let catalogue: Catalogue
+    /// Why the domain can take no action now; nil where it can, as a domain of Swift types always does.
+    package let failure: @Sendable () -> String?
     /// The state that a new history begins with.
     package let initial: State
 
@@ -90,6 +92,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         if let fault = Self.encodingFault(layout, initial) { faults.append(fault) }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
         self.layout = layout
+        failure = declaration.failure
         let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { ViewMemo($1, number: $0) }
         self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
         initialViewVersions = Array(repeating: 0, count: memos.count)

@@ -28,6 +28,8 @@ public struct Declaration<State: Sendable>: Sendable {
     var whole: (any LayoutNode<State>)?
     /// The initial state, where it is not the one that the type makes.
     var initial: State?
+    /// Why the domain can take no action now.
+    var failure: @Sendable () -> String? = { nil }
     /// The memory offsets of the declared parts, by which the declaration finds undeclared stored properties.
     var offsets: Set<Int> = []
     /// The faults of the declaration, for which the store does not start.

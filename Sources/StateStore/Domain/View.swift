@@ -82,7 +82,9 @@ public struct View<State: Sendable>: Reducer {
 
     /// Declares a view of the whole state by the function that makes its compact JSON.
     init(_ name: String, _ look: @escaping JSONDomain.Look) where State == JSONState {
-        self.init(name, nil, [.root]) { state in ViewValue(json: Result { try look(state.tree) }) }
+        self.init(name, nil, [.root]) { state in
+            ViewValue(json: Result { () throws(ViewFault) in try look(state.tree) })
+        }
     }
 
     /// Adds the view to a declaration.
@@ -131,7 +133,7 @@ struct ViewValue: Sendable {
     }
 
     /// Makes a value of its JSON.
-    init(json: Result<[UInt8], any Error>) {
+    init(json: Result<[UInt8], ViewFault>) {
         value = json
         write = { try json.get() }
     }
@@ -141,6 +143,13 @@ struct ViewValue: Sendable {
         value = fault
         write = { throw fault }
     }
+}
+
+/// The reason why the function of a view has no value.
+package struct ViewFault: Error {
+    package let sentence: String
+
+    package init(_ sentence: String) { self.sentence = sentence }
 }
 
 /// The cached newest value of a view.

@@ -29,7 +29,7 @@ package struct JSONDomain: Domain {
     package typealias Reduce =
         @Sendable (JSONTree, DeclaredAction, ReducerContext) throws(Rejection) -> JSONTree
     /// The value of a view as compact JSON.
-    package typealias Look = @Sendable (JSONTree) throws -> [UInt8]
+    package typealias Look = @Sendable (JSONTree) throws(ViewFault) -> [UInt8]
 
     package var initial: JSONTree
     /// The parts of the state; nil for a state that is any JSON.
@@ -37,11 +37,14 @@ package struct JSONDomain: Domain {
     package var actions: [Handled]
     package var views: [(name: String, look: Look)]
     package var reduce: Reduce
+    /// Why the domain can take no action now; nil where it can.
+    package var failure: @Sendable () -> String?
 
     package init(
         initial: JSONTree, parts: [Part]?, actions: [Handled], views: [(name: String, look: Look)] = [],
-        reduce: @escaping Reduce
+        failure: @escaping @Sendable () -> String? = { nil }, reduce: @escaping Reduce
     ) {
+        self.failure = failure
         (self.initial, self.parts, self.actions) = (initial, parts, actions)
         (self.views, self.reduce) = (views, reduce)
     }
@@ -78,6 +81,7 @@ private struct JSONHandlers: Reducer {
     let domain: JSONDomain
 
     func declare(in declaration: inout Declaration<JSONState>) {
+        declaration.failure = domain.failure
         for handled in domain.actions {
             declaration.handlers.append(
                 .init(

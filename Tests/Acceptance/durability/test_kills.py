@@ -8,17 +8,21 @@ import pytest
 from harness.expectations import expect, expect_equal, wait_until
 from harness.followers import follow, judge_history
 from harness.messages import version_of
+from harness.models import ROOT
 from harness.pollers import poll
 from harness.worker import processes
 from harness.writers import write_through_kills
 
+COUNTER = ROOT / "config/models/counter.js"
+
 
 @pytest.mark.rounds(6, long=20)
-def test_kill_9_loses_nothing_acknowledged_repeats_nothing_and_followers_go_on(workspace, figures, rounds):
+@pytest.mark.parametrize("settings", [{}, {"model": COUNTER}], ids=["Swift", "a model"])
+def test_kill_9_loses_nothing_acknowledged_repeats_nothing_and_followers_go_on(workspace, figures, rounds, settings):
     """Epoch and cursors stay; each kill comes while six clients post."""
     kills = rounds
     chance = random.Random(workspace.seed)
-    server = workspace.server()
+    server = workspace.server(**settings)
     start = server.client().get("/v1/state")
     epoch = start.cursor.rpartition(".")[0]
     port, target = processes.Value("i", server.port), processes.Value("q", -1)

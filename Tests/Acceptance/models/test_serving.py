@@ -1,0 +1,194 @@
+"""`serve --model`: a state in JavaScript behind the same contract, and what a bad model does to its clients."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+from harness.actions import action
+from harness.client import ConnectionLost
+from harness.expectations import expect, expect_equal, wait_until
+from harness.models import ROOT
+from harness.server import log_when_ready, start_refusal
+
+HERE = pathlib.Path(__file__).parent
+COUNTER, TODO = ROOT / "config/models/counter.js", ROOT / "config/models/todo.js"
+
+
+def codes(answer):
+    return answer.status, answer.json.get("code")
+
+
+def good(client):
+    """Whether an action of another slice is taken."""
+    before = client.get("/v1/state/good/n").json
+    expect_equal(client.post(action("good/add", {})).status, 200, "an action of another slice")
+    expect_equal(client.get("/v1/state/good/n").json, before + 1, "what it does")
+
+
+def test_a_model_has_the_contract_of_any_domain(workspace):
+    server = workspace.server(model=COUNTER)
+    with server.client() as client:
+        expect_equal(client.commit(action("counter/add", {"amount": 2}))["version"], 1, "the first commit")
+        refused = client.post(action("counter/add", {"amount": -5}))
+        expect_equal(codes(refused), (409, "counter.negative"), "a rejection")
+        expect_equal(refused.json["errors"][0]["pointer"], "/payload/amount", "its pointer")
+        unknown = client.post(action("counter/ad", {}))
+        expect_equal(codes(unknown), (422, "unknown-action"), "a wrong type")
+        expect("did you mean counter/add" in unknown.json["detail"], unknown.json)
+        batch = client.post(b'[{"type":"counter/add","payload":{"amount":1}},{"type":"counter/add","payload":{"amount":-9}}]')
+        expect_equal((codes(batch), batch.json["index"]), ((409, "counter.negative"), 1), "a batch with a rejected action")
+        dry = client.post(action("counter/add", {"amount": 7}), target="/v1/actions?dry-run")
+        expect_equal(dry.json["patch"], [{"op": "replace", "path": "/counter/value", "value": 9}], "a dry run's patch")
+        expect_equal(client.get("/v1/state").json, {"counter": {"value": 2}}, "the state")
+        expect_equal(client.get("/v1/stores/counter/state").json, {"value": 2}, "the derived store of the slice")
+        catalogue = {each["type"]: each["payload"] for each in client.get("/v1/actions").json["actions"]}
+        expect_equal(catalogue["counter/add"]["required"], ["amount"], "the schema in the catalogue")
+        page = client.get("/v1/changes?since=oldest").json["changes"]
+        expect_equal([each["action"]["payload"] for each in page], [{"amount": 2}], "the log")
+    server.kill()
+    server.start()
+    with server.client() as client:
+        expect_equal(client.commit(action("counter/add", {"amount": 1}))["version"], 2, "the commit after a kill")
+        wanted = {"from": page[0]["cursor"].partition(".")[0] + ".0", "skip": [page[0]["id"]]}
+        fork = client.post(json.dumps(wanted).encode(), target="/v1/forks")
+        state = client.get(f"{fork.json['href']}/state").json
+        expect_equal(state, {"counter": {"value": 1}}, "a fork without the first action")
+
+
+def test_views_tables_and_what_the_server_sets(workspace):
+    server = workspace.server(model=TODO)
+    with server.client() as client:
+        first = client.commit(action("todos/added", {"title": "milk"}, id="mine"))
+        second = client.commit(action("todos/added", {"title": "bread"}))
+        batch = client.commit(b'[%s,%s]' % ((action("todos/added", {"title": "tea"}),) * 2))
+        ids = [first["id"], second["id"], batch["id"], f"{batch['id']}/1"]
+        expect_equal(client.get("/v1/state/todos/ids").json, ids, "the IDs that the server sets")
+        client.commit(action("todos/changed", {"id": "mine", "changes": {"done": True}}))
+        titles = [each["title"] for each in client.get("/v1/views/open-todos").json]
+        expect_equal(titles, ["bread", "tea", "tea"], "a view")
+        # A payload can be any JSON value where its schema says so.
+        client.commit(b'{"type":"todos/removed","payload":"mine"}')
+        change = client.get("/v1/changes?since=oldest").json["changes"][-1]
+        expect_equal(change["action"], {"type": "todos/removed", "payload": "mine"}, "the recorded action")
+    server.stop()
+    done = subprocess.run(
+        [workspace.binary, "journal", "verify", "--deep", "--model", TODO, "--data", server.data],
+        capture_output=True, text=True, timeout=60,
+    )
+    expect_equal(done.returncode, 0, f"the verification, {done.stdout} {done.stderr}")
+
+
+@pytest.mark.parametrize("name, code", [
+    ("loop", "reducer-timeout"), ("finallyLoop", "reducer-timeout"), ("allocate", "reducer-timeout"),
+    ("fill", "reducer-timeout"), ("expression", None), ("recurse", "reducer-fault"), ("text", "reducer-fault"),
+    ("nothing", "reducer-fault"), ("global", "reducer-fault"), ("pollute", "reducer-fault"), ("keep", "reducer-fault"),
+    ("deep", "reducer-fault"), ("cycle", "reducer-fault"), ("date", "reducer-fault"), ("random", "reducer-fault"),
+    ("undefinedMember", "reducer-fault"),
+])
+def test_a_bad_reducer_is_answered_and_the_next_action_of_another_slice_works(workspace, name, code):
+    server = workspace.server(model=HERE / "hostile.js")
+    with server.client() as client:
+        before = client.get("/v1/state").json
+        answer = client.post(action(f"evil/{name}", {}))
+        expect_equal(answer.status, 422, f"the status, {answer.json}")
+        # What backtracks without end is given up by the engine or by the time limit.
+        expect(code is None or answer.json["code"] == code, answer.json)
+        expect_equal(client.get("/v1/state").json, before, "the state")
+        good(client)
+
+
+def test_names_of_prototypes_are_data(workspace):
+    server = workspace.server(model=HERE / "hostile.js")
+    with server.client() as client:
+        for key in ("__proto__", "constructor", "toString", "hasOwnProperty"):
+            answer = client.post(b'{"type":"evil/member","payload":{"key":"%s","value":{"x":1}}}' % key.encode())
+            expect(answer.status in (200, 422), answer.json)
+            found = client.get(f"/v1/state/evil/object/{key}")
+            expect_equal(found.status, 200 if answer.status == 200 else 404, f"whether {key} is there")
+        payload = b'{"type":"evil/member","payload":{"key":"a","value":{"__proto__":{"x":1},"constructor":2}}}'
+        expect_equal(client.post(payload).status, 200, "a value with such names")
+        expect_equal(client.get("/v1/state/evil/object/a").json, {"__proto__": {"x": 1}, "constructor": 2}, "the value")
+        good(client)
+        expect_equal(client.commit(action("evil/clear", {}))["changed"], True, "a slice without its members")
+        expect_equal(client.get("/v1/state/evil").json, {}, "what is left")
+        good(client)
+
+
+def test_a_failing_view_harms_no_other(workspace):
+    server = workspace.server(model=HERE / "hostile.js")
+    with server.client() as client:
+        for name in ("failing", "endless"):
+            expect_equal(codes(client.get(f"/v1/views/{name}")), (500, "view-fault"), name)
+        good(client)
+        expect_equal(client.get("/v1/views/double").json, 2, "another view")
+
+
+def test_what_cannot_be_interrupted_ends_the_process_twice_at_most(workspace):
+    server = workspace.server(model=HERE / "hostile.js")
+    for _ in range(2):
+        with server.client() as client:
+            try:
+                answer = client.post(action("evil/uninterruptible", {}))
+                expect(False, "an answer", answer)
+            except ConnectionLost:
+                expect_equal(server.wait(), 70, "the exit code")
+        server.start()
+    with server.client() as client:
+        answer = client.post(action("evil/uninterruptible", {}))
+        expect_equal(codes(answer), (422, "action-quarantined"), "the answer after two ends")
+        good(client)
+
+
+def test_a_state_above_the_memory_limit_is_refused_and_the_server_says_so(workspace):
+    server = workspace.server(model=HERE / "hostile.js", model_bytes_max=40_000_000)
+    with server.client() as client:
+        big = "x" * 900_000
+        number, answer = 0, None
+
+        def grow():
+            nonlocal number, answer
+            answer = client.post(action("evil/member", {"key": f"k{number}", "value": big}))
+            number += 1
+            if answer.status == 200 and number % 20 == 0:
+                client.post(action("evil/loop", {}))
+            return answer.status != 200
+
+        wait_until(grow, "an action is refused", 60)
+        expect_equal(codes(answer), (413, "model-too-large"), "the refusal")
+        expect_equal(codes(client.get("/readyz")), (503, "model-too-large"), "the readiness")
+        expect("model_bytes_max" in client.get("/readyz?verbose").body.decode(), "no word in the verbose readiness")
+        expect_equal(client.get("/v1/state/good/n").status, 200, "what is still read")
+
+
+@pytest.mark.parametrize("text, says", [
+    ("const = 2;", "model.js:1"), ("export const nothing = 1;", "no reducer"), ("", "no reducer"),
+    ("import fs from 'fs';", "model.js:1"),
+])
+def test_a_model_with_a_fault_is_not_served(workspace, text, says):
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text(text)
+    refusal = start_refusal(workspace, workspace.path("data"), says, model=path)
+    expect("model" in refusal, refusal)
+
+
+def test_a_new_slice_begins_with_its_initial_state_and_one_that_is_gone_is_refused(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    slice_of = "export const {0} = createSlice({{ name: '{0}', initialState: {{ n: 1 }}, reducers: {{ add(s) {{ s.n += 1 }} }} }});\n"
+    path.write_text(slice_of.format("a"))
+    server = workspace.server(model=path)
+    with server.client() as client:
+        client.commit(action("a/add", {}))
+    server.stop()
+    path.write_text(slice_of.format("a") + slice_of.format("b"))
+    server.start()
+    log_when_ready(server)
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").json, {"a": {"n": 2}, "b": {"n": 1}}, "the state with a new slice")
+        types = [each["action"]["type"] for each in client.get("/v1/changes?since=oldest").json["changes"]]
+        expect_equal(types, ["a/add", "storekeeper/upgrade"], "the commits")
+        client.commit(action("b/add", {}))
+    server.stop()
+    path.write_text(slice_of.format("b"))
+    start_refusal(workspace, server.data, "/a", model=path)
