@@ -42,10 +42,10 @@ extension Model {
         for line in model.takeConsole() { serving.log(line) }
         let initial = JSONTree(description.initial)
         try model.load(initial.text)
-        var mounts: [String: JSONPointer] = [:]
+        var mounts: [ExactText: JSONPointer] = [:]
         let parts = description.slices.map { slice in
             let pointer = JSONPointer(text: slice.mount) ?? .root
-            mounts[slice.name] = pointer
+            mounts[ExactText(slice.name)] = pointer
             return JSONDomain.Part(pointer, schema: slice.schema)
         }
         var actions: [JSONDomain.Handled] = []
@@ -55,7 +55,7 @@ extension Model {
                     DeclaredAction.Declaration(
                         action.type, payload: schema, faults: try serving.check(action.type, schema))
                 } else { DeclaredAction.Declaration(action.type) }
-            actions.append(.init(declaration, part: action.slice.flatMap { mounts[$0] }))
+            actions.append(.init(declaration, part: action.slice.flatMap { mounts[ExactText($0)] }))
         }
         let copies = ModelCopies(model, of: initial, bytesMax: serving.bytesMax, make: serving.load)
         let views = description.views.map { name in
