@@ -3,8 +3,10 @@
 
 #include "CModelEngine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "JavaScriptCore.h"
 #include "prelude.h"
@@ -228,6 +230,15 @@ size_t model_bytes(Model *model) {
         JSStringRelease(name);
     }
     return (size_t)bytes;
+}
+
+size_t model_process_bytes(void) {
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL) return 0;
+    unsigned long pages = 0;
+    if (fscanf(file, "%*u %lu", &pages) != 1) pages = 0;
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 void model_collect(Model *model) { JSGarbageCollect(model->context); }

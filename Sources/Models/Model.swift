@@ -121,6 +121,9 @@ package final class Model: Sendable {
     /// The bytes of the engine's memory; the engine walks it for that.
     package var bytesCount: Int { engine.withLock { model_bytes($0.model) } }
 
+    /// The resident bytes of this process, which are cheap to count; no engine has more.
+    package static var processBytesCount: Int { model_process_bytes() }
+
     /// Frees what the engine holds and does not need any more; O(n) in the size of the state.
     package func collect() { engine.withLock { model_collect($0.model) } }
 

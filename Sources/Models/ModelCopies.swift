@@ -11,14 +11,17 @@ final class ModelCopies: Sendable {
     private struct Copy {
         var engine: Model
         var tree: JSONTree
-        /// How often the copy was used since its memory was last counted.
+        /// How often the copy was used since the last look at the memory of the process.
         var usesCount = 0
+        var counted = ContinuousClock.now
     }
 
     /// Enough for the turns, for a reader beside them, and for a fork.
     private static let keptMax = 3
-    /// The engine walks its memory to count it.
-    private static let usesBetweenCounts = 4096
+    /// How often a copy is used between two looks at the memory of the process.
+    private static let usesBetweenLooks = 1024
+    /// The engine walks its memory to count it, which takes some milliseconds.
+    private static let timeBetweenCounts = Duration.seconds(10)
 
     private let make: @Sendable () throws(Model.Fault) -> Model
     /// The copies that nobody uses, the one that was used last at the end.
@@ -49,7 +52,7 @@ final class ModelCopies: Sendable {
         do throws(Model.Fault) {
             let result: Result
             (result, copy.tree) = try work(copy.engine)
-            if copy.usesCount >= Self.usesBetweenCounts { count(&copy) }
+            if copy.usesCount >= Self.usesBetweenLooks { look(at: &copy) }
             give(copy)
             return result
         } catch {
@@ -68,9 +71,16 @@ final class ModelCopies: Sendable {
             "the model has \(bytes) bytes of memory, and model_bytes_max is \(bytesMax): a larger limit, or a smaller state, and a restart are needed"
     }
 
+    /// Counts the memory of a copy where the process has so much that it may be too much.
+    private func look(at copy: inout Copy) {
+        copy.usesCount = 0
+        guard Model.processBytesCount > bytesMax, copy.counted + Self.timeBetweenCounts < .now else { return }
+        count(&copy)
+    }
+
     /// Counts the memory of a copy, and takes another engine where this one holds on to what it does not need.
     private func count(_ copy: inout Copy) {
-        copy.usesCount = 0
+        copy.counted = .now
         if copy.engine.bytesCount > bytesMax / 2 { copy.engine.collect() }
         if copy.engine.bytesCount > bytesMax, let engine = try? make(), (try? engine.load(copy.tree.text)) != nil {
             copy.engine = engine

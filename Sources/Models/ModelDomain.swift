@@ -40,6 +40,7 @@ extension Model {
         let model = try serving.load()
         let description = model.description
         for line in model.takeConsole() { serving.log(line) }
+        model.warmUp()
         let initial = JSONTree(description.initial)
         try model.load(initial.text)
         var mounts: [ExactText: JSONPointer] = [:]

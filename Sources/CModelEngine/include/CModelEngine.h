@@ -81,6 +81,9 @@ ModelText model_state(Model *model);
 /// heap for it, 9 ms with 100,000 entities, so it is no call for every action.
 size_t model_bytes(Model *model);
 
+/// The resident bytes of this process; 0 where they are not known. That is cheap to ask, and no engine has more.
+size_t model_process_bytes(void);
+
 /// Collects the garbage of the context, in time linear in the state.
 void model_collect(Model *model);
 

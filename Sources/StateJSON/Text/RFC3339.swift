@@ -28,7 +28,33 @@ package enum RFC3339 {
     /// The text of a time in milliseconds since 1970, with all three digits of a second.
     package static func text(milliseconds: Int64) -> String {
         let rest = (milliseconds % 1000 + 1000) % 1000
-        return whole((milliseconds - rest) / 1000 - referenceDay * secondsOfDay) + "." + padded(rest, 3) + "Z"
+        let seconds = (milliseconds - rest) / 1000
+        let ofDay = (seconds % secondsOfDay + secondsOfDay) % secondsOfDay
+        let (year, month, day) = civil((seconds - ofDay) / secondsOfDay)
+        guard (0...9999).contains(year) else {
+            return whole(seconds - referenceDay * secondsOfDay) + "." + padded(rest, 3) + "Z"
+        }
+        // A store writes the time of each commit, and strings of parts take ten times as long.
+        return String(unsafeUninitializedCapacity: 24) { text in
+            var index = 0
+            func add(_ number: Int64, _ digits: Int, _ separator: Unicode.Scalar) {
+                var rest = number
+                for place in (index..<index + digits).reversed() {
+                    text[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+                    rest /= 10
+                }
+                text[index + digits] = UInt8(ascii: separator)
+                index += digits + 1
+            }
+            add(year, 4, "-")
+            add(month, 2, "-")
+            add(day, 2, "T")
+            add(ofDay / 3600, 2, ":")
+            add(ofDay / 60 % 60, 2, ":")
+            add(ofDay % 60, 2, ".")
+            add(rest, 3, "Z")
+            return index
+        }
     }
 
     /// The text of a number of seconds since 2001, up to the seconds.
