@@ -82,20 +82,6 @@ extension Model {
         return tried
     }
 
-    /// Runs each reducer some times, so that the engine has compiled them before the first action; the state is any afterwards.
-    ///
-    /// A turn that is slow has the store keep its turns off the threads of the connections for a minute.
-    func warmUp() {
-        for action in description.actions {
-            let payload = (action.schema.map(Self.sample) ?? [:]).text
-            for _ in 0..<20 {
-                // What is wrong with the example says nothing of the reducer.
-                guard (try? reduce(action.type, payload, meta: Self.sampleMeta.text)) != nil else { break }
-            }
-        }
-        _ = takeConsole()
-    }
-
     /// A view of the initial state, as JSON.
     package func initialView(_ name: String) throws(Fault) -> String {
         try load(description.initial.text)

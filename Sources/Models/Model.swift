@@ -20,6 +20,16 @@ package final class Model: Sendable {
         /// Whether the reducer or the view has used up its time.
         package var isTimeout = false
 
+        package init(_ message: String) { self.message = message }
+
+        init(
+            message: String, file: String? = nil, line: Int? = nil, column: Int? = nil, source: String? = nil,
+            pointer: String? = nil, isTimeout: Bool = false
+        ) {
+            (self.message, self.file, self.line, self.column) = (message, file, line, column)
+            (self.source, self.pointer, self.isTimeout) = (source, pointer, isTimeout)
+        }
+
         /// The fault without the line of the file.
         package var sentence: String {
             let place = [file, line.map { "\($0)" }, column.map { "\($0)" }].compactMap(\.self).joined(separator: ":")

@@ -63,6 +63,13 @@ final class ModelCopies: Sendable {
         }
     }
 
+    /// Runs a function on an engine, whatever state it has a copy of.
+    func withAny<Result>(_ work: (Model) throws(Model.Fault) -> Result) throws(Model.Fault) -> Result {
+        guard let copy = free.withLock({ $0.popLast() }) else { return try work(make()) }
+        defer { give(copy) }
+        return try work(copy.engine)
+    }
+
     /// Why no action is taken; nil where they are.
     var failure: String? {
         let bytes = tooManyBytes.load(ordering: .relaxed)

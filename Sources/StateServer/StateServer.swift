@@ -231,6 +231,14 @@ public struct StateServer: Service, Sendable {
         quarantine?.reload()
     }
 
+    private func reloadDomain() {
+        do {
+            if try handler.store.reloadDomain() { logger.notice("model loaded again") }
+        } catch {
+            logger.error("model not loaded again; the old one goes on", metadata: ["reason": .string("\(error)")])
+        }
+    }
+
     private func refreshTokens() {
         if authenticator.refresh() { endWatches() }
     }
@@ -253,7 +261,7 @@ public struct StateServer: Service, Sendable {
 
     /// Serves until SIGTERM or SIGINT; then drains and closes the journal.
     ///
-    /// SIGHUP makes it read the files of tokens and keys at once. A service manager that has set `NOTIFY_SOCKET` is notified
+    /// SIGHUP makes it read the files of tokens and keys, and of a model, at once. A service manager that has set `NOTIFY_SOCKET` is notified
     /// when the server takes requests, and when it begins to stop.
     ///
     /// A program with further services runs this one in their `ServiceGroup` with ``run()``.
@@ -264,7 +272,10 @@ public struct StateServer: Service, Sendable {
         server.manager = ServiceManager()
         server.exitDelay = .seconds(settings.graceSeconds) + .seconds(2)
         let hangUps = Task { [server] in
-            for await _ in await UnixSignalsSequence(trapping: .sighup) { server.refreshTokens() }
+            for await _ in await UnixSignalsSequence(trapping: .sighup) {
+                server.refreshTokens()
+                server.reloadDomain()
+            }
         }
         defer { hangUps.cancel() }
         try await ServiceGroup(
@@ -334,7 +345,7 @@ extension StateServer {
         for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
         let state: State
         do {
-            state = try compiled.state(from: opened.state)
+            state = try compiled.resumed(from: opened.state)
         } catch {
             throw SettingsFault(
                 description:

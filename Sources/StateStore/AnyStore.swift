@@ -9,6 +9,11 @@ package protocol AnyStore: AnyObject, Sendable {
     /// Why the domain can take no action now; nil where it can.
     var domainFailure: String? { get }
 
+    /// Reads again what the domain is made of; false where it is made of Swift.
+    ///
+    /// - Throws: why the domain goes on with what it has.
+    func reloadDomain() throws -> Bool
+
     /// How many transactions wait for a turn, or for its landing.
     var waitingCount: Int { get }
 
@@ -73,6 +78,12 @@ package protocol AnyStore: AnyObject, Sendable {
 
 extension Store: AnyStore {
     package var domainFailure: String? { domain.failure() }
+
+    package func reloadDomain() throws -> Bool {
+        guard let reload = domain.reload else { return false }
+        try reload()
+        return true
+    }
 
     package func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot {
         Snapshot(try domain.state(from: state), of: domain, at: cursor, viewVersions: [])

@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import Logging
 internal import Models
+internal import StateJSON
 internal import StateServer
 internal import StateStore
 
@@ -22,13 +23,18 @@ enum ModelFile {
     /// - Throws: `SettingsFault` with the file, the line and the fault.
     static func domain(_ settings: Settings) throws(SettingsFault) -> any Domain {
         let logger = Logger(label: "storekeeper.model")
+        let (path, dropped) = (settings.model, settings.dropSlice)
         let serving = Model.Serving(
-            source: try bytes(settings.model), name: name(settings.model),
-            time: .milliseconds(settings.modelMilliseconds), bytesMax: settings.modelBytesMax,
+            read: { () throws(Model.Fault) in
+                do throws(SettingsFault) {
+                    return try bytes(path)
+                } catch { throw Model.Fault(error.description) }
+            }, name: name(path), time: .milliseconds(settings.modelMilliseconds), bytesMax: settings.modelBytesMax,
+            dropped: dropped == "none" ? [] : dropped.split(separator: ",").map { JSONPointer([String($0)]) },
             check: { _, _ in { _ in [] } },
             log: { logger.info("console", metadata: ["text": .string($0)]) })
         do throws(Model.Fault) {
-            return try Model.domain(serving)
+            return try ServedModel(serving).domain()
         } catch {
             throw SettingsFault(description: "the model cannot be served: \(error)")
         }

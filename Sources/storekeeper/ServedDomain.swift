@@ -50,6 +50,12 @@ extension SettingKeys {
             "memory that the engine may have for a copy of a model's state; above it no action is taken")
     }
 
+    var dropSlice: Setting<String> {
+        Setting(
+            "drop_slice", default: "none",
+            "slices of the recorded state that the model does not have any more, with commas between; their values go")
+    }
+
     var filmsBaseURL: Setting<String> {
         Setting("films_base_url", default: "none", "base URL of /films for the films domain; none fetches nothing")
     }

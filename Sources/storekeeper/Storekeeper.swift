@@ -6,7 +6,8 @@ struct Storekeeper {
     static func main() async {
         await ServerCommand.main(
             settings: [
-                \.domain, \.model, \.modelMilliseconds, \.modelBytesMax, \.filmsBaseURL, \.filmsTimeoutSeconds,
+                \.domain, \.model, \.modelMilliseconds, \.modelBytesMax, \.dropSlice, \.filmsBaseURL,
+                \.filmsTimeoutSeconds,
                 \.filmsRetries,
             ],
             name: "storekeeper",

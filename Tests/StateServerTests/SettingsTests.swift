@@ -87,7 +87,11 @@ struct SettingsTests {
         let settings = SettingKeys.all.map { "\($0.key) \($0.initial)".filter { $0 != "\"" } }
 
         #expect(
-            Set(rows.filter { !$0.hasPrefix("domain ") && !$0.hasPrefix("model") && !$0.hasPrefix("films_") })
+            Set(
+                rows.filter {
+                    !$0.hasPrefix("domain ") && !$0.hasPrefix("model") && !$0.hasPrefix("drop_slice ")
+                        && !$0.hasPrefix("films_")
+                })
                 == Set(settings))
     }
 

@@ -16,6 +16,9 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// The last-changed versions of the views in an initial state: 0 for each.
     let initialViewVersions: [Version]
     package let catalogue: Catalogue
+    /// Reads again what the domain is made of; nil where it is made of Swift.
+    package let reload: (@Sendable () throws -> Void)?
+    private let resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
     /// Why the domain can take no action now; nil where it can, as a domain of Swift types always does.
     package let failure: @Sendable () -> String?
     /// The state that a new history begins with.
@@ -92,7 +95,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         if let fault = Self.encodingFault(layout, initial) { faults.append(fault) }
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
         self.layout = layout
-        failure = declaration.failure
+        (failure, reload, resume) = (declaration.failure, declaration.reload, declaration.resume)
         let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { ViewMemo($1, number: $0) }
         self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
         initialViewVersions = Array(repeating: 0, count: memos.count)
@@ -247,6 +250,16 @@ package final class CompiledDomain<State: StateType>: Sendable {
         var state = state
         try layout.apply(try PatchOperation.operations(of: patch), to: &state)
         return state
+    }
+
+    /// The state that a server goes on from, of the recorded one: with new parts, and as the domain has migrated it.
+    ///
+    /// The cost is O(n) in the size of the state.
+    ///
+    /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
+    package func resumed(from bytes: [UInt8]) throws(JSONFault) -> State {
+        guard let resume else { return try state(from: bytes) }
+        return try resume(bytes)
     }
 
     /// Reads a whole state, as ``Snapshot/whole()`` writes it, or as an earlier program has recorded it.

@@ -28,6 +28,10 @@ public struct Declaration<State: Sendable>: Sendable {
     var whole: (any LayoutNode<State>)?
     /// The initial state, where it is not the one that the type makes.
     var initial: State?
+    /// Makes the state that a server goes on from of a recorded one; nil where reading it is enough.
+    var resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
+    /// Reads again what the domain is made of; nil where it is made of Swift.
+    var reload: (@Sendable () throws -> Void)?
     /// Why the domain can take no action now.
     var failure: @Sendable () -> String? = { nil }
     /// The memory offsets of the declared parts, by which the declaration finds undeclared stored properties.

@@ -3,15 +3,17 @@ package import StateJSON
 /// A domain whose state is JSON and whose actions have declarations instead of Swift types: what a program serves that is
 /// not written in Swift.
 package struct JSONDomain: Domain {
-    /// A part of the state that is a derived store.
+    /// A part of the state.
     package struct Part: Sendable {
         /// The names of the derived store and of the members on the way to the part.
         package var pointer: JSONPointer
         /// The JSON Schema of the part; nil for any JSON.
         package var schema: JSONValue?
+        /// Whether the part is a derived store.
+        package var isStore: Bool
 
-        package init(_ pointer: JSONPointer, schema: JSONValue? = nil) {
-            (self.pointer, self.schema) = (pointer, schema)
+        package init(_ pointer: JSONPointer, schema: JSONValue? = nil, isStore: Bool = true) {
+            (self.pointer, self.schema, self.isStore) = (pointer, schema, isStore)
         }
     }
 
@@ -31,26 +33,34 @@ package struct JSONDomain: Domain {
     /// The value of a view as compact JSON.
     package typealias Look = @Sendable (JSONTree) throws(ViewFault) -> [UInt8]
 
+    /// Makes the state that a server goes on from; it throws the place where the recorded one does not fit, and why.
+    package typealias Resume = @Sendable (JSONTree) throws(JSONFault) -> JSONTree
+
     package var initial: JSONTree
     /// The parts of the state; nil for a state that is any JSON.
     package var parts: [Part]?
     package var actions: [Handled]
     package var views: [(name: String, look: Look)]
     package var reduce: Reduce
+    /// Makes the state that a server goes on from of a recorded one.
+    package var resume: Resume
+    /// Reads again what the domain is made of; it throws why it goes on with what it has.
+    package var reload: @Sendable () throws -> Void
     /// Why the domain can take no action now; nil where it can.
     package var failure: @Sendable () -> String?
 
     package init(
         initial: JSONTree, parts: [Part]?, actions: [Handled], views: [(name: String, look: Look)] = [],
-        failure: @escaping @Sendable () -> String? = { nil }, reduce: @escaping Reduce
+        resume: @escaping Resume, reload: @escaping @Sendable () throws -> Void,
+        failure: @escaping @Sendable () -> String?, reduce: @escaping Reduce
     ) {
-        self.failure = failure
+        (self.resume, self.reload, self.failure) = (resume, reload, failure)
         (self.initial, self.parts, self.actions) = (initial, parts, actions)
         (self.views, self.reduce) = (views, reduce)
     }
 
     package var reducer: some Reducer<JSONState> {
-        JSONLayout(initial: initial, parts: parts)
+        JSONLayout(initial: initial, parts: parts, resume: resume)
         JSONHandlers(domain: self)
     }
 }
@@ -60,15 +70,25 @@ package struct JSONLayout: Reducer {
     package typealias State = JSONState
     private let initial: JSONTree
     private let parts: [JSONDomain.Part]?
+    private let resume: JSONDomain.Resume
 
-    /// - Parameter parts: the parts of the state; nil for any JSON.
-    package init(initial: JSONTree, parts: [JSONDomain.Part]?) { (self.initial, self.parts) = (initial, parts) }
+    /// - Parameters:
+    ///   - parts: the parts of the state; nil for any JSON.
+    ///   - resume: makes the state that a server goes on from of a recorded one.
+    package init(
+        initial: JSONTree, parts: [JSONDomain.Part]?, resume: @escaping JSONDomain.Resume = { $0 }
+    ) {
+        (self.initial, self.parts, self.resume) = (initial, parts, resume)
+    }
 
     package func declare(in declaration: inout Declaration<JSONState>) {
         declaration.initial = JSONState(initial)
-        declaration.whole = TreeNode(slices: parts?.map(\.pointer))
+        declaration.whole = TreeNode(parts: parts?.map(\.pointer))
+        declaration.resume = { [resume] bytes throws(JSONFault) in
+            JSONState(try resume(JSONTree(try JSONValue(parsing: bytes, depthMax: 1000))))
+        }
         for part in parts ?? [] {
-            if !part.pointer.tokens.isEmpty { declaration.slices.append(part.pointer.tokens) }
+            if part.isStore, !part.pointer.tokens.isEmpty { declaration.slices.append(part.pointer.tokens) }
             declaration.parts.append(StatePart(.value, at: part.pointer, of: nil, schema: part.schema))
         }
         if parts == nil { declaration.parts.append(StatePart(.value, at: .root, of: nil)) }
@@ -81,7 +101,7 @@ private struct JSONHandlers: Reducer {
     let domain: JSONDomain
 
     func declare(in declaration: inout Declaration<JSONState>) {
-        declaration.failure = domain.failure
+        (declaration.failure, declaration.reload) = (domain.failure, domain.reload)
         for handled in domain.actions {
             declaration.handlers.append(
                 .init(

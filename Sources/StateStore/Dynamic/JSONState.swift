@@ -14,8 +14,8 @@ package struct JSONState: StateType {
 struct TreeNode: LayoutNode {
     typealias Root = JSONState
 
-    /// The parts that the state has, and no others; nil where it is any JSON.
-    let slices: [JSONPointer]?
+    /// The parts that the state has; nil where it is any JSON.
+    let parts: [JSONPointer]?
 
     func write(_ state: JSONState, to writer: inout JSONWriter) { state.tree.write(to: &writer) }
 
@@ -31,23 +31,17 @@ struct TreeNode: LayoutNode {
         JSONTree.compare(old.tree, new.tree, into: &patch)
     }
 
-    /// A part that the JSON does not have keeps its initial value, so that a domain can declare new parts.
+    /// A part that the JSON does not have keeps its initial value, so that a domain can declare new parts. What the domain does
+    /// not declare stays: a past state may have had other parts.
     func read(_ node: JSONNode, into state: inout JSONState) throws(JSONFault) {
-        let read = JSONTree(node.value)
-        guard let slices else { return state.tree = read }
-        var merged = read
-        for slice in slices where read.tree(at: slice.tokens[...]) == nil {
-            guard let initial = state.tree.tree(at: slice.tokens[...]), let wider = merged.adding(initial, at: slice)
-            else {
-                throw JSONFault(.mismatch, at: slice, "expected an object above the part of this name")
+        var read = JSONTree(node.value)
+        for part in parts ?? [] where read.tree(at: part.tokens[...]) == nil {
+            guard let initial = state.tree.tree(at: part.tokens[...]), let wider = read.adding(initial, at: part) else {
+                throw JSONFault(.mismatch, at: part, "expected an object above the part of this name")
             }
-            merged = wider
+            read = wider
         }
-        if let unknown = merged.value.firstPlace(outside: slices) {
-            let names = slices.map(\.description).joined(separator: ", ")
-            throw JSONFault(.mismatch, at: unknown, "the domain declares no such member; it declares \(names)")
-        }
-        state.tree = merged
+        state.tree = read
     }
 
     func apply(_ operations: [PatchOperation], to state: inout JSONState) throws {
@@ -71,11 +65,18 @@ extension JSONTree {
         }
         return changed.applying("add", at: pointer.tokens[...], value)
     }
+
+    /// The pointer to a value that is neither in one of some parts nor an object around them; nil where there is none.
+    func firstPlace(outside parts: [JSONPointer]) -> JSONPointer? {
+        // The parts themselves need not be looked at.
+        var rest = self
+        for part in parts { rest = rest.applying("replace", at: part.tokens[...], JSONTree(nil)) ?? rest }
+        return rest.value.firstPlace(outside: parts, at: .root)
+    }
 }
 
 extension JSONValue {
-    /// The pointer to a value that is neither in one of some parts nor an object around them.
-    fileprivate func firstPlace(outside parts: [JSONPointer], at place: JSONPointer = .root) -> JSONPointer? {
+    fileprivate func firstPlace(outside parts: [JSONPointer], at place: JSONPointer) -> JSONPointer? {
         if parts.contains(where: { $0.tokens == place.tokens }) { return nil }
         guard parts.contains(where: { $0.overlaps(place) }), case .object(let object) = self else { return place }
         for (key, value) in object.members {

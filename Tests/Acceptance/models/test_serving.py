@@ -192,3 +192,96 @@ def test_a_new_slice_begins_with_its_initial_state_and_one_that_is_gone_is_refus
     server.stop()
     path.write_text(slice_of.format("b"))
     start_refusal(workspace, server.data, "/a", model=path)
+
+
+VERSIONED = """
+import {{ createSlice }} from '@reduxjs/toolkit';
+export const version = {version};
+{migrate}
+export const notes = createSlice({{
+  name: 'notes', initialState: {{ {member}: [] }},
+  reducers: {{ add(state, action) {{ state.{member}.push(action.payload.text); }} }},
+}});
+"""
+
+
+def test_another_version_migrates_the_state_once_or_is_refused(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+
+    def write(version, member, migrate=""):
+        path.write_text(VERSIONED.format(version=version, member=member, migrate=migrate))
+
+    write(1, "list")
+    server = workspace.server(model=path)
+    with server.client() as client:
+        client.commit(action("notes/add", {"text": "a"}))
+        expect_equal(client.get("/v1/state").json, {"_version": 1, "notes": {"list": ["a"]}}, "the first state")
+    server.stop()
+    write(2, "texts")
+    start_refusal(workspace, server.data, "migrate", model=path)
+    migrate = "export const migrate = (state, from) => ({ notes: { texts: [...state.notes.list, `from ${from}`] } });"
+    write(2, "texts", migrate)
+    for _ in range(2):
+        server.start()
+        with server.client() as client:
+            expect_equal(client.get("/v1/state").json, {"_version": 2, "notes": {"texts": ["a", "from 1"]}}, "the state")
+            types = [each["action"]["type"] for each in client.get("/v1/changes?since=oldest").json["changes"]]
+            expect_equal(types, ["notes/add", "storekeeper/upgrade"], "the commits")
+            expect_equal(client.get("/v1/state?version=1").json, {"_version": 1, "notes": {"list": ["a"]}}, "the past")
+        server.kill()
+    write(3, "texts", "export const migrate = () => { throw new Error('not today'); };")
+    expect("not today" in start_refusal(workspace, server.data, "migrate has a fault", model=path), "the reason")
+
+
+def test_a_slice_that_is_gone_can_be_dropped(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    slice_of = "export const {0} = createSlice({{ name: '{0}', initialState: {{ n: 1 }}, reducers: {{ add(s) {{ s.n += 1 }} }} }});\n"
+    path.write_text(slice_of.format("a") + slice_of.format("b"))
+    server = workspace.server(model=path)
+    server.stop()
+    path.write_text(slice_of.format("b"))
+    start_refusal(workspace, server.data, "/a", model=path)
+    server.settings["drop_slice"] = "a"
+    server.start()
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").json, {"b": {"n": 1}}, "the state")
+        change = client.get("/v1/changes?since=oldest").json["changes"][-1]
+        expect_equal(change["patch"], [{"op": "remove", "path": "/a"}], "the commit that drops it")
+
+
+def test_sighup_takes_another_file_between_two_turns_or_refuses_it(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    text = COUNTER.read_text()
+    path.write_text(text)
+    server = workspace.server(model=path)
+
+    def hang_up(said):
+        server.process.send_signal(1)
+        wait_until(lambda: said in server.log_text(), said)
+
+    with server.client() as client, server.client() as other:
+        client.commit(action("counter/add", {"amount": 1}))
+        path.write_text(text.replace("state.value = sum;", "state.value = sum + 100;"))
+        hang_up("model loaded again")
+        client.commit(action("counter/add", {"amount": 1}))
+        expect_equal(client.get("/v1/state/counter/value").json, 102, "what the new reducer makes")
+        path.write_text(text.replace("state.value = sum;", "state.value = ;"))
+        hang_up("model not loaded again")
+        client.commit(action("counter/add", {"amount": 1}))
+        expect_equal(client.get("/v1/state/counter/value").json, 203, "what the reducer before makes")
+        path.write_text(text.replace("reset:", "clear:"))
+        hang_up("it takes a restart")
+        expect_equal(codes(other.post(action("counter/clear", {}))), (422, "unknown-action"), "a new action")
+        # Under load: every sum is that of one of the files.
+        before = client.get("/v1").json["version"]
+        for number in range(20):
+            path.write_text(text.replace("state.value = sum;", f"state.value = sum + {number % 2};"))
+            server.process.send_signal(1)
+            for _ in range(50):
+                client.commit(action("counter/add", {"amount": 2}))
+        cursor = client.get("/v1").json["cursor"].partition(".")[0]
+        changes = client.get(f"/v1/changes?since={cursor}.{before}&limit=1000").json["changes"]
+        values = [203] + [change["patch"][0]["value"] for change in changes]
+        expect_equal(len(values), 1001, "the commits under load")
+        # The first of them may still be of the file that adds 100.
+        expect_equal({after - old for old, after in zip(values, values[1:])} - {102}, {2, 3}, "the steps")

@@ -1,0 +1,234 @@
+internal import StateJSON
+package import StateStore
+internal import Synchronization
+
+/// A model that a store reduces with: its domain, and the engines that run its functions.
+package final class ServedModel: Sendable {
+    private let serving: Model.Serving
+    private let description: Model.Description
+    private let copies: Mutex<ModelCopies>
+
+    /// The member of the state that has the version of a file with `export const version`.
+    private static let versionPart = JSONPointer(["_version"])
+
+    /// Loads a file.
+    ///
+    /// - Throws: ``Model/Fault`` where the file has one, or the machine has no engine.
+    package init(_ serving: Model.Serving) throws(Model.Fault) {
+        let source = try serving.read()
+        let model = try Self.load(source, serving)
+        self.serving = serving
+        description = model.description
+        copies = Mutex(try Self.copies(model, source, serving))
+    }
+
+    private static func load(_ source: [UInt8], _ serving: Model.Serving) throws(Model.Fault) -> Model {
+        try Model(source, name: serving.name, time: serving.time)
+    }
+
+    private static func copies(
+        _ model: Model, _ source: [UInt8], _ serving: Model.Serving
+    ) throws(Model.Fault) -> ModelCopies {
+        for line in model.takeConsole() { serving.log(line) }
+        let initial = JSONTree(model.description.initial)
+        try model.load(initial.text)
+        return ModelCopies(model, of: initial, bytesMax: serving.bytesMax) { () throws(Model.Fault) in
+            try load(source, serving)
+        }
+    }
+
+    /// Loads the file again, and reduces with it from the next action on.
+    ///
+    /// - Throws: ``Model/Fault`` where the file has one, or declares other slices, actions, views or another version: such a file
+    ///   takes a restart.
+    private func reload() throws(Model.Fault) {
+        let source = try serving.read()
+        let model = try Self.load(source, serving)
+        guard model.description.declares(theSameAs: description) else {
+            throw Model.Fault(
+                message:
+                    "the file declares other slices, actions, schemas, views or another version: it takes a restart")
+        }
+        let new = try Self.copies(model, source, serving)
+        // The old engines end outside the lock.
+        _ = copies.withLock { exchange(&$0, with: new) }
+    }
+
+    private var current: ModelCopies { copies.withLock { $0 } }
+
+    // MARK: The domain
+
+    /// The domain that the file declares.
+    ///
+    /// - Throws: ``Model/Fault`` for a schema with a fault, and for a version that has no place in the state.
+    package func domain() throws(Model.Fault) -> JSONDomain {
+        var mounts: [ExactText: JSONPointer] = [:]
+        var parts = description.slices.map { slice in
+            let pointer = JSONPointer(text: slice.mount) ?? .root
+            mounts[ExactText(slice.name)] = pointer
+            return JSONDomain.Part(pointer, schema: slice.schema)
+        }
+        var initial = JSONTree(description.initial)
+        if let version = description.version {
+            guard initial.tree(at: Self.versionPart.tokens[...]) == nil,
+                !parts.contains(where: { $0.pointer == .root }),
+                let wider = initial.adding(JSONTree(version), at: Self.versionPart)
+            else {
+                throw Model.Fault(
+                    message: "a file with a version has its reducers mounted under names, and none under _version")
+            }
+            initial = wider
+            parts.append(JSONDomain.Part(Self.versionPart, schema: ["type": "integer"], isStore: false))
+        }
+        var actions: [JSONDomain.Handled] = []
+        for action in description.actions {
+            let declaration =
+                if let schema = action.schema {
+                    DeclaredAction.Declaration(
+                        action.type, payload: schema, faults: try serving.check(action.type, schema))
+                } else { DeclaredAction.Declaration(action.type) }
+            actions.append(.init(declaration, part: action.slice.flatMap { mounts[ExactText($0)] }))
+        }
+        let views = description.views.map { name in
+            (name: name, look: { @Sendable (tree: JSONTree) throws(ViewFault) in try self.look(at: name, of: tree) })
+        }
+        let places = parts.map(\.pointer)
+        return JSONDomain(
+            initial: initial, parts: parts, actions: actions, views: views,
+            resume: { [initial] recorded throws(JSONFault) in
+                try self.resume(recorded, parts: places, initial: initial)
+            },
+            reload: { try self.reload() }, failure: { self.current.failure }
+        ) { (tree, action, context) throws(Rejection) in
+            try self.reduce(tree, action, context)
+        }
+    }
+
+    /// A recorded state as this version of the file has it.
+    private func resume(
+        _ recorded: JSONTree, parts: [JSONPointer], initial: JSONTree
+    ) throws(JSONFault) -> JSONTree {
+        var state = recorded
+        let old = recorded.tree(at: Self.versionPart.tokens[...])
+        let (from, to) = (old?.value ?? 1, description.version ?? 1)
+        if from != to {
+            guard description.migrates, case .integer(let number) = from else {
+                throw JSONFault(
+                    .mismatch, at: Self.versionPart,
+                    "version \(String(decoding: from.text, as: UTF8.self)) of the model has made the state, this file is version \(String(decoding: to.text, as: UTF8.self)), and it exports no migrate(state, fromVersion)"
+                )
+            }
+            state = state.applying("remove", at: Self.versionPart.tokens[...], nil) ?? state
+            do throws(Model.Fault) {
+                let migrated = try current.withAny { (model) throws(Model.Fault) in
+                    try model.migrate(state.text, from: Double(number))
+                }
+                state = JSONTree(migrated)
+            } catch {
+                throw JSONFault(.mismatch, at: .root, "migrate has a fault: \(error.sentence)")
+            }
+        }
+        if let version = description.version {
+            state = state.applying("add", at: Self.versionPart.tokens[...], JSONTree(version)) ?? state
+        } else if old != nil {
+            state = state.applying("remove", at: Self.versionPart.tokens[...], nil) ?? state
+        }
+        return try JSONDomain.fit(state, to: parts, initial: initial, dropping: serving.dropped)
+    }
+
+    // MARK: Its functions
+
+    private func reduce(
+        _ tree: JSONTree, _ action: DeclaredAction, _ context: ReducerContext
+    ) throws(Rejection) -> JSONTree {
+        let copies = current
+        if let reason = copies.failure { throw Rejection("model-too-large", reason, kind: .tooLarge) }
+        let type = action.declaration.type
+        let result: Result<JSONTree, Rejection>
+        do throws(Model.Fault) {
+            result = try copies.with(tree) { (model) throws(Model.Fault) in
+                defer { for line in model.takeConsole() { serving.log("\(type): \(line)") } }
+                switch try model.reduce(type, action.payload, meta: Self.meta(context)) {
+                case .rejected(let code, let detail, let pointer):
+                    return (.failure(Rejection(code, detail, pointer: pointer)), tree)
+                case .patch(let patch):
+                    guard let changed = tree.applying(patch) else {
+                        throw Model.Fault(message: "the engine's copy of the state is another one")
+                    }
+                    return (.success(changed), changed)
+                }
+            }
+        } catch {
+            serving.log("\(type): \(error)")
+            throw error.rejection(of: type)
+        }
+        return try result.get()
+    }
+
+    /// What a reducer sees as `action.meta`.
+    private static func meta(_ context: ReducerContext) -> [UInt8] {
+        var writer = JSONWriter(capacity: 128)
+        var isFirst = true
+        writer.byte(UInt8(ascii: "{"))
+        if let name = context.name {
+            writer.member("id", name.id, &isFirst)
+            writer.member("time", RFC3339.text(milliseconds: name.time.milliseconds), &isFirst)
+        }
+        writer.member("by", context.subject, &isFirst)
+        writer.byte(UInt8(ascii: "}"))
+        return writer.bytes
+    }
+
+    private func look(at name: String, of tree: JSONTree) throws(ViewFault) -> [UInt8] {
+        do throws(Model.Fault) {
+            return try current.with(tree) { (model) throws(Model.Fault) in
+                defer { for line in model.takeConsole() { serving.log("view \(name): \(line)") } }
+                return (try model.view(name).text, tree)
+            }
+        } catch {
+            serving.log("view \(name): \(error)")
+            throw ViewFault(error.isTimeout ? "it took longer than it may" : error.sentence)
+        }
+    }
+}
+
+extension Model.Description {
+    /// Whether another file has the same names and schemas, so that only the functions differ.
+    fileprivate func declares(theSameAs other: Self) -> Bool {
+        func slices(_ description: Self) -> [JSONValue] {
+            description.slices.map {
+                ["name": .string($0.name), "mount": .string($0.mount), "schema": $0.schema ?? nil]
+            }
+        }
+        func actions(_ description: Self) -> [JSONValue] {
+            description.actions.map { ["type": .string($0.type), "schema": $0.schema ?? nil] }
+        }
+        return slices(self) == slices(other) && actions(self) == actions(other)
+            && views.map { ExactText($0) } == other.views.map { ExactText($0) } && version == other.version
+    }
+}
+
+extension Model.Fault {
+    /// The answer to an action whose reducer has a fault.
+    fileprivate func rejection(of type: String) -> Rejection {
+        isTimeout
+            ? Rejection("reducer-timeout", "the reducer of \(type) took longer than it may", kind: .invalid)
+            : Rejection("reducer-fault", "the reducer of \(type) has a fault: \(sentence)", kind: .invalid)
+    }
+}
+
+extension JSONTree {
+    /// The value with the operations of a patch; nil where one names a value that is not there.
+    fileprivate func applying(_ patch: JSONValue) -> JSONTree? {
+        guard case .array(let operations) = patch else { return nil }
+        var tree = self
+        for operation in operations {
+            guard case .object(let members) = operation, case .string(let name)? = members["op"],
+                case .string(let path)? = members["path"], let pointer = JSONPointer(text: path),
+                let changed = tree.applying(name, at: pointer.tokens[...], members["value"].map { JSONTree($0) })
+            else { return nil }
+            tree = changed
+        }
+        return tree
+    }
+}

@@ -1,0 +1,25 @@
+package import StateJSON
+
+extension JSONDomain {
+    /// Fits a recorded state to the parts that a domain has: new ones begin with their initial values.
+    ///
+    /// - Parameter dropped: parts of earlier times whose values go.
+    /// - Throws: ``JSONFault`` for a part that the domain does not have and that is not dropped.
+    package static func fit(
+        _ recorded: JSONTree, to parts: [JSONPointer], initial: JSONTree, dropping dropped: [JSONPointer]
+    ) throws(JSONFault) -> JSONTree {
+        var state = recorded
+        for part in dropped { state = state.applying("remove", at: part.tokens[...], nil) ?? state }
+        for part in parts where state.tree(at: part.tokens[...]) == nil {
+            guard let value = initial.tree(at: part.tokens[...]), let wider = state.adding(value, at: part) else {
+                throw JSONFault(.mismatch, at: part, "expected an object above the part of this name")
+            }
+            state = wider
+        }
+        if let unknown = state.firstPlace(outside: parts) {
+            let names = parts.map(\.description).joined(separator: ", ")
+            throw JSONFault(.mismatch, at: unknown, "the domain declares no such member; it declares \(names)")
+        }
+        return state
+    }
+}
