@@ -17,7 +17,7 @@ RUN swift build -c release --traits JWT --static-swift-stdlib --product storekee
 FROM debian:bookworm-slim
 RUN apt-get update -q \
     && apt-get install -y -q --no-install-recommends \
-        ca-certificates libcurl4 libjemalloc2 libmicrohttpd12 libsimdjson14 libsqlite3-0 libssl3 libstdc++6 libzstd1 zlib1g \
+        ca-certificates libcurl4 libjavascriptcoregtk-4.1-0 libjemalloc2 libmicrohttpd12 libsimdjson14 libsqlite3-0 libssl3 libstdc++6 libzstd1 zlib1g \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin storekeeper \
     && install -d -o storekeeper -g storekeeper /data

@@ -1,6 +1,8 @@
 """`serve --model`: a state in JavaScript behind the same contract, and what a bad model does to its clients."""
 
+import ctypes
 import json
+import os
 import pathlib
 import subprocess
 
@@ -160,6 +162,21 @@ def test_a_state_above_the_memory_limit_is_refused_and_the_server_says_so(worksp
         expect_equal(codes(client.get("/readyz")), (503, "model-too-large"), "the readiness")
         expect("model_bytes_max" in client.get("/readyz?verbose").body.decode(), "no word in the verbose readiness")
         expect_equal(client.get("/v1/state/good/n").status, 200, "what is still read")
+
+
+def deny_executable_memory():
+    """What MemoryDenyWriteExecute of systemd does, with prctl(2) where the kernel has it."""
+    expect(ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) == 0, "PR_SET_MDWE")
+
+
+def test_a_model_runs_where_no_memory_may_be_written_and_executed(workspace):
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 3):
+        pytest.skip("Linux has PR_SET_MDWE from 6.3 on")
+    server = workspace.server(prepare=deny_executable_memory, model=COUNTER)
+    with server.client() as client:
+        for _ in range(2000):
+            client.commit(action("counter/add", {"amount": 1}))
+        expect_equal(client.get("/v1/state/counter/value").json, 2000, "the counter")
 
 
 @pytest.mark.parametrize("text, says", [

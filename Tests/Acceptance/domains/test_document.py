@@ -1,0 +1,134 @@
+"""`--domain document`: one JSON document without a program of one's own, beside jsonpatch of PyPI."""
+
+import copy
+import json
+import random
+
+import jsonpatch
+import jsonpointer
+import pytest
+
+from harness.actions import action
+from harness.expectations import expect, expect_equal
+
+
+def codes(answer):
+    return answer.status, answer.json.get("code")
+
+
+def merged(value, patch):
+    """RFC 7396, as its section 2 says it."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(value) if isinstance(value, dict) else {}
+    for name, new in patch.items():
+        if new is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), new)
+    return result
+
+
+def random_value(chance, depth=3):
+    kind = chance.randrange(9 if depth else 6)
+    if kind < 6:
+        return [None, True, chance.randrange(-9, 9), chance.random(), "x" * chance.randrange(300), "\u00e9~/\""][kind]
+    if kind < 7:
+        return [random_value(chance, depth - 1) for _ in range(chance.randrange(6))]
+    return {chance.choice(["a", "b", "0", "7", "~/", "\u00e9"]): random_value(chance, depth - 1) for _ in range(4)}
+
+
+def random_pointer(chance, document):
+    tokens, value = [], document
+    while chance.randrange(4):
+        if isinstance(value, dict):
+            token = chance.choice([*value, "a", "new"])
+            value = value.get(token)
+        elif isinstance(value, list):
+            token = chance.choice([*map(str, range(len(value) + 1)), "-"])
+            value = value[int(token)] if token.isdigit() and int(token) < len(value) else None
+        else:
+            break
+        tokens.append(token)
+    return jsonpointer.JsonPointer.from_parts(tokens).path
+
+
+def random_operation(chance, document):
+    name = chance.choice(["add", "add", "remove", "replace", "move", "copy", "test"])
+    operation = {"op": name, "path": random_pointer(chance, document)}
+    if name in ("add", "replace", "test"):
+        operation["value"] = random_value(chance)
+    if name in ("move", "copy"):
+        operation["from"] = random_pointer(chance, document)
+    return operation
+
+
+def applied(document, operations):
+    """What jsonpatch makes of a document; None where it refuses."""
+    # It takes these, which the RFC does not.
+    for operation in operations:
+        if operation["op"] == "move" and operation["path"].startswith(operation["from"] + "/"):
+            return None
+    try:
+        return [jsonpatch.apply_patch(copy.deepcopy(document), operations)]
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError, IndexError):
+        return None
+
+
+def is_disputed(operations):
+    """Whether an operation names the whole document, with which jsonpatch does otherwise than the RFC."""
+    return any("" in (operation["path"], operation.get("from")) for operation in operations)
+
+
+@pytest.mark.rounds(600, long=20_000)
+def test_random_patches_and_merges_are_those_of_jsonpatch(workspace, rounds, figures):
+    chance = random.Random(workspace.seed)
+    server = workspace.server(domain="document")
+    document, taken, refused = {}, 0, 0
+    with server.client() as client:
+        for number in range(rounds):
+            if number % 40 == 0 or not isinstance(document, (dict, list)):
+                document = {"a": random_value(chance), "b": [random_value(chance) for _ in range(5)]}
+                client.commit(action("document/set", {"path": "", "value": document}))
+            if chance.randrange(4) == 0:
+                patch = random_value(chance)
+                client.commit(action("document/merge", {"value": patch}))
+                document = merged(document, patch)
+            else:
+                operations = [random_operation(chance, document) for _ in range(chance.randrange(1, 4))]
+                if is_disputed(operations):
+                    continue
+                wanted = applied(document, operations)
+                answer = client.post(action("document/patch", {"patch": operations}))
+                case = f"{number}: {json.dumps(operations)} on {json.dumps(document)}"
+                expect((answer.status == 200) == (wanted is not None), case, answer, wanted)
+                taken, refused = taken + (wanted is not None), refused + (wanted is None)
+                document = wanted[0] if wanted else document
+            if number % 10 == 0:
+                expect_equal(client.get("/v1/state").json, document, f"the document, {number}")
+    server.kill()
+    server.start()
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").json, document, "the document after a kill")
+    figures(f"{taken} patches taken, {refused} refused")
+    expect(min(taken, refused) > rounds / 20, "too few were taken, or refused:", taken, refused)
+
+
+def test_places_are_set_counted_and_guarded(workspace):
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/users/ann", "value": {"age": 30}}))
+        client.commit(action("document/increment", {"path": "/users/ann/age"}))
+        client.commit(action("document/increment", {"path": "/hits", "by": 2.5}))
+        expect_equal(client.get("/v1/state").json, {"users": {"ann": {"age": 31}}, "hits": 2.5}, "the document")
+        refused = client.post(action("document/remove", {"path": "/users/bob"}))
+        expect_equal(codes(refused), (409, "document.no-place"), "what is not there")
+        expect_equal(refused.json["errors"][0]["pointer"], "/payload/path", "the pointer")
+        tag = client.get("/v1/state/users/ann").fields["etag"]
+        client.commit(action("document/set", {"path": "/users/ann/age", "value": 32}))
+        body = b'{"type":"document/set","payload":{"path":"/hits","value":0},"expect":[{"path":"/hits","value":1}]}'
+        expect_equal(codes(client.post(body)), (412, "precondition-failed"), "a precondition")
+        expect(client.get("/v1/state/users/ann").fields["etag"] != tag, "the tag of a changed value is the same")
+        batch = b'[{"type":"document/set","payload":{"path":"/x","value":1}},{"type":"document/remove","payload":{"path":"/y"}}]'
+        expect_equal(client.post(batch).status, 409, "a batch with a refused action")
+        expect_equal(client.get("/v1/state/x").status, 404, "what a refused batch leaves")
