@@ -190,7 +190,7 @@ let further: [String: [Target.Dependency]] = [
 for suite in [
     "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPClient", "HTTPMessages", "StateHTTP", "MicroHTTP",
     "StateCluster", "StateJournal", "StateServer",
-    "StateServerTesting", "StateClient", "Showcase", "Documents",
+    "StateServerTesting", "StateClient", "Showcase", "Documents", "Models",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(

@@ -13,8 +13,12 @@ final class ActionEntry: Sendable {
     let isCommand: Bool
     /// Whether the action is a ``ValidatedAction``.
     let isValidated: Bool
-    /// Whether dispatching the action only runs reducers: it is no command, has no effect, and need not be validated.
-    var onlyReduces: Bool { !isCommand && !hasEffects && !isValidated }
+    /// Whether dispatching the action only runs reducers: it is no command, has no effect, and need not be validated. The
+    /// reducers of a declared action see a name, which only a turn gives.
+    var onlyReduces: Bool {
+        if case .declared = actionType { return false }
+        return !isCommand && !hasEffects && !isValidated
+    }
     /// The slices that declare a handler, a command or an effect for the action type.
     let homes: Set<[String]>
     /// The slices that the handlers can change, none inside another.

@@ -1,0 +1,110 @@
+import StateJSON
+import TestSupport
+import Testing
+
+@testable import Models
+@testable import StateStore
+
+/// Whether the machine has the engine; CI installs it.
+private let hasEngine = (try? Model(Array(text.utf8), name: "model.js")) != nil
+
+private let text = """
+    import { createSlice } from '@reduxjs/toolkit';
+    import { view, reject } from 'storekeeper';
+    const list = createSlice({
+      name: 'list', initialState: { items: {}, order: [], sum: 0 },
+      reducers: {
+        put(state, { payload: { key, value } }) { state.items[key] = value; state.sum += value; state.order.unshift(key); },
+        drop(state, { payload: { key } }) {
+          if (!(key in state.items)) reject('list.unknown', 'there is no such item', '/key');
+          state.sum -= state.items[key]; delete state.items[key]; state.order = state.order.filter((each) => each !== key);
+        },
+        fail(state) { state.sum = 1e9; throw new Error('always'); },
+      },
+    });
+    const when = createSlice({
+      name: 'when', initialState: { last: null }, reducers: { note(state, { meta }) { state.last = meta; } },
+    });
+    view('first', (state) => state.list.order[0] ?? null);
+    """
+
+private func model() throws -> ServedModel {
+    try ServedModel(
+        .init(
+            read: { Array(text.utf8) }, name: "model.js", time: .seconds(1), bytesMax: 1 << 30,
+            check: { _, _ in { _ in [] } }, log: { _ in }))
+}
+
+@Suite("A model that is served", .enabled(if: hasEngine))
+struct ServedModelTests {
+    @Test("whatever state is reduced or looked at, the engine has exactly that one", arguments: 1...4)
+    func copies(seed: UInt64) throws {
+        var generator = SplitMix(seed: seed)
+        let domain = try model().domain()
+        let declarations = Dictionary(
+            uniqueKeysWithValues: domain.actions.map { ($0.declaration.type, $0.declaration) })
+        var states = [domain.initial]
+        for number in 0..<600 {
+            // Mostly the newest, as the turns of a store; now and then any other, as a fork or a dry run.
+            let isNewest = Int.random(in: 0..<4, using: &generator) > 0
+            let before =
+                isNewest ? states[states.count - 1] : states[Int.random(in: 0..<states.count, using: &generator)]
+            let key = "k\(Int.random(in: 0..<8, using: &generator))"
+            let (type, payload): (String, JSONValue) =
+                switch Int.random(in: 0..<6, using: &generator) {
+                case 0: ("list/drop", ["key": .string(key)])
+                case 1: ("list/fail", [:])
+                default: ("list/put", ["key": .string(key), "value": .integer(Int64(number))])
+                }
+            let action = try #require(declarations[type]).action(payload.text, at: .root)
+            let wanted = Self.reduced(before.value, type, payload)
+
+            let after = try? domain.reduce(before, action, ReducerContext(subject: nil))
+
+            #expect(after?.value == wanted, "seed \(seed), \(number): \(type)")
+            #expect(
+                String(decoding: try domain.views[0].look(after ?? before), as: UTF8.self)
+                    == String(decoding: ((wanted ?? before.value)[pointer: "/list/order/0"] ?? nil).text, as: UTF8.self)
+            )
+            if let after { states.append(after) }
+        }
+        #expect(states.count > 200)
+    }
+
+    @Test("a reducer sees the time, the ID and the subject of the record, and so does a replay")
+    func meta() throws {
+        let store = try Store(model().domain())
+        let action = StandardAction(type: "when/note")
+
+        try store.dispatch(action)
+
+        let last = try #require(store.state.tree.value[pointer: "/when/last"])
+        guard case .object(let members) = last else { throw JSONFault(.mismatch, at: "/when/last", "no object") }
+        #expect(members.members.map(\.key).sorted() == ["id", "time"])
+    }
+
+    /// What the reducers do, in Swift.
+    private static func reduced(_ before: JSONValue, _ type: String, _ payload: JSONValue) -> JSONValue? {
+        guard case .string(let key)? = payload[pointer: "/key"] else { return nil }
+        var state = before
+        let place = JSONPointer(["list", "items", key])
+        guard case .integer(let sum)? = state[pointer: "/list/sum"],
+            case .array(let order)? = state[pointer: "/list/order"]
+        else { return nil }
+        var (newSum, newOrder) = (sum, order)
+        if type == "list/put" {
+            guard case .integer(let value)? = payload[pointer: "/value"] else { return nil }
+            _ = state.apply("add", at: place.tokens[...], .integer(value))
+            newSum += value
+            newOrder.insert(.string(key), at: 0)
+        } else {
+            guard case .integer(let value)? = state[pointer: place] else { return nil }
+            _ = state.apply("remove", at: place.tokens[...], nil)
+            newSum -= value
+            newOrder.removeAll { $0 == .string(key) }
+        }
+        _ = state.apply("replace", at: ["list", "sum"], .integer(newSum))
+        _ = state.apply("replace", at: ["list", "order"], .array(newOrder))
+        return state
+    }
+}
