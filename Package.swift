@@ -72,6 +72,11 @@ let package = Package(
         // JavaScriptCore (Debian: libjavascriptcoregtk-4.1-0), opened at run time, with the reducers of a model in it. Only
         // Models sees it.
         .target(name: "CModelEngine", exclude: ["files"]),
+        // JSON Schema: valijson (Debian: libvalijson-dev, nlohmann-json3-dev), with RE2 (libre2-dev) for patterns, behind a C
+        // interface. Only Schemas sees it.
+        .target(name: "CSchemas", linkerSettings: [.linkedLibrary("re2")]),
+        // Checks of JSON values by JSON Schema.
+        .target(name: "Schemas", dependencies: ["CSchemas", "StateJSON"]),
         // The domain of one JSON document.
         .target(name: "Documents", dependencies: ["StateJSON", "StateStore"]),
         // States and reducers in JavaScript.
@@ -164,7 +169,7 @@ let package = Package(
         .executableTarget(
             name: "storekeeper",
             dependencies: allocator + [
-                "Documents", "HTTPClient", "Models", "Showcase", "StateJSON", "StateServer", "StateStore",
+                "Documents", "HTTPClient", "Models", "Schemas", "Showcase", "StateJSON", "StateServer", "StateStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -190,7 +195,7 @@ let further: [String: [Target.Dependency]] = [
 for suite in [
     "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPClient", "HTTPMessages", "StateHTTP", "MicroHTTP",
     "StateCluster", "StateJournal", "StateServer",
-    "StateServerTesting", "StateClient", "Showcase", "Documents", "Models",
+    "StateServerTesting", "StateClient", "Showcase", "Documents", "Models", "Schemas",
 ] {
     let target = package.targets.first { $0.name == suite }
     package.targets.append(

@@ -5,16 +5,8 @@ package import StateStore
 package struct Document: Domain {
     package typealias State = JSONState
 
-    /// Why a document does not fit, as a pointer and a sentence.
-    package struct Misfit: Sendable {
-        package var pointer: String
-        package var detail: String
-
-        package init(pointer: String, detail: String) { (self.pointer, self.detail) = (pointer, detail) }
-    }
-
-    /// Looks for a reason why the document may not be so; nil for a document that may be anything.
-    package typealias Check = @Sendable (_ json: [UInt8]) -> Misfit?
+    /// Looks for a reason why the document may not be so, with its place in the document; nil where there is none.
+    package typealias Check = @Sendable (_ json: [UInt8]) -> JSONFault?
 
     private let initial: JSONTree
     private let check: Check?
@@ -122,7 +114,11 @@ package struct Document: Domain {
     }
 
     package var reducer: some Reducer<JSONState> {
-        JSONLayout(initial: initial, parts: schema.map { [JSONDomain.Part(.root, schema: $0)] })
+        JSONLayout(initial: initial, parts: schema.map { [JSONDomain.Part(.root, schema: $0)] }) {
+            [check] recorded throws(JSONFault) in
+            if let misfit = check?(recorded.text) { throw misfit }
+            return recorded
+        }
         on(Set.self) { state, action throws(Rejection) in
             try state.set(JSONTree(action.value), at: Place(action.path))
         }
@@ -150,7 +146,7 @@ package struct Document: Domain {
             guard let misfit = check?(state.tree.text) else { return }
             throw Rejection(
                 "document.misfit",
-                "the document would not fit its schema: \(misfit.pointer.isEmpty ? "" : "\(misfit.pointer): ")\(misfit.detail)",
+                "the document would not fit its schema: \(misfit.pointer.tokens.isEmpty ? "the document" : "\(misfit.pointer)"): \(misfit.detail)",
                 kind: .invalid)
         }
     }

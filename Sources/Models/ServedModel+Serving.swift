@@ -3,9 +3,9 @@ package import StateJSON
 extension Model {
     /// What a model is served with.
     package struct Serving: Sendable {
-        /// Makes the check of an action's payload of its JSON Schema; it throws where the schema has a fault.
+        /// Makes a check of a JSON Schema; it throws where the schema has a fault.
         package typealias Check =
-            @Sendable (_ type: String, _ schema: JSONValue) throws(Fault) -> @Sendable ([UInt8]) -> [JSONFault]
+            @Sendable (_ name: String, _ schema: JSONValue) throws(Fault) -> @Sendable ([UInt8]) -> [JSONFault]
 
         /// Reads the file.
         package var read: @Sendable () throws(Fault) -> [UInt8]

@@ -7,6 +7,8 @@ package final class ServedModel: Sendable {
     private let serving: Model.Serving
     private let description: Model.Description
     private let copies: Mutex<ModelCopies>
+    /// The parts of the state that have a schema.
+    private let checks: [(part: JSONPointer, faults: @Sendable ([UInt8]) -> [JSONFault])]
 
     /// The member of the state that has the version of a file with `export const version`.
     private static let versionPart = JSONPointer(["_version"])
@@ -19,6 +21,13 @@ package final class ServedModel: Sendable {
         let model = try Self.load(source, serving)
         self.serving = serving
         description = model.description
+        var checks: [(part: JSONPointer, faults: @Sendable ([UInt8]) -> [JSONFault])] = []
+        for slice in description.slices {
+            guard let schema = slice.schema else { continue }
+            let part = JSONPointer(text: slice.mount) ?? .root
+            checks.append((part, try serving.check("the schema of the slice \(slice.name)", schema)))
+        }
+        self.checks = checks
         copies = Mutex(try Self.copies(model, source, serving))
     }
 
@@ -85,7 +94,8 @@ package final class ServedModel: Sendable {
             let declaration =
                 if let schema = action.schema {
                     DeclaredAction.Declaration(
-                        action.type, payload: schema, faults: try serving.check(action.type, schema))
+                        action.type, payload: schema,
+                        faults: try serving.check("the payload of \(action.type)", schema))
                 } else { DeclaredAction.Declaration(action.type) }
             actions.append(.init(declaration, part: action.slice.flatMap { mounts[ExactText($0)] }))
         }
@@ -162,7 +172,22 @@ package final class ServedModel: Sendable {
             serving.log("\(type): \(error)")
             throw error.rejection(of: type)
         }
-        return try result.get()
+        let changed = try result.get()
+        try check(changed, madeOf: tree)
+        return changed
+    }
+
+    /// Refuses a state that does not fit the schema of a slice; the cost is that of the slices that have one and have changed.
+    private func check(_ changed: JSONTree, madeOf tree: JSONTree) throws(Rejection) {
+        guard changed !== tree else { return }
+        for (part, faults) in checks {
+            guard let new = changed.tree(at: part.tokens[...]), new !== tree.tree(at: part.tokens[...]),
+                let fault = faults(new.text).first
+            else { continue }
+            let place = JSONPointer(part.tokens + fault.pointer.tokens)
+            throw Rejection(
+                "state-misfit", "the state would not fit its schema: \(place): \(fault.detail)", kind: .invalid)
+        }
     }
 
     /// What a reducer sees as `action.meta`.

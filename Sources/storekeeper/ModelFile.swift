@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import Logging
 internal import Models
+internal import Schemas
 internal import StateJSON
 internal import StateServer
 internal import StateStore
@@ -31,13 +32,23 @@ enum ModelFile {
                 } catch { throw Model.Fault(error.description) }
             }, name: name(path), time: .milliseconds(settings.modelMilliseconds), bytesMax: settings.modelBytesMax,
             dropped: dropped == "none" ? [] : dropped.split(separator: ",").map { JSONPointer([String($0)]) },
-            check: { _, _ in { _ in [] } },
+            check: check,
             log: { logger.info("console", metadata: ["text": .string($0)]) })
         do throws(Model.Fault) {
             return try ServedModel(serving).domain()
         } catch {
             throw SettingsFault(description: "the model cannot be served: \(error)")
         }
+    }
+
+    /// Makes the check of a schema in a model.
+    static func check(
+        _ name: String, _ schema: JSONValue
+    ) throws(Model.Fault) -> @Sendable ([UInt8]) -> [JSONFault] {
+        do throws(JSONSchema.Fault) {
+            let schema = try JSONSchema(schema)
+            return { schema.faults(of: $0) }
+        } catch { throw Model.Fault("\(name): \(error)") }
     }
 
     private static func name(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }

@@ -12,6 +12,7 @@ enum ServedDomain: String, CaseIterable {
     /// - Throws: `SettingsFault` when a setting that the domain needs is invalid.
     static func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
         if settings.model != "none" { return try ModelFile.domain(settings) }
+        if settings.domain == .document { return try DocumentSchema.domain(settings) }
         return try settings.domain.made(settings)
     }
 
@@ -48,6 +49,10 @@ extension SettingKeys {
         Setting(
             "model_bytes_max", default: 1 << 30, in: (1 << 20)...(1 << 40),
             "memory that the engine may have for a copy of a model's state; above it no action is taken")
+    }
+
+    var schema: Setting<String> {
+        Setting("schema", default: "none", "file with the JSON Schema of the document, for domain document")
     }
 
     var dropSlice: Setting<String> {

@@ -6,7 +6,7 @@ struct Storekeeper {
     static func main() async {
         await ServerCommand.main(
             settings: [
-                \.domain, \.model, \.modelMilliseconds, \.modelBytesMax, \.dropSlice, \.filmsBaseURL,
+                \.domain, \.schema, \.model, \.modelMilliseconds, \.modelBytesMax, \.dropSlice, \.filmsBaseURL,
                 \.filmsTimeoutSeconds,
                 \.filmsRetries,
             ],

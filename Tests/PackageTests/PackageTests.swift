@@ -36,11 +36,13 @@ enum Tree {
 @Suite("The import table")
 struct ImportTests {
     static let own: Set<String> = [
-        "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CModelEngine", "CPage", "CSimdjson", "CSocketCalls",
+        "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CModelEngine", "CPage", "CSchemas", "CSimdjson",
+        "CSocketCalls",
         "CXXHash", "CZlib",
         "CZstd",
         "ContentCodings", "Documents", "HTTPClient", "Models", "Page", "StateCluster", "StateJSON", "HTTPMessages",
-        "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer", "StateServerTesting",
+        "Schemas", "Segments", "StateStore", "StateHTTP", "MicroHTTP", "StateJournal", "StateServer",
+        "StateServerTesting",
         "Showcase", "StateClient",
     ]
 
@@ -85,6 +87,7 @@ struct ImportTests {
             "StateServerTesting", ["HTTPMessages", "StateJSON", "StateServer", "StateStore"], ["Dispatch", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
+        ("Schemas", ["CSchemas", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("Documents", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         (
             "Models", ["CModelEngine", "StateJSON", "StateStore"],
@@ -92,7 +95,7 @@ struct ImportTests {
         ),
         (
             "storekeeper",
-            ["Documents", "HTTPClient", "Models", "Showcase", "StateJSON", "StateServer", "StateStore"],
+            ["Documents", "HTTPClient", "Models", "Schemas", "Showcase", "StateJSON", "StateServer", "StateStore"],
             ["GRDB", "HTTPTypes"]
         ),
     ]
@@ -125,7 +128,7 @@ struct ImportTests {
         #expect(
             Set(folders).subtracting([
                 "CCrypto", "CCurl", "CDocuments", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CModelEngine", "CPage",
-                "CSimdjson",
+                "CSchemas", "CSimdjson",
                 "CSocketCalls",
                 "CXXHash",
             ]) == Set(Self.table.map(\.target)))

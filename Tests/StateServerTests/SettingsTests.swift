@@ -90,6 +90,7 @@ struct SettingsTests {
             Set(
                 rows.filter {
                     !$0.hasPrefix("domain ") && !$0.hasPrefix("model") && !$0.hasPrefix("drop_slice ")
+                        && !$0.hasPrefix("schema ")
                         && !$0.hasPrefix("films_")
                 })
                 == Set(settings))

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pathlib
 import random
 
 import jsonpatch
@@ -10,6 +11,7 @@ import pytest
 
 from harness.actions import action
 from harness.expectations import expect, expect_equal
+from harness.server import start_refusal
 
 
 def codes(answer):
@@ -113,6 +115,32 @@ def test_random_patches_and_merges_are_those_of_jsonpatch(workspace, rounds, fig
         expect_equal(client.get("/v1/state").json, document, "the document after a kill")
     figures(f"{taken} patches taken, {refused} refused")
     expect(min(taken, refused) > rounds / 20, "too few were taken, or refused:", taken, refused)
+
+
+def test_a_document_is_held_to_its_schema(workspace):
+    path = pathlib.Path(workspace.path("schema.json"))
+    schema = {
+        "type": "object", "default": {"users": {}}, "required": ["users"],
+        "properties": {"users": {"additionalProperties": {"properties": {"age": {"type": "integer", "minimum": 0}}}}},
+    }
+    path.write_text(json.dumps(schema))
+    server = workspace.server(domain="document", schema=path)
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").json, {"users": {}}, "the first document")
+        client.commit(action("document/set", {"path": "/users/ann", "value": {"age": 3}}))
+        for payload in ({"path": "/users/ann/age", "by": -4}, {"path": "/users/ann/age", "by": 0.5}):
+            answer = client.post(action("document/increment", payload))
+            expect_equal(codes(answer), (422, "document.misfit"), "a document that would not fit")
+            expect("/users/ann/age" in answer.json["detail"], answer.json)
+        expect_equal(codes(client.post(action("document/remove", {"path": "/users"}))), (422, "document.misfit"), "a removal")
+        expect_equal(client.get("/v1/state/users/ann").json, {"age": 3}, "the document")
+        paths = client.get("/v1/openapi.json").json["paths"]
+        expect("minimum" in json.dumps(paths) or "minimum" in client.get("/v1/openapi.json").body.decode(), "no schema of the state")
+    server.stop()
+    path.write_text(json.dumps(schema | {"properties": {"users": {"maxProperties": 0}}}))
+    start_refusal(workspace, server.data, "/users", domain="document", schema=path)
+    path.write_text('{"type":"array"}')
+    start_refusal(workspace, workspace.path("other"), "does not fit the first document", domain="document", schema=path)
 
 
 def test_places_are_set_counted_and_guarded(workspace):

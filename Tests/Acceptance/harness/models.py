@@ -5,9 +5,6 @@ import pathlib
 import shutil
 import subprocess
 
-import jsonpatch
-import jsonpointer
-
 from harness.expectations import expect
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -72,15 +69,17 @@ class Model(Lines):
         return self.call("state")["state"]
 
 
-def difference(old, new):
-    """A patch from one value to another, of the operations that a store's patches have."""
-    operations, value = [], old
-    for operation in jsonpatch.make_patch(old, new).patch:
-        if operation["op"] == "move":
-            moved = jsonpointer.resolve_pointer(value, operation["from"])
-            steps = [{"op": "remove", "path": operation["from"]}, {"op": "add", "path": operation["path"], "value": moved}]
+def difference(old, new, path=""):
+    """A patch from one value to another: of objects member by member, and of anything else as a whole."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [] if compact(old) == compact(new) else [{"op": "replace", "path": path, "value": new}]
+    operations = []
+    for name in {**old, **new}:
+        place = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
+        if name not in new:
+            operations.append({"op": "remove", "path": place})
+        elif name not in old:
+            operations.append({"op": "add", "path": place, "value": new[name]})
         else:
-            steps = [operation]
-        value = jsonpatch.apply_patch(value, steps)
-        operations += steps
+            operations += difference(old[name], new[name], place)
     return operations

@@ -59,6 +59,38 @@ def test_a_model_has_the_contract_of_any_domain(workspace):
         expect_equal(state, {"counter": {"value": 1}}, "a fork without the first action")
 
 
+def test_a_payload_and_a_state_fit_their_schemas_or_are_refused_with_the_place(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text("""
+import { createSlice } from '@reduxjs/toolkit';
+const item = { type: 'object', required: ['name'], properties: { name: { type: 'string', pattern: '^[a-z]+$' }, size: { type: 'integer' } } };
+export const items = createSlice({
+  name: 'items', initialState: [], schema: { type: 'array', maxItems: 2 },
+  reducers: { add: { payload: item, reducer(state, { payload }) { state.push(payload); } }, any(state, { payload }) { state.push(payload); } },
+});
+""")
+    server = workspace.server(model=path)
+    with server.client() as client:
+        answer = client.post(action("items/add", {"name": "A", "size": 1.5}))
+        expect_equal(codes(answer), (422, "invalid-action"), "a payload with two faults")
+        faults = {each["pointer"]: each["detail"] for each in answer.json["errors"]}
+        expect_equal(sorted(faults), ["/payload/name", "/payload/size"], "their places")
+        expect_equal(faults["/payload/size"], "expected integer", "a sentence")
+        missing = client.post(b'{"type":"items/add"}').json
+        expect_equal(missing["errors"], [{"pointer": "/payload/name", "detail": "is missing"}], "no payload")
+        lines = b'{"type":"items/add","payload":{"name":"a"}}\n{"type":"items/add","payload":{}}'
+        bulk = client.request("POST", "/v1/actions", lines, {"Content-Type": "application/x-ndjson"})
+        lines = [json.loads(line) for line in bulk.body.splitlines()]
+        expect_equal([line.get("code") for line in lines], [None, "invalid-action"], "lines, one with a fault")
+        client.commit(action("items/add", {"name": "b"}))
+        expect_equal(codes(client.post(action("items/any", {}))), (422, "state-misfit"), "a state that does not fit")
+        expect_equal(len(client.get("/v1/state/items").json), 2, "the state")
+        for text in ("payload: { type: 'integr' }", "payload: { minimun: 1 }"):
+            path.write_text(path.read_text().replace("payload: item", text))
+            start_refusal(workspace, workspace.path(text[11:15]), "the payload of items/add", model=path)
+            path.write_text(path.read_text().replace(text, "payload: item"))
+
+
 def test_views_tables_and_what_the_server_sets(workspace):
     server = workspace.server(model=TODO)
     with server.client() as client:

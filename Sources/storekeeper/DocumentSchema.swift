@@ -1,0 +1,38 @@
+internal import Documents
+internal import Schemas
+internal import StateJSON
+internal import StateServer
+internal import StateStore
+
+/// The domain of a document, with the schema that the settings name.
+enum DocumentSchema {
+    /// - Throws: `SettingsFault` for a schema that cannot be used, and for one that no first document fits.
+    static func domain(_ settings: Settings) throws(SettingsFault) -> any Domain {
+        guard settings.schema != "none" else { return Document() }
+        let bytes = try ModelFile.bytes(settings.schema)
+        let value: JSONValue
+        do throws(JSONFault) {
+            value = try JSONValue(parsing: bytes)
+        } catch {
+            throw SettingsFault(
+                description: "the schema \(settings.schema) is not JSON: \(error.pointer): \(error.detail)")
+        }
+        let schema: JSONSchema
+        do throws(JSONSchema.Fault) {
+            schema = try JSONSchema(value)
+        } catch {
+            throw SettingsFault(description: "the schema \(settings.schema): \(error)")
+        }
+        let check: Document.Check = { schema.faults(of: $0, most: 1).first }
+        // What the schema names as its default is the first document; the empty object without.
+        var initial = JSONValue.object(JSONObject())
+        if case .object(let members) = value, let given = members["default"] { initial = given }
+        if let misfit = check(initial.text) {
+            throw SettingsFault(
+                description:
+                    "the schema \(settings.schema) does not fit the first document: at \(misfit.pointer.tokens.isEmpty ? "its root" : misfit.pointer.description) \(misfit.detail); \"default\" beside \"type\" names another one"
+            )
+        }
+        return Document(initial: initial, schema: value, check: check)
+    }
+}
