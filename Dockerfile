@@ -3,7 +3,7 @@
 FROM swift:6.3-bookworm AS build
 RUN apt-get update -q \
     && apt-get install -y -q --no-install-recommends \
-        libcurl4-openssl-dev libjemalloc-dev libmicrohttpd-dev libsimdjson-dev libsqlite3-dev libssl-dev libxxhash-dev libzstd-dev pkg-config zlib1g-dev \
+        libcurl4-openssl-dev libjemalloc-dev libmicrohttpd-dev libre2-dev libsimdjson-dev libsqlite3-dev libssl-dev libvalijson-dev libxxhash-dev libzstd-dev nlohmann-json3-dev pkg-config zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 # The dependencies are a layer of their own: they change less often than the sources.
@@ -17,7 +17,7 @@ RUN swift build -c release --traits JWT --static-swift-stdlib --product storekee
 FROM debian:bookworm-slim
 RUN apt-get update -q \
     && apt-get install -y -q --no-install-recommends \
-        ca-certificates libcurl4 libjavascriptcoregtk-4.1-0 libjemalloc2 libmicrohttpd12 libsimdjson14 libsqlite3-0 libssl3 libstdc++6 libzstd1 zlib1g \
+        ca-certificates libcurl4 libjavascriptcoregtk-4.1-0 libjemalloc2 libmicrohttpd12 libre2-9 libsimdjson14 libsqlite3-0 libssl3 libstdc++6 libzstd1 zlib1g \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin storekeeper \
     && install -d -o storekeeper -g storekeeper /data

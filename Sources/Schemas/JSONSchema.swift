@@ -76,10 +76,9 @@ package final class JSONSchema: Sendable {
 }
 
 /// The schema of the library.
-///
-/// unchecked: the library does not change a schema that it has made.
-private final class Compiled: @unchecked Sendable {
-    private let schema: OpaquePointer
+private final class Compiled: Sendable {
+    /// unsafe: the library does not change a schema that it has made.
+    nonisolated(unsafe) private let schema: OpaquePointer
 
     init(_ prepared: JSONValue) throws(JSONSchema.Fault) {
         let faults = Faults()

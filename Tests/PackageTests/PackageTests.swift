@@ -213,7 +213,7 @@ struct ContainerTests {
     /// Debian's package for each shared library that the binary may need beyond the C library.
     static let packages = [
         "libcrypto.so.3": "libssl3", "libjemalloc.so.2": "libjemalloc2", "libmicrohttpd.so.12": "libmicrohttpd12",
-        "libsimdjson.so.14": "libsimdjson14",
+        "libre2.so.9": "libre2-9", "libsimdjson.so.14": "libsimdjson14",
         "libsqlite3.so.0": "libsqlite3-0",
         "libstdc++.so.6": "libstdc++6", "libz.so.1": "zlib1g", "libzstd.so.1": "libzstd1",
     ]

@@ -29,6 +29,8 @@ NOT_RUN = {
     "storekeeper serve --data etcd://": "needs etcds; cluster/test_shared_history.py has them",
     "storekeeper serve --data etcds://": "needs etcds; cluster/test_protection.py has them",
     "systemctl stop storekeeper                     ": "needs etcds; cluster/test_journal_tools.py moves histories",
+    "storekeeper serve --domain document": "another server; Documents.md has the actions, domains/test_document.py the domain",
+    "storekeeper serve --model": "another server; models/test_serving.py has it",
     "storekeeper model check config/models": "needs the models; models/test_commands.py runs both commands",
     "docker compose": "needs Docker; deployment/test_manifests.py judges the file",
     "docker build -t storekeeper:0.1.0": "needs a cluster; deployment/test_manifests.py judges the manifest",
@@ -76,6 +78,8 @@ for job in $(jobs -p | grep -vxf server.pid); do
     wait "$job"
 done
 """
+# Pages whose server serves something else than the examples.
+SERVED = {"Documents.md": {"domain": "document"}, "Models.md": {"model": ROOT / "config/models/counter.js"}}
 # Pages that show what is there after some actions, and by how much each adds.
 SEEDED = {"Reading.md": [2], "StreamsOverHTTP.md": [2], "Following.md": [2, 40]}
 
@@ -107,11 +111,11 @@ class EventSource extends EventTarget {
 class Place:
     """A directory with a server, where the blocks of a page run one after the other."""
 
-    def __init__(self, workspace):
+    def __init__(self, workspace, **settings):
         self.workspace = workspace
         os.mkdir(workspace.path("bin"))
         os.symlink(workspace.binary, workspace.path("bin/storekeeper"))
-        self.server = workspace.server(data=workspace.path("data"))
+        self.server = workspace.server(data=workspace.path("data"), **settings)
         self.address = f"127.0.0.1:{self.server.port}"
         with open(workspace.path("server.pid"), "w") as file:
             file.write(str(self.server.pid))
@@ -155,9 +159,10 @@ class Place:
 
 
 @pytest.fixture
-def place(workspace):
+def place(workspace, request):
     need("curl", "jq")
-    return Place(workspace)
+    page = request.node.callspec.params.get("page") if hasattr(request.node, "callspec") else None
+    return Place(workspace, **SERVED.get(page, {}))
 
 
 def judge_output(block, printed):
