@@ -1,7 +1,9 @@
 internal import CSchemas
 package import StateJSON
 
-/// A JSON Schema, draft 7, by which values are checked. Any thread may use it, also several at once.
+/// A JSON Schema, draft 7, by which values are checked.
+///
+/// Any thread may use it, also several at once.
 ///
 /// Source: Wright, Andrews, Hutton, "JSON Schema Validation", draft-handrews-json-schema-validation-01.
 package final class JSONSchema: Sendable {
@@ -29,7 +31,9 @@ package final class JSONSchema: Sendable {
         compiled = try Compiled(try SchemaWalk.prepared(schema))
     }
 
-    /// Why a value does not fit; empty where it does. The cost is that of the value, times that of the schema where it has choices.
+    /// Why a value does not fit; empty where it does.
+    ///
+    /// The cost is that of the value, times that of the schema where it has choices.
     ///
     /// - Parameters:
     ///   - json: UTF-8 JSON.

@@ -13,8 +13,9 @@ final class ActionEntry: Sendable {
     let isCommand: Bool
     /// Whether the action is a ``ValidatedAction``.
     let isValidated: Bool
-    /// Whether dispatching the action only runs reducers: it is no command, has no effect, and need not be validated. The
-    /// reducers of a declared action see a name, which only a turn gives.
+    /// Whether dispatching the action only runs reducers: it is no command, has no effect, and need not be validated.
+    ///
+    /// The reducers of a declared action see a name, which only a turn gives.
     var onlyReduces: Bool {
         if case .declared = actionType { return false }
         return !isCommand && !hasEffects && !isValidated

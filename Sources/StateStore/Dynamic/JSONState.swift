@@ -31,8 +31,9 @@ struct TreeNode: LayoutNode {
         JSONTree.compare(old.tree, new.tree, into: &patch)
     }
 
-    /// A part that the JSON does not have keeps its initial value, so that a domain can declare new parts. What the domain does
-    /// not declare stays: a past state may have had other parts.
+    /// A part that the JSON does not have keeps its initial value, so that a domain can declare new parts.
+    ///
+    /// What the domain does not declare stays: a past state may have had other parts.
     func read(_ node: JSONNode, into state: inout JSONState) throws(JSONFault) {
         var read = JSONTree(node.value)
         for part in parts ?? [] where read.tree(at: part.tokens[...]) == nil {
