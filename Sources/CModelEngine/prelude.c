@@ -1,3 +1,4 @@
+#include "CModelEngine.h"
 #include "prelude.h"
 
 #include <stdlib.h>
@@ -48,4 +49,11 @@ char *model_prelude(void) {
         end += pieces[index].length;
     }
     return text;
+}
+
+const char *model_types(void) {
+    static const char types[] = {
+#embed "files/model.d.ts"
+        , 0};
+    return types;
 }

@@ -8,6 +8,9 @@ package struct Document: Domain {
     /// Looks for a reason why the document may not be so, with its place in the document; nil where there is none.
     package typealias Check = @Sendable (_ json: [UInt8]) -> JSONFault?
 
+    /// How much of the document a patch may copy.
+    static let copiedBytesMax = 1 << 20
+
     private let initial: JSONTree
     private let check: Check?
     private let schema: JSONValue?
@@ -126,7 +129,10 @@ package struct Document: Domain {
             try state.merge(action.value, at: Place(action.path ?? ""))
         }
         on(Patch.self) { state, action throws(Rejection) in
-            for (index, operation) in action.patch.enumerated() { try state.apply(operation, number: index) }
+            var copiedBytes = 0
+            for (index, operation) in action.patch.enumerated() {
+                try state.apply(operation, number: index, copiedBytes: &copiedBytes)
+            }
         }
         on(Add.self) { state, action throws(Rejection) in
             try state.apply("add", at: Place(action.path), JSONTree(action.value))

@@ -76,7 +76,11 @@ extension JSONState {
     }
 
     /// Carries out an operation of a JSON Patch.
-    mutating func apply(_ operation: Document.Patch.Operation, number: Int) throws(Rejection) {
+    ///
+    /// - Parameter copiedBytes: how much the operations before have copied; copies of copies would double each time.
+    mutating func apply(
+        _ operation: Document.Patch.Operation, number: Int, copiedBytes: inout Int
+    ) throws(Rejection) {
         let name = "/patch/\(number)"
         let place = try Place(operation.path, "\(name)/path")
         func source() throws(Rejection) -> (Place, JSONTree) {
@@ -89,7 +93,14 @@ extension JSONState {
         switch operation.op {
         case .add, .replace: try apply(operation.op.rawValue, at: place, operation.value.map { JSONTree($0) })
         case .remove: try apply("remove", at: place, nil)
-        case .copy: try apply("add", at: place, source().1)
+        case .copy:
+            let (from, value) = try source()
+            copiedBytes += value.bytesCount
+            guard copiedBytes <= Document.copiedBytesMax else {
+                throw from.rejection(
+                    "document.too-large", "a patch copies at most \(Document.copiedBytesMax) bytes of the document")
+            }
+            try apply("add", at: place, value)
         case .move:
             let (from, value) = try source()
             guard place.tokens.count <= from.tokens.count || !place.tokens.starts(with: from.tokens) else {

@@ -35,12 +35,34 @@ extension Model {
     /// What `action.meta` is where no server sets it.
     package static let sampleMeta: JSONValue = ["id": "test", "time": "2030-01-31T12:00:00.000Z"]
 
+    /// Makes the checks of all schemas of the file.
+    ///
+    /// - Returns: the check of an action's payload, by the action's type.
+    package func checks(_ check: Serving.Check) throws(Fault) -> [ExactText: @Sendable ([UInt8]) -> [JSONFault]] {
+        var checks: [ExactText: @Sendable ([UInt8]) -> [JSONFault]] = [:]
+        for slice in description.slices {
+            if let schema = slice.schema { _ = try check("the schema of the slice \(slice.name)", schema) }
+        }
+        for action in description.actions {
+            guard let schema = action.schema else { continue }
+            checks[ExactText(action.type)] = try check("the payload of \(action.type)", schema)
+        }
+        return checks
+    }
+
     /// Runs a test.
     ///
+    /// - Parameter checks: those of ``checks(_:)``; a payload that does not fit is rejected as `invalid-action`.
     /// - Returns: what is otherwise than it says; nil where nothing is.
-    package func failure(of test: Test) throws(Fault) -> String? {
+    package func failure(
+        of test: Test, checks: [ExactText: @Sendable ([UInt8]) -> [JSONFault]]
+    ) throws(Fault) -> String? {
         guard description.actions.contains(where: { $0.type.utf8.elementsEqual(test.type.utf8) }) else {
             return "the model has no action \(test.type)"
+        }
+        if let fault = checks[ExactText(test.type)]?((test.payload ?? [:]).text).first {
+            if case .failure(let wanted) = test.expected, wanted.code == "invalid-action" { return nil }
+            return "its payload does not fit: \(fault.pointer): \(fault.detail)"
         }
         try load((test.state ?? description.initial).text)
         let outcome: Outcome

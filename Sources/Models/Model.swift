@@ -113,6 +113,9 @@ package final class Model: Sendable {
 
     deinit { engine.withLock { model_free($0.model) } }
 
+    /// The types for TypeScript of what a file can import, for editors.
+    package static var types: String { String(cString: model_types()) }
+
     /// Sets the state; O(n) in its size.
     package func load(_ state: [UInt8]) throws(Fault) {
         _ = try answer { model in Self.lending(state) { model_load(model, $0) } }

@@ -28,6 +28,7 @@ package final class ClusterJournal: Journal {
     let client: EtcdClient
     private let retention: Retention
     let keys: ClusterKeys
+    private let cache: SnapshotCache?
     /// The epoch of the history.
     package let epoch: Epoch
     let report: @Sendable (ClusterEvent) -> Void
@@ -85,21 +86,24 @@ package final class ClusterJournal: Journal {
     /// - Parameters:
     ///   - place: how the other servers reach this one, such as `http://10.0.0.1:8080`; nil for one that does not take the
     ///     part of the writer.
+    ///   - directory: where a copy of the newest snapshot is kept; nil for nowhere.
     ///   - report: takes what happens in the background, on any thread.
     ///   - initial: returns the first state of a new history as UTF-8 JSON.
     /// - Returns: the journal, and what a store begins with.
     /// - Throws: ``ClusterFault``.
     package static func open(
-        _ address: ClusterAddress, reachedAt place: String? = nil, retention: Retention = Retention(),
-        report: @escaping @Sendable (ClusterEvent) -> Void, initial: () throws -> [UInt8]
+        _ address: ClusterAddress, reachedAt place: String? = nil, directory: String? = nil,
+        retention: Retention = Retention(), report: @escaping @Sendable (ClusterEvent) -> Void,
+        initial: () throws -> [UInt8]
     ) throws -> (ClusterJournal, Recovery) {
         let client = try EtcdClient(address, label: "journal")
         let keys = ClusterKeys(name: address.name)
+        let cache = directory.map { SnapshotCache(directory: $0) }
         var attempts = 0
         while true {
             do {
-                let opened = try ClusterOpening(client, keys).run(initial)
-                let journal = try ClusterJournal(address, place, client, keys, opened, retention, report)
+                let opened = try ClusterOpening(client, keys, cache: cache).run(initial)
+                let journal = try ClusterJournal(address, place, client, keys, cache, opened, retention, report)
                 return (journal, opened.recovery)
             } catch let fault as ClusterFault where fault.isPassing {
                 if attempts.isMultiple(of: 20) { report(.waiting(reason: fault.description)) }
@@ -110,12 +114,13 @@ package final class ClusterJournal: Journal {
     }
 
     private init(
-        _ address: ClusterAddress, _ place: String?, _ client: EtcdClient, _ keys: ClusterKeys,
+        _ address: ClusterAddress, _ place: String?, _ client: EtcdClient, _ keys: ClusterKeys, _ cache: SnapshotCache?,
         _ opened: ClusterOpening.Opened, _ retention: Retention, _ report: @escaping @Sendable (ClusterEvent) -> Void
     ) throws {
         self.retention = retention
         self.client = client
         self.keys = keys
+        self.cache = cache
         self.report = report
         epoch = opened.known.epoch
         metaRevision = opened.metaRevision
@@ -353,7 +358,7 @@ package final class ClusterJournal: Journal {
         background.async { [self] in
             defer { condition.withLock { $0.isSaving = false } }
             do {
-                let opening = ClusterOpening(client, keys)
+                let opening = ClusterOpening(client, keys, cache: cache)
                 try opening.save(snapshot.whole(), link, key, records, epoch)
                 known.withLock { $0.noteSnapshot(at: .now()) }
                 saved(try opening.prune(retention, latest: link.version))

@@ -35,10 +35,11 @@ struct ClusterOpening {
     private let keys: ClusterKeys
     private let snapshots: ClusterSnapshots
 
-    init(_ client: EtcdClient, _ keys: ClusterKeys) {
+    /// - Parameter cache: where a copy of the newest snapshot is kept; nil for nowhere.
+    init(_ client: EtcdClient, _ keys: ClusterKeys, cache: SnapshotCache? = nil) {
         self.client = client
         self.keys = keys
-        snapshots = ClusterSnapshots(client: client, keys: keys)
+        snapshots = ClusterSnapshots(client: client, keys: keys, cache: cache)
     }
 
     /// Reads the newest snapshot and the turns behind it; a history that is not there begins with the initial state.

@@ -24,6 +24,8 @@ struct ClusterSnapshots {
     let keys: ClusterKeys
     /// The revision of etcd that they are read at; nil for the newest.
     var revision: UInt64?
+    /// Where a copy of the newest one is kept; nil for nowhere.
+    var cache: SnapshotCache?
 
     private static let chunkBytes = 1 << 20
 
@@ -47,9 +49,11 @@ struct ClusterSnapshots {
             guard answer.succeeded == true else { return nil }
             count += 1
         }
-        return SnapshotManifest(
+        let manifest = SnapshotManifest(
             version: link.version, key: key, chain: Data(link.hash.bytes), stateBytes: state.count,
             keysBytes: table.bytes.count, chunks: count, hash: Self.hash(bytes))
+        cache?.keep(bytes, of: manifest)
+        return manifest
     }
 
     /// The operation that puts a manifest.
@@ -76,15 +80,15 @@ struct ClusterSnapshots {
 
     /// Reads a snapshot: the state as UTF-8 JSON, and the keys.
     func load(_ manifest: SnapshotManifest, _ epoch: Epoch) throws(ClusterFault) -> ([UInt8], [KeyRecord]) {
-        var bytes: [UInt8] = []
-        for index in 0..<manifest.chunks {
-            var range = Etcd.Range(keys.chunk(manifest.version, index))
-            range.revision = revision.map { "\($0)" }
-            let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
-            bytes += answer.kvs?.first?.value ?? Data()
-        }
-        guard bytes.count == manifest.stateBytes + manifest.keysBytes, Self.hash(bytes) == manifest.hash else {
-            throw ClusterFault("the snapshot of version \(manifest.version) in etcd is damaged")
+        let bytes: [UInt8]
+        if let kept = cache?.bytes(of: manifest), Self.isWhole(kept, manifest) {
+            bytes = kept
+        } else {
+            bytes = try fetch(manifest)
+            guard Self.isWhole(bytes, manifest) else {
+                throw ClusterFault("the snapshot of version \(manifest.version) in etcd is damaged")
+            }
+            cache?.keep(bytes, of: manifest)
         }
         let table = Array(bytes[manifest.stateBytes...])
         do {
@@ -93,6 +97,21 @@ struct ClusterSnapshots {
         } catch {
             throw ClusterFault("the keys of version \(manifest.version) in etcd cannot be read: \(error)")
         }
+    }
+
+    private func fetch(_ manifest: SnapshotManifest) throws(ClusterFault) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for index in 0..<manifest.chunks {
+            var range = Etcd.Range(keys.chunk(manifest.version, index))
+            range.revision = revision.map { "\($0)" }
+            let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
+            bytes += answer.kvs?.first?.value ?? Data()
+        }
+        return bytes
+    }
+
+    private static func isWhole(_ bytes: [UInt8], _ manifest: SnapshotManifest) -> Bool {
+        bytes.count == manifest.stateBytes + manifest.keysBytes && hash(bytes) == manifest.hash
     }
 
     private static func hash(_ bytes: [UInt8]) -> String {

@@ -55,6 +55,7 @@ struct OpenedJournal {
             return try ServerFault.translating {
                 let (journal, recovery) = try ClusterJournal.open(
                     address, reachedAt: settings.clusterAddress == "none" ? nil : settings.clusterAddress,
+                    directory: settings.clusterDirectory == "none" ? nil : settings.clusterDirectory,
                     retention: settings.clusterRetention, report: { logger.log($0) }, initial: initial)
                 return OpenedJournal(
                     journal: journal, cluster: journal, epoch: journal.epoch, place: address.description,

@@ -155,6 +155,8 @@ public struct StateServer: Service, Sendable {
     public func run() async throws {
         await catchUp()
         let bound = try ServerFault.translating { try server.start() }
+        // What was acknowledged elsewhere while this server began to listen is there, too, before it says that it is ready.
+        await catchUp()
         let address = bound.first { $0.path == nil }
         var metadata: Logger.Metadata = [
             "cursor": .string(handler.latest.description), "data": .string(settings.data),

@@ -7,7 +7,7 @@ internal import StateServer
 struct ModelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "model", abstract: "Check or test a state and its reducers in JavaScript.",
-        subcommands: [ModelCheck.self, ModelTest.self])
+        subcommands: [ModelCheck.self, ModelTest.self, ModelTypes.self])
 }
 
 /// `model check`: loads a file and runs each reducer once.
@@ -21,6 +21,7 @@ struct ModelCheck: AsyncParsableCommand {
 
     func run() async throws {
         let model = try ModelFile.load(file)
+        _ = try model.checks(ModelFile.check)
         let description = model.description
         let slices = description.slices.map { "\($0.name) at \($0.mount)" }.joined(separator: ", ")
         let tried = try model.tried()
@@ -31,6 +32,15 @@ struct ModelCheck: AsyncParsableCommand {
     }
 }
 
+/// `model types`: prints what editors know a model's imports by.
+struct ModelTypes: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "types", abstract: "Print the types of what a model can import, for editors.",
+        discussion: "storekeeper model types >storekeeper.d.ts, beside the model, and // @ts-check in its first line.")
+
+    func run() async throws { print(Model.types, terminator: "") }
+}
+
 /// `model test`: runs the lines of a file of tests.
 struct ModelTest: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -38,6 +48,7 @@ struct ModelTest: AsyncParsableCommand {
         discussion: """
             {"action":{"type":"counter/add","payload":{"amount":2}},"expect":{"counter":{"value":2}}}
             {"state":{"counter":{"value":1}},"action":{...},"rejected":"counter.negative"}
+            {"action":{"type":"counter/add","payload":{}},"rejected":"invalid-action"}
             """)
 
     @Argument(help: "A JavaScript file in the shape of Redux Toolkit.")
@@ -48,12 +59,13 @@ struct ModelTest: AsyncParsableCommand {
 
     func run() async throws {
         let model = try ModelFile.load(file)
+        let checks = try model.checks(ModelFile.check)
         var (passed, failed) = (0, 0)
         let lines = try ModelFile.bytes(tests).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() where !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) {
             let failure: String?
             if let test = Model.Test(Array(line)) {
-                failure = try model.failure(of: test)
+                failure = try model.failure(of: test, checks: checks)
             } else {
                 failure = "it is no test: an object with action, and with expect or rejected"
             }

@@ -83,6 +83,19 @@ struct DocumentTests {
         #expect(error?.code == "document.too-deep")
     }
 
+    @Test("copies of copies do not grow without end")
+    func copies() throws {
+        let store = try Self.store(#"{"a":{"text":"0123456789"}}"#)
+        let patch: [JSONValue] = (0..<60).map { ["op": "copy", "from": "/a", "path": .string("/a/\($0)")] }
+
+        let error = #expect(throws: DispatchError.self) {
+            try store.dispatch(StandardAction(type: "document/patch", payload: ["patch": .array(patch)]))
+        }
+
+        #expect(error?.code == "document.too-large")
+        #expect(store.state.tree.value == ["a": ["text": "0123456789"]])
+    }
+
     @Test("a check sees the document behind each action")
     func check() throws {
         let store = try Store(

@@ -32,6 +32,9 @@ typedef struct {
 /// - Returns: NULL, or a sentence that names the package that is missing.
 const char *model_engine_open(void);
 
+/// The types for TypeScript of what a file can import, for editors. It needs no engine.
+const char *model_types(void);
+
 /// Makes a context and loads a model's file into it. `model_engine_open` has to have succeeded.
 ///
 /// - Parameters:

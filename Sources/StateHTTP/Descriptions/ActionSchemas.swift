@@ -26,7 +26,14 @@ struct DomainSchemas: Sendable {
     /// The whole state of a store.
     func state(of scope: Scope) -> JSONValue {
         let inside = parts.filter { $0.part.isInside(scope.pointer) }
-        return Self.object(of: inside.map { ($0.part.pointer.tokens[scope.pointer.tokens.count...], $0.schema) })
+        return Self.object(
+            of: inside.map { part, schema in
+                let tokens = part.pointer.tokens[scope.pointer.tokens.count...]
+                let place = tokens.reduce("#/components/schemas/State") {
+                    $0 + "/properties" + JSONPointer([$1]).description
+                }
+                return (tokens, schema.openAPISchema(at: place))
+            })
     }
 
     /// The parts of a store's state that a client may see, with the objects around them.

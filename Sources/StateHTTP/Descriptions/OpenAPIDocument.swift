@@ -166,7 +166,9 @@ struct OpenAPIDocument {
             names.append(name)
             mapping[action.type] = .string("#/components/schemas/\(name)")
             let payload = Self.unique(name + "-payload", in: &taken)
-            if action.payload[pointer: "/properties"] != nil { schemas[payload] = action.payload }
+            if action.payload != ["type": "object"] {
+                schemas[payload] = action.payload.openAPISchema(at: "#/components/schemas/\(payload)")
+            }
             schemas[name] = Self.schema(of: action.type, payload: action.payload, payload)
         }
         // A client that may dispatch nothing has no actions, and a list of alternatives may not be empty.
@@ -222,12 +224,12 @@ struct OpenAPIDocument {
 
     private static func schema(of type: String, payload: JSONValue, _ name: String) -> JSONValue {
         var fields: JSONValue =
-            payload[pointer: "/properties"] == nil ? ["type": "object"] : reference("schemas", name)
+            payload == ["type": "object"] ? payload : reference("schemas", name)
         fields["description"] = "The fields of the action."
         return [
             "type": "object", "description": .string("The action \(type)."),
             // Without a required field, a client can leave the payload out.
-            "required": payload[pointer: "/required"] == nil ? ["type"] : ["type", "payload"],
+            "required": payload.takesEmptyObject ? ["type"] : ["type", "payload"],
             "properties": [
                 "type": ["type": "string", "const": .string(type), "description": "The type of the action."],
                 "payload": fields, "id": reference("schemas", "ActionID"), "meta": reference("schemas", "Meta"),

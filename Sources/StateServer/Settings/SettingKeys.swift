@@ -208,10 +208,10 @@ public struct SettingKeys: Sendable {
         "how the other servers on a history in etcd reach this one, such as http://10.0.0.1:8080; none: it writes by itself",
         "none, or http:// with a host and a port, such as http://10.0.0.1:8080"
     ) { $0 == "none" || ForwardingAddress.isOne($0) }
-    /// Directory of this server alone, in which it finds after a crash what it was reducing, and makes backups; none: no action is set aside for it.
+    /// Directory of this server alone, in which it finds after a crash what it was reducing, keeps a copy of the newest snapshot, and makes backups; none: no action is set aside for it.
     public let clusterDirectory = Setting(
         "cluster_directory", default: "none",
-        "directory of this server alone, in which one on a history in etcd finds after a crash what it was reducing, and makes backups; none: no action is set aside for it, and there are no backups over HTTP"
+        "directory of this server alone, in which one on a history in etcd finds after a crash what it was reducing, keeps a copy of the newest snapshot, and makes backups; none: no action is set aside for it, and there are no backups over HTTP"
     )
     /// The user as whom etcd is used; none: etcd has no users.
     public let etcdUser = Setting(

@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 
@@ -169,6 +170,40 @@ def test_the_archive_serves_on_a_fresh_system(workspace, bundle, system):
     workspace.binary = system.wrap(workspace.path("storekeeper"), f"{folder}/bin/storekeeper")
     serve_and_stop(workspace, workspace.path("data"))
     start_refusal(workspace, "none", "install libcurl4", films_base_url="http://localhost:1")
+    start_refusal(workspace, "none", "apt-get install libjavascriptcoregtk-4.1-0", model=own_model(workspace))
+    server = workspace.server(domain="document")
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/a/b", "value": 1}))
+        expect_equal(client.get("/v1/state").json, {"a": {"b": 1}}, "a document")
+    server.stop()
+
+
+def own_model(workspace):
+    """The path of a model, where a program inside another root finds it, too."""
+    path = workspace.path("model.js")
+    shutil.copy(CONFIG / "models/counter.js", path)
+    return path
+
+
+@pytest.mark.seconds(long=600)
+def test_a_model_is_served_with_the_engine_of_the_system(workspace, pytestconfig, bundle, system):
+    if not pytestconfig.getoption("--long"):
+        pytest.skip("only with --long: it installs the engine and what it needs, 70 MB")
+    folder = "/opt/" + os.path.basename(bundle)
+    workspace.binary = system.wrap(workspace.path("storekeeper"), f"{folder}/bin/storekeeper")
+    run("cp", "-R", bundle, f"{system.folder}/opt")
+    system.run("apt-get", "update", "-q")
+    system.run("apt-get", "install", "-y", "-q", "--no-install-recommends", "libjavascriptcoregtk-4.1-0")
+    server = workspace.server(model=own_model(workspace))
+    with server.client() as client:
+        client.commit(action("counter/add", {"amount": 2}))
+        expect_equal(client.post(action("counter/add", {"amount": -3})).json["code"], "counter.negative", "a rejection")
+        expect_equal(client.post(action("counter/add", {})).json["code"], "invalid-action", "a payload without amount")
+    server.kill()
+    server.start()
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter").json, {"value": 2}, "the counter after kill -9")
+    server.stop()
 
 
 @pytest.mark.seconds(long=400)

@@ -7,6 +7,7 @@ import pytest
 
 from harness.expectations import expect, expect_equal
 from harness.models import ROOT
+from harness.tools import need
 
 MODELS = sorted((ROOT / "config/models").glob("*.js"))
 COUNTER = (ROOT / "config/models/counter.js").read_text()
@@ -21,6 +22,36 @@ def command(workspace):
         )
 
     return run
+
+
+def test_a_schema_with_a_fault_and_a_payload_that_does_not_fit_are_told(command, tmp_path):
+    path, tests = tmp_path / "counter.js", tmp_path / "tests.jsonl"
+    path.write_text(COUNTER.replace("type: 'integer'", "type: 'integer', minimun: 1"))
+    done = command("check", path)
+    expect(done.returncode != 0 and "/properties/amount/minimun" in done.stderr, done)
+    path.write_text(COUNTER)
+    lines = [{"action": {"type": "counter/add"}, "rejected": "invalid-action"}, ADD | {"action": {"type": "counter/add"}}]
+    tests.write_text("\n".join(map(json.dumps, lines)))
+    done = command("test", path, tests)
+    expect_equal(done.stdout.splitlines()[-1], "1 passed, 1 failed", "the tests")
+    expect("/amount: is missing" in done.stdout, done.stdout)
+
+
+def test_the_types_fit_the_examples_and_find_a_mistake(command, tmp_path):
+    need("tsc")
+    types = command("types")
+    expect_equal((types.returncode, types.stderr), (0, ""), "model types")
+    (tmp_path / "storekeeper.d.ts").write_text(types.stdout)
+    for path in MODELS:
+        (tmp_path / path.name).write_text("// @ts-check\n" + path.read_text())
+    checked = ["tsc", "--noEmit", "--allowJs", "--checkJs", "--target", "es2022", "--lib", "es2022", "storekeeper.d.ts"]
+    done = subprocess.run([*checked, *(path.name for path in MODELS)], cwd=tmp_path, capture_output=True, text=True)
+    expect_equal((done.returncode, done.stdout), (0, ""), "what tsc says of the examples")
+    (tmp_path / "wrong.js").write_text(
+        "// @ts-check\nimport { createSlice } from '@reduxjs/toolkit';\n"
+        "createSlice({ name: 'a', initialState: { n: 0 }, reducers: { add(state) { state.m += 1; } } });\n")
+    done = subprocess.run([*checked, "wrong.js"], cwd=tmp_path, capture_output=True, text=True)
+    expect("wrong.js(3" in done.stdout and "'m'" in done.stdout, done.stdout)
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)

@@ -1,0 +1,71 @@
+internal import StateJSON
+
+extension JSONValue {
+    /// A schema of draft 7 as OpenAPI 3.1 takes it, which is of draft 2020-12.
+    ///
+    /// - Parameter place: the URI reference by which the document names the schema, to which its own references are moved.
+    func openAPISchema(at place: String) -> JSONValue {
+        guard case .object(let schema) = self else { return self }
+        var made = JSONObject()
+        for (keyword, value) in schema.members {
+            switch keyword {
+            // The document says which draft it has.
+            case "$schema", "$id": break
+            case "$ref":
+                if case .string(let reference) = value, reference.hasPrefix("#") {
+                    made[keyword] = .string(
+                        reference.hasPrefix("#/components/") ? reference : place + reference.dropFirst())
+                } else {
+                    made[keyword] = value
+                }
+            case "items":
+                guard case .array(let elements) = value else {
+                    made[keyword] = value.openAPISchema(at: place)
+                    break
+                }
+                made["prefixItems"] = .array(elements.map { $0.openAPISchema(at: place) })
+                if let rest = schema["additionalItems"] { made["items"] = rest.openAPISchema(at: place) }
+            case "additionalItems": break
+            case "dependencies":
+                var (required, schemas) = (JSONObject(), JSONObject())
+                if case .object(let members) = value {
+                    for (name, inner) in members.members {
+                        if case .array = inner {
+                            required[name] = inner
+                        } else {
+                            schemas[name] = inner.openAPISchema(at: place)
+                        }
+                    }
+                }
+                if !required.members.isEmpty { made["dependentRequired"] = .object(required) }
+                if !schemas.members.isEmpty { made["dependentSchemas"] = .object(schemas) }
+            case "properties", "definitions":
+                var inside = JSONObject()
+                if case .object(let members) = value {
+                    for (name, inner) in members.members { inside[name] = inner.openAPISchema(at: place) }
+                }
+                made[keyword] = .object(inside)
+            case "allOf", "anyOf", "oneOf":
+                guard case .array(let schemas) = value else { break }
+                made[keyword] = .array(schemas.map { $0.openAPISchema(at: place) })
+            case "not", "if", "then", "else", "contains", "additionalProperties", "propertyNames":
+                made[keyword] = value.openAPISchema(at: place)
+            default: made[keyword] = value
+            }
+        }
+        return .object(made)
+    }
+
+    /// Whether a schema takes the empty object, as far as its keywords tell.
+    var takesEmptyObject: Bool {
+        guard case .object(let schema) = self else { return self == .bool(true) }
+        if schema["required"] != nil || schema["$ref"] != nil || schema["enum"] != nil || schema["const"] != nil {
+            return false
+        }
+        switch schema["type"] {
+        case nil: return schema.members.isEmpty
+        case .array(let types)?: return types.contains("object")
+        case let type?: return type == "object"
+        }
+    }
+}
