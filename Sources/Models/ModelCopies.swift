@@ -63,6 +63,12 @@ final class ModelCopies: Sendable {
         }
     }
 
+    /// Brings a copy to a state beforehand, so that the first action need not wait for it.
+    func prepare(_ tree: JSONTree) {
+        // Whoever needs the state meets the fault again, and tells it.
+        try? with(tree) { (_) throws(Model.Fault) in ((), tree) }
+    }
+
     /// Runs a function on an engine, whatever state it has a copy of.
     func withAny<Result>(_ work: (Model) throws(Model.Fault) -> Result) throws(Model.Fault) -> Result {
         guard let copy = free.withLock({ $0.popLast() }) else { return try work(make()) }
@@ -133,6 +139,8 @@ final class ModelCopies: Sendable {
 
     private static func follow(_ model: Model, from old: JSONTree, to new: JSONTree) throws(Model.Fault) {
         guard old !== new else { return }
+        // What is twice as large has at least as much to change as to load.
+        guard new.bytesCount < 4096 || old.bytesCount > new.bytesCount / 2 else { return try model.load(new.text) }
         var patch = JSONPatch()
         JSONTree.compare(old, new, into: &patch)
         guard !patch.isEmpty else { return }

@@ -143,7 +143,9 @@ package final class ServedModel: Sendable {
         } else if old != nil {
             state = state.applying("remove", at: Self.versionPart.tokens[...], nil) ?? state
         }
-        return try JSONDomain.fit(state, to: parts, initial: initial, dropping: serving.dropped)
+        let resumed = try JSONDomain.fit(state, to: parts, initial: initial, dropping: serving.dropped)
+        Task.detached { [copies = current] in copies.prepare(resumed) }
+        return resumed
     }
 
     // MARK: Its functions
