@@ -55,6 +55,33 @@ enum JournalPlace: Sendable, CustomStringConvertible {
         }
     }
 
+    /// A document beside the history: a file of the directory, or a key beside the turns.
+    ///
+    /// - Throws: ``SettingsFault`` where the machine has no libcurl.
+    func document(_ key: String, name: String) throws(SettingsFault) -> any SharedDocument {
+        switch self {
+        case .directory(let path): return SharedFile(path: "\(path)/\(key).json", name: name)
+        case .cluster(let address):
+            do {
+                return ClusterFile(try ClusterDocument(address, key), name: name, at: address, key)
+            } catch { throw SettingsFault(description: "\(error)") }
+        }
+    }
+
+    /// Copies the tokens and the actions that are set aside to another place, where that has none.
+    ///
+    /// - Returns: what was copied, as in `token file`.
+    /// - Throws: ``SettingsFault`` where one cannot be read or written.
+    func copyDocuments(to other: JournalPlace) throws(SettingsFault) -> [String] {
+        var copied: [String] = []
+        for (key, name) in [("tokens", TokenFile.name), ("quarantine", QuarantineFile.name)] {
+            guard let bytes = try document(key, name: name).bytes() else { continue }
+            try other.document(key, name: name).change { (there) throws(SettingsFault) in there == nil ? bytes : nil }
+            copied.append(name)
+        }
+        return copied
+    }
+
     /// Throws where the history of the place may go on beside a copy that has its epoch.
     ///
     /// Of a running cluster a copy is taken all the same, as it is at one revision of etcd.

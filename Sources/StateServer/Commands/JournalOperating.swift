@@ -74,7 +74,7 @@ struct JournalCopy: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "copy", abstract: "Move the journal to another place, from a directory into etcd or back.",
         discussion:
-            "The copy is there whole or not at all. It has the epoch, so that cursors and idempotency keys hold: stop every server of the journal before, and start those of the copy."
+            "The copy is there whole or not at all. It has the epoch, so that cursors and idempotency keys hold, and the tokens: stop every server of the journal before, and start those of the copy."
     )
 
     @OptionGroup var options: SettingsOptions
@@ -85,8 +85,10 @@ struct JournalCopy: SettingsCommand {
     func run(_ reading: SettingsReading) async throws {
         let tool = try JournalTool(settings: reading.settings)
         try tool.place.refuseInUse()
-        let span = try tool.copy(to: JournalTool(to, reading.settings), under: .same)
-        print("copied: \(span.sentence), epoch \(span.epoch.text)")
+        let other = try JournalTool(to, reading.settings)
+        let span = try tool.copy(to: other, under: .same)
+        let documents = try tool.place.copyDocuments(to: other.place).map { ", \($0)" }.joined()
+        print("copied: \(span.sentence), epoch \(span.epoch.text)\(documents)")
     }
 }
 

@@ -16,6 +16,7 @@ from harness.expectations import expect, expect_equal
 from harness.journal import journal_output, journal_refusal, run_journal
 from harness.messages import version_of
 from harness.server import Server, start_refusal
+from harness.tokens import bearer, make_token
 
 
 def fill(client, seed, count=300):
@@ -461,3 +462,30 @@ def test_the_tools_use_etcd_as_a_user_who_may_write_below_the_name_only(workspac
     expect_equal(journal_output(workspace, "export", address, *user), exported, "the export")
     journal_refusal(workspace, "export", address, "user name is empty")
     journal_refusal(workspace, "copy", server.data, "permission denied", "--to", etcds.address("other"), *user)
+
+
+def test_the_tokens_move_with_the_history_and_stay_where_there_are_some(workspace):
+    etcds = Etcds(workspace, 1)
+    data, back = workspace.path("data"), workspace.path("back")
+    make_token(workspace, data, "all", "--all")
+    token = make_token(workspace, data, "page", "--read", "/counter", "--dispatch", "counter/*")
+    server = workspace.server(data=data)
+    with server.client() as client:
+        expect_equal(client.post(add(2), **bearer(token)).status, 200, "the status in the directory")
+    server.stop()
+    address = etcds.address("tokens")
+    said = journal_output(workspace, "copy", data, "--to", address).decode()
+    expect("token file" in said, "what copy says:", said)
+
+    server = Server(workspace, address, {}).start()
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter").status, 401, "the status without a token")
+        expect_equal(client.get("/v1/state/counter", **bearer(token)).json, {"value": 2}, "the state in etcd")
+    server.stop()
+    os.mkdir(back)
+    mine = make_token(workspace, back, "mine", "--all")
+    journal_output(workspace, "copy", address, "--to", back)
+    server = workspace.server(data=back)
+    with server.client() as client:
+        statuses = [client.get("/v1/state/counter", **bearer(each)).status for each in (mine, token)]
+        expect_equal(statuses, [200, 401], "the status with the token of the new place, and with the old one")
