@@ -4,9 +4,9 @@ internal import Synchronization
 
 /// The engines that have a model loaded, each with a copy of some state of it.
 ///
-/// Whoever reduces or looks gets a copy of exactly the state that it names: the copy that is nearest, changed by the
-/// difference. So the turns of a store find the copy that they have left, and readers of other states beside them have
-/// copies of their own. The state in the store leads; what an engine has is never read back.
+/// Whoever reduces or looks gets a copy of exactly the state that it names: that of an engine that has it, or else one that
+/// follows to it by the difference. So the turns of a store find the copy that they have left, and readers of other states
+/// beside them have copies of their own. The state in the store leads; what an engine has is never read back.
 final class ModelCopies: Sendable {
     private struct Copy {
         var engine: Model
@@ -16,16 +16,23 @@ final class ModelCopies: Sendable {
         var counted = ContinuousClock.now
     }
 
+    private struct Pool {
+        /// The copies that nobody uses, the one that was used last at the end.
+        var free: [Copy]
+        var usedCount = 0
+    }
+
     /// Enough for the turns, for a reader beside them, and for a fork.
     private static let keptMax = 3
+    /// From this size on, a difference is worth another engine.
+    private static let farBytes = 1 << 18
     /// How often a copy is used between two looks at the memory of the process.
     private static let usesBetweenLooks = 1024
     /// The engine walks its memory to count it, which takes some milliseconds.
     private static let timeBetweenCounts = Duration.seconds(10)
 
     private let make: @Sendable () throws(Model.Fault) -> Model
-    /// The copies that nobody uses, the one that was used last at the end.
-    private let free: Mutex<[Copy]>
+    private let pool: Mutex<Pool>
     private let bytesMax: Int
     /// The memory of a copy that has more than it may have, even without its garbage; 0 where none has.
     private let tooManyBytes = Atomic(0)
@@ -39,7 +46,7 @@ final class ModelCopies: Sendable {
     ) {
         self.make = make
         self.bytesMax = bytesMax
-        free = Mutex([Copy(engine: first, tree: tree)])
+        pool = Mutex(Pool(free: [Copy(engine: first, tree: tree)]))
     }
 
     /// Runs a function on a copy of a state.
@@ -71,17 +78,84 @@ final class ModelCopies: Sendable {
 
     /// Runs a function on an engine, whatever state it has a copy of.
     func withAny<Result>(_ work: (Model) throws(Model.Fault) -> Result) throws(Model.Fault) -> Result {
-        guard let copy = free.withLock({ $0.popLast() }) else { return try work(make()) }
+        guard let copy = take({ $0.indices.last }) else { return try work(make()) }
         defer { give(copy) }
         return try work(copy.engine)
     }
 
+    // MARK: Copies
+
+    /// A copy of a state, which nobody else has.
+    private func copy(of tree: JSONTree) throws(Model.Fault) -> Copy {
+        if var same = take({ $0.lastIndex { $0.tree === tree } }) {
+            same.usesCount += 1
+            return same
+        }
+        // The one that was used longest ago is the least likely to be that of the turns.
+        if var other = take({ $0.indices.first }) {
+            var patch = JSONPatch()
+            // What is twice as large has at least as much to change as to load.
+            let isLoad = tree.bytesCount > 4096 && other.tree.bytesCount < tree.bytesCount / 2
+            if !isLoad { JSONTree.compare(other.tree, tree, into: &patch) }
+            let text = patch.text
+            let isFar = !isLoad && text.count > Self.farBytes
+            if !isFar || !hasRoomForAnother {
+                do throws(Model.Fault) {
+                    if isLoad || text.count > tree.bytesCount / 2 + 4096 {
+                        try other.engine.load(tree.text)
+                    } else {
+                        try other.engine.apply(text)
+                    }
+                    other.tree = tree
+                    other.usesCount += 1
+                    return other
+                } catch {
+                    // What the engine has is not known then; it is dropped, and another one takes its place.
+                    drop()
+                }
+            } else {
+                give(other, isOldest: true)
+            }
+        }
+        let engine = try make()
+        try engine.load(tree.text)
+        var made = Copy(engine: engine, tree: tree)
+        if tree.bytesCount > bytesMax / 8 { count(&made) }
+        pool.withLock { $0.usedCount += 1 }
+        return made
+    }
+
+    private var hasRoomForAnother: Bool { pool.withLock { $0.free.count + $0.usedCount < Self.keptMax } }
+
+    private func take(_ find: ([Copy]) -> Int?) -> Copy? {
+        pool.withLock { pool in
+            guard let index = find(pool.free) else { return nil }
+            pool.usedCount += 1
+            return pool.free.remove(at: index)
+        }
+    }
+
+    private func give(_ copy: Copy, isOldest: Bool = false) {
+        // An engine ends outside the lock.
+        _ = pool.withLock { pool -> Copy? in
+            pool.usedCount -= 1
+            pool.free.insert(copy, at: isOldest ? 0 : pool.free.count)
+            return pool.free.count > Self.keptMax ? pool.free.removeFirst() : nil
+        }
+    }
+
+    private func drop() { pool.withLock { $0.usedCount -= 1 } }
+
+    // MARK: Memory
+
     /// Why no action is taken; nil where they are.
-    var failure: String? {
+    var failure: DomainFailure? {
         let bytes = tooManyBytes.load(ordering: .relaxed)
         guard bytes > 0 else { return nil }
-        return
+        return DomainFailure(
+            "model-too-large",
             "the model has \(bytes) bytes of memory, and model_bytes_max is \(bytesMax): a larger limit, or a smaller state, and a restart are needed"
+        )
     }
 
     /// Counts the memory of a copy where the process has so much that it may be too much.
@@ -100,52 +174,5 @@ final class ModelCopies: Sendable {
         }
         let bytes = copy.engine.bytesCount
         tooManyBytes.store(bytes > bytesMax ? bytes : 0, ordering: .relaxed)
-    }
-
-    /// An engine with a copy of a state, which nobody else has.
-    private func copy(of tree: JSONTree) throws(Model.Fault) -> Copy {
-        if var taken = take(nearest: tree) {
-            do throws(Model.Fault) {
-                try Self.follow(taken.engine, from: taken.tree, to: tree)
-                taken.tree = tree
-                taken.usesCount += 1
-                return taken
-            } catch {
-                // What the engine has is not known then; it is dropped, and another one takes its place.
-            }
-        }
-        let engine = try make()
-        try engine.load(tree.text)
-        var made = Copy(engine: engine, tree: tree)
-        if tree.bytesCount > bytesMax / 8 { count(&made) }
-        return made
-    }
-
-    /// The free copy of a state, or else the one that was used longest ago, as long as a further one is not worth its memory.
-    private func take(nearest tree: JSONTree) -> Copy? {
-        free.withLock { free in
-            if let index = free.lastIndex(where: { $0.tree === tree }) { return free.remove(at: index) }
-            return free.isEmpty ? nil : free.removeFirst()
-        }
-    }
-
-    private func give(_ copy: Copy) {
-        // An engine ends outside the lock.
-        _ = free.withLock { free -> Copy? in
-            free.append(copy)
-            return free.count > Self.keptMax ? free.removeFirst() : nil
-        }
-    }
-
-    private static func follow(_ model: Model, from old: JSONTree, to new: JSONTree) throws(Model.Fault) {
-        guard old !== new else { return }
-        // What is twice as large has at least as much to change as to load.
-        guard new.bytesCount < 4096 || old.bytesCount > new.bytesCount / 2 else { return try model.load(new.text) }
-        var patch = JSONPatch()
-        JSONTree.compare(old, new, into: &patch)
-        guard !patch.isEmpty else { return }
-        let text = patch.text
-        // A patch of the size of the state costs more than the state.
-        if text.count > new.bytesCount / 2 + 4096 { try model.load(new.text) } else { try model.apply(text) }
     }
 }

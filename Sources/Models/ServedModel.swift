@@ -10,6 +10,9 @@ package final class ServedModel: Sendable {
     /// The parts of the state that have a schema.
     private let checks: [(part: JSONPointer, faults: @Sendable ([UInt8]) -> [JSONFault])]
 
+    /// Whether a state that was to be reduced was of a newer version.
+    private let isStale = Atomic(false)
+
     /// The member of the state that has the version of a file with `export const version`.
     private static let versionPart = JSONPointer(["_version"])
 
@@ -108,7 +111,7 @@ package final class ServedModel: Sendable {
             resume: { [initial] recorded throws(JSONFault) in
                 try self.resume(recorded, parts: places, initial: initial)
             },
-            reload: { try self.reload() }, failure: { self.current.failure }
+            reload: { try self.reload() }, failure: { self.stale ?? self.current.failure }
         ) { (tree, action, context) throws(Rejection) in
             try self.reduce(tree, action, context)
         }
@@ -154,7 +157,8 @@ package final class ServedModel: Sendable {
         _ tree: JSONTree, _ action: DeclaredAction, _ context: ReducerContext
     ) throws(Rejection) -> JSONTree {
         let copies = current
-        if let reason = copies.failure { throw Rejection("model-too-large", reason, kind: .tooLarge) }
+        if let failure = copies.failure { throw Rejection(failure.code, failure.detail, kind: .tooLarge) }
+        try checkVersion(of: tree)
         let type = action.declaration.type
         let result: Result<JSONTree, Rejection>
         do throws(Model.Fault) {
@@ -190,6 +194,24 @@ package final class ServedModel: Sendable {
             throw Rejection(
                 "state-misfit", "the state would not fit its schema: \(place): \(fault.detail)", kind: .invalid)
         }
+    }
+
+    /// Refuses to reduce a state of a newer version, which a server with another file has made in a history that both share.
+    ///
+    /// A fork of the past has older ones.
+    private func checkVersion(of tree: JSONTree) throws(Rejection) {
+        guard case .integer(let version)? = description.version,
+            case .integer(let found)? = tree.tree(at: Self.versionPart.tokens[...])?.value, found > version
+        else { return }
+        isStale.store(true, ordering: .relaxed)
+        if let stale { throw Rejection(stale.code, stale.detail) }
+    }
+
+    private var stale: DomainFailure? {
+        guard isStale.load(ordering: .relaxed) else { return nil }
+        return DomainFailure(
+            "model-version",
+            "the state is of a newer version of the model than this server's file: restart it with the newer file")
     }
 
     /// What a reducer sees as `action.meta`.

@@ -7,7 +7,7 @@ package protocol AnyStore: AnyObject, Sendable {
     var journal: (any Journal)? { get }
 
     /// Why the domain can take no action now; nil where it can.
-    var domainFailure: String? { get }
+    var domainFailure: DomainFailure? { get }
 
     /// Reads again what the domain is made of; false where it is made of Swift.
     ///
@@ -77,7 +77,7 @@ package protocol AnyStore: AnyObject, Sendable {
 }
 
 extension Store: AnyStore {
-    package var domainFailure: String? { domain.failure() }
+    package var domainFailure: DomainFailure? { domain.failure() }
 
     package func reloadDomain() throws -> Bool {
         guard let reload = domain.reload else { return false }

@@ -189,8 +189,8 @@ extension Problem {
     }
 
     /// The answer of a probe where the domain can take no action.
-    package static func modelTooLarge(_ reason: String) -> Problem {
-        Problem(.serviceUnavailable, "model-too-large", reason)
+    package static func domainFailed(_ failure: DomainFailure) -> Problem {
+        Problem(.serviceUnavailable, failure.code, failure.detail)
     }
 
     /// The body is larger than the limit.

@@ -15,7 +15,7 @@ extension RequestHandler {
             return respond(.notDurable, requestID)
         }
         if authenticator.unreadableReason != nil { return respond(.tokensUnreadable, requestID) }
-        if let reason = store.domainFailure { return respond(.modelTooLarge(reason), requestID) }
+        if let failure = store.domainFailure { return respond(.domainFailed(failure), requestID) }
         return Response(status: .ok, fields: [.contentType: "text/plain"], body: Array("ready\n".utf8))
     }
 
@@ -35,7 +35,7 @@ extension RequestHandler {
         } else {
             lines.append("[+]journal: none, the state is in memory only")
         }
-        if let reason = store.domainFailure { lines.append("[-]model: \(reason)") }
+        if let failure = store.domainFailure { lines.append("[-]model: \(failure.detail)") }
         if let unreadableReason { lines.append("[-]tokens: \(unreadableReason)") }
         func use(_ name: String, _ used: Int, of limit: Int, _ unit: String) {
             lines.append("[\(used < limit ? "+" : "!")]\(name): \(used) of \(limit) \(unit)")
@@ -58,7 +58,7 @@ extension RequestHandler {
     private var reasons: [String] {
         [
             isDraining.load(ordering: .relaxed) ? "the server is stopping and takes no more actions" : nil,
-            journal?.failure, authenticator.unreadableReason, store.domainFailure,
+            journal?.failure, authenticator.unreadableReason, store.domainFailure?.detail,
         ].compactMap(\.self)
     }
 

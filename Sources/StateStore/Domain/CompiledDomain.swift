@@ -20,7 +20,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     package let reload: (@Sendable () throws -> Void)?
     private let resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
     /// Why the domain can take no action now; nil where it can, as a domain of Swift types always does.
-    package let failure: @Sendable () -> String?
+    package let failure: @Sendable () -> DomainFailure?
     /// The state that a new history begins with.
     package let initial: State
 

@@ -33,7 +33,7 @@ public struct Declaration<State: Sendable>: Sendable {
     /// Reads again what the domain is made of; nil where it is made of Swift.
     var reload: (@Sendable () throws -> Void)?
     /// Why the domain can take no action now.
-    var failure: @Sendable () -> String? = { nil }
+    var failure: @Sendable () -> DomainFailure? = { nil }
     /// The memory offsets of the declared parts, by which the declaration finds undeclared stored properties.
     var offsets: Set<Int> = []
     /// The faults of the declaration, for which the store does not start.

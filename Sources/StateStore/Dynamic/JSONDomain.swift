@@ -1,5 +1,15 @@
 package import StateJSON
 
+/// Why a domain can take no action.
+package struct DomainFailure: Sendable {
+    /// A stable name for programs.
+    package var code: String
+    /// A sentence for people.
+    package var detail: String
+
+    package init(_ code: String, _ detail: String) { (self.code, self.detail) = (code, detail) }
+}
+
 /// A domain whose state is JSON and whose actions have declarations instead of Swift types: what a program serves that is
 /// not written in Swift.
 package struct JSONDomain: Domain {
@@ -47,12 +57,12 @@ package struct JSONDomain: Domain {
     /// Reads again what the domain is made of; it throws why it goes on with what it has.
     package var reload: @Sendable () throws -> Void
     /// Why the domain can take no action now; nil where it can.
-    package var failure: @Sendable () -> String?
+    package var failure: @Sendable () -> DomainFailure?
 
     package init(
         initial: JSONTree, parts: [Part]?, actions: [Handled], views: [(name: String, look: Look)] = [],
         resume: @escaping Resume, reload: @escaping @Sendable () throws -> Void,
-        failure: @escaping @Sendable () -> String?, reduce: @escaping Reduce
+        failure: @escaping @Sendable () -> DomainFailure?, reduce: @escaping Reduce
     ) {
         (self.resume, self.reload, self.failure) = (resume, reload, failure)
         (self.initial, self.parts, self.actions) = (initial, parts, actions)
