@@ -1,254 +1,297 @@
-internal import CSchemas
 internal import StateJSON
 
-/// Looks at every keyword of a schema before the library gets it.
+/// Looks at every keyword of a schema before the library gets it, and gives each schema inside a number.
+///
+/// The library gets one schema after the other. Those inside are `{"@at": number}`, and so are references, so that it follows
+/// none. What it would check in a way of its own has the number of a value or a pattern: `{"@maximum": number}`.
 struct SchemaWalk {
-    /// What a keyword of draft 7 has for its value.
-    private enum Keyword {
-        /// Says nothing that is checked.
-        case annotation
-        /// A value that has no schema inside.
-        case plain
-        case pattern
-        case schema
-        /// A schema for the same value as its own schema.
-        case schemaInPlace
-        /// An array of such.
-        case schemasInPlace
-        /// A schema for each element, or an array of one for each position.
-        case items
-        /// An object of schemas for members.
-        case members
-        /// An object of schemas for the same value, or arrays of names.
-        case dependencies
-        /// An object of schemas that are only named.
-        case definitions
-    }
-
-    private static let keywords: [ExactText: Keyword] = {
-        let named: [(Keyword, [String])] = [
-            (
-                .annotation,
-                [
-                    "$comment", "title", "description", "default", "examples", "readOnly", "writeOnly", "format",
-                    "contentEncoding", "contentMediaType",
-                ]
-            ),
-            (
-                .plain,
-                [
-                    "type", "enum", "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
-                    "maxLength", "minLength", "maxItems", "minItems", "uniqueItems", "maxProperties", "minProperties",
-                    "required",
-                ]
-            ),
-            (.pattern, ["pattern"]),
-            (.schema, ["additionalItems", "contains", "additionalProperties", "propertyNames"]),
-            (.schemaInPlace, ["not", "if", "then", "else"]),
-            (.schemasInPlace, ["allOf", "anyOf", "oneOf"]),
-            (.items, ["items"]),
-            (.members, ["properties"]),
-            (.dependencies, ["dependencies"]),
-            (.definitions, ["definitions"]),
-        ]
-        return Dictionary(
-            uniqueKeysWithValues: named.flatMap { keyword, names in names.map { (ExactText($0), keyword) } })
-    }()
-
-    /// The keywords that draft 7 has and this server refuses, with what to do instead.
-    private static let refused: [ExactText: String] = [
-        ExactText("patternProperties"): "name the members in properties, or give additionalProperties a schema",
-        ExactText("$id"): "only the schema as a whole may have one, and references begin with #",
-        ExactText("$defs"): "draft 7 calls it definitions",
-    ]
-
-    private static let depthMax = 64
+    private static let countMax = 10_000
 
     private let root: JSONValue
-    /// The schemas that look at the same value as the one at a pointer.
-    private var sameValue: [JSONPointer: [JSONPointer]] = [:]
+    /// The schemas that were found, by number; the first one is the whole.
+    private var found: [(place: JSONPointer, value: JSONValue)] = []
+    private var numbers: [JSONPointer: Int] = [:]
+    /// The schemas that look at the same value as the one with this number.
+    private var sameValue: [[Int]] = []
+    private var values: [JSONValue] = []
+    private var patterns: [JSONValue] = []
 
-    /// The schema as the library gets it: without annotations, and with patterns for RE2.
+    /// The schema as the library gets it.
     static func prepared(_ schema: JSONValue) throws(JSONSchema.Fault) -> JSONValue {
         var walk = SchemaWalk(root: schema)
-        var whole = schema
-        if case .object(var object) = schema {
-            if let draft = object["$schema"] {
-                guard case .string(let text) = draft, text.contains("json-schema.org/draft-07/schema") else {
-                    throw JSONSchema.Fault(pointer: JSONPointer(["$schema"]), detail: "this server knows draft 7 only")
-                }
-            }
-            object["$schema"] = nil
-            object["$id"] = nil
-            whole = .object(object)
+        _ = try walk.number(of: schema, at: .root)
+        var schemas: [JSONValue] = []
+        // Not by recursion: a chain of references is as long as the schema.
+        while schemas.count < walk.found.count {
+            schemas.append(try walk.schema(schemas.count))
         }
-        let prepared = try walk.schema(whole, at: .root, depth: 0)
         try walk.refuseCycles()
-        return prepared
+        var prepared = JSONObject()
+        prepared["schemas"] = .array(schemas)
+        prepared["values"] = .array(walk.values)
+        prepared["patterns"] = .array(walk.patterns)
+        return .object(prepared)
     }
 
     private init(root: JSONValue) { self.root = root }
 
-    private mutating func schema(
-        _ value: JSONValue, at place: JSONPointer, depth: Int
-    ) throws(JSONSchema.Fault) -> JSONValue {
-        guard depth <= Self.depthMax else {
-            throw JSONSchema.Fault(pointer: place, detail: "a schema has at most \(Self.depthMax) levels")
+    private mutating func number(of value: JSONValue, at place: JSONPointer) throws(JSONSchema.Fault) -> Int {
+        if let number = numbers[place] { return number }
+        guard found.count < Self.countMax else {
+            throw JSONSchema.Fault(pointer: place, detail: "a schema has at most \(Self.countMax) schemas inside")
         }
+        numbers[place] = found.count
+        found.append((place, value))
+        sameValue.append([])
+        return found.count - 1
+    }
+
+    /// What stands for a schema in another one.
+    private mutating func inner(
+        _ value: JSONValue, at place: JSONPointer, inPlaceOf outer: Int? = nil
+    ) throws(JSONSchema.Fault) -> JSONValue {
+        if case .bool = value { return value }
+        let number = try number(of: value, at: place)
+        if let outer { sameValue[outer].append(number) }
+        return Self.at(number)
+    }
+
+    private static func at(_ number: Int) -> JSONValue {
+        var reference = JSONObject()
+        reference["@at"] = .integer(Int64(number))
+        return .object(reference)
+    }
+
+    private mutating func schema(_ number: Int) throws(JSONSchema.Fault) -> JSONValue {
+        let (place, value) = found[number]
         if case .bool = value { return value }
         guard case .object(let object) = value else {
             throw JSONSchema.Fault(pointer: place, detail: "expected a schema: an object, true or false")
         }
         var made = JSONObject()
-        if let reference = object["$ref"] {
-            // What stands beside a reference says nothing (draft-handrews-json-schema-01, 8.3), but references may lead there.
-            let target = try target(of: reference, at: place.appending("$ref"))
-            sameValue[place, default: []].append(target)
-            made["$ref"] = reference
+        for (name, value) in object.members where name != "$ref" {
+            if place == .root, try isOfTheWhole(name, value) { continue }
+            try add(name, value, at: place.appending(name), of: number, to: &made)
         }
-        for (name, inner) in object.members where name != "$ref" {
-            let at = place.appending(name)
-            guard let keyword = Self.keywords[ExactText(name)] else {
-                let hint = Self.refused[ExactText(name)].map { "; \($0)" } ?? ""
-                throw JSONSchema.Fault(pointer: at, detail: "this server does not know the keyword\(hint)")
-            }
-            switch keyword {
-            case .annotation: break
-            case .plain: made[name] = inner
-            case .pattern:
-                guard case .string(let pattern) = inner else {
-                    throw JSONSchema.Fault(pointer: at, detail: "expected a text")
-                }
-                if let fault = JSONSchema.patternFault(pattern) {
-                    throw JSONSchema.Fault(pointer: at, detail: "RE2 does not take the pattern: \(fault)")
-                }
-                made[STOREKEEPER_SCHEMA_PATTERN] = inner
-            case .schema: made[name] = try schema(inner, at: at, depth: depth + 1)
-            case .schemaInPlace:
-                sameValue[place, default: []].append(at)
-                made[name] = try schema(inner, at: at, depth: depth + 1)
-            case .schemasInPlace: made[name] = try schemas(inner, at: at, inPlaceOf: place, depth: depth)
-            case .items:
-                if case .array = inner {
-                    made[name] = try schemas(inner, at: at, inPlaceOf: nil, depth: depth)
-                } else {
-                    made[name] = try schema(inner, at: at, depth: depth + 1)
-                }
-            case .members, .definitions: made[name] = try members(inner, at: at, inPlaceOf: nil, depth: depth)
-            case .dependencies: made[name] = try members(inner, at: at, inPlaceOf: place, depth: depth)
-            }
+        // What stands beside a reference says nothing (draft-handrews-json-schema-01, 8.3), but references may lead there.
+        guard let reference = object["$ref"] else { return .object(made) }
+        let target = try target(of: reference, at: place.appending("$ref"))
+        let numbered = try self.number(of: target.value, at: target.place)
+        sameValue[number] = [numbered]
+        return Self.at(numbered)
+    }
+
+    /// Whether a keyword is one that only a whole schema has.
+    private func isOfTheWhole(_ name: String, _ value: JSONValue) throws(JSONSchema.Fault) -> Bool {
+        guard name == "$schema" else { return name == "$id" }
+        guard case .string(let text) = value, text.contains("json-schema.org/draft-07/schema") else {
+            throw JSONSchema.Fault(pointer: JSONPointer([name]), detail: "this server knows draft 7 only")
         }
-        return .object(made)
+        return true
+    }
+
+    private mutating func add(
+        _ name: String, _ value: JSONValue, at place: JSONPointer, of number: Int, to made: inout JSONObject
+    ) throws(JSONSchema.Fault) {
+        guard let keyword = Keyword.all[ExactText(name)] else {
+            let detail = "this server does not know the keyword\(Keyword.hint(name))"
+            throw JSONSchema.Fault(pointer: place, detail: detail)
+        }
+        switch keyword {
+        case .annotation: break
+        case .type: made[name] = try Self.type(value, at: place)
+        case .count: made[name] = .integer(try Self.count(value, at: place))
+        case .limit, .divisor: made["@" + name] = add(try Self.number(value, keyword, at: place))
+        case .value: made["@" + name] = add(value)
+        case .values:
+            guard case .array = value else { throw Self.expected("an array of values", at: place) }
+            made["@" + name] = add(value)
+        case .flag:
+            guard case .bool(let isSet) = value else { throw Self.expected("true or false", at: place) }
+            if isSet { made[name] = value }
+        case .names: made[name] = try Self.names(value, at: place)
+        case .pattern:
+            guard case .string(let pattern) = value else { throw Self.expected("a text", at: place) }
+            made["@" + name] = .integer(try add(pattern: pattern, at: place))
+        case .schema: made[name] = try inner(value, at: place)
+        case .schemaInPlace: made[name] = try inner(value, at: place, inPlaceOf: number)
+        case .schemasInPlace: made[name] = try schemas(value, at: place, inPlaceOf: number)
+        case .items:
+            if case .array = value {
+                made[name] = try schemas(value, at: place, inPlaceOf: nil)
+            } else {
+                made[name] = try inner(value, at: place)
+            }
+        case .members, .patternMembers, .dependencies:
+            made[name] = try members(value, keyword, at: place, of: number)
+        case .definitions: _ = try members(value, keyword, at: place, of: number)
+        }
     }
 
     private mutating func schemas(
-        _ value: JSONValue, at place: JSONPointer, inPlaceOf outer: JSONPointer?, depth: Int
+        _ value: JSONValue, at place: JSONPointer, inPlaceOf outer: Int?
     ) throws(JSONSchema.Fault) -> JSONValue {
         guard case .array(let elements) = value, !elements.isEmpty else {
-            throw JSONSchema.Fault(pointer: place, detail: "expected an array of schemas")
+            throw Self.expected("an array of schemas", at: place)
         }
         var made: [JSONValue] = []
         for (index, element) in elements.enumerated() {
-            let at = place.appending(String(index))
-            if let outer { sameValue[outer, default: []].append(at) }
-            made.append(try schema(element, at: at, depth: depth + 1))
+            made.append(try inner(element, at: place.appending(String(index)), inPlaceOf: outer))
         }
         return .array(made)
     }
 
     private mutating func members(
-        _ value: JSONValue, at place: JSONPointer, inPlaceOf outer: JSONPointer?, depth: Int
+        _ value: JSONValue, _ keyword: Keyword, at place: JSONPointer, of number: Int
     ) throws(JSONSchema.Fault) -> JSONValue {
-        guard case .object(let object) = value else {
-            throw JSONSchema.Fault(pointer: place, detail: "expected an object of schemas")
-        }
+        guard case .object(let object) = value else { throw Self.expected("an object of schemas", at: place) }
         var made = JSONObject()
-        for (name, inner) in object.members {
+        for (name, value) in object.members {
             let at = place.appending(name)
-            if outer != nil, case .array(let names) = inner {
-                guard names.allSatisfy({ if case .string = $0 { true } else { false } }) else {
-                    throw JSONSchema.Fault(pointer: at, detail: "expected the names of members, or a schema")
-                }
-                made[name] = inner
-                continue
+            switch (keyword, value) {
+            case (.patternMembers, _):
+                made[String(try add(pattern: name, at: at))] = try inner(value, at: at)
+            case (.dependencies, .array):
+                try Self.refuseZero(in: name, at: at)
+                made[name] = try Self.names(value, at: at)
+            case (.dependencies, _):
+                try Self.refuseZero(in: name, at: at)
+                made[name] = try inner(value, at: at, inPlaceOf: number)
+            case (.definitions, _): _ = try inner(value, at: at)
+            default:
+                try Self.refuseZero(in: name, at: at)
+                made[name] = try inner(value, at: at)
             }
-            if let outer { sameValue[outer, default: []].append(at) }
-            made[name] = try schema(inner, at: at, depth: depth + 1)
         }
         return .object(made)
     }
 
-    /// The place in the schema that a reference names.
-    private func target(of reference: JSONValue, at place: JSONPointer) throws(JSONSchema.Fault) -> JSONPointer {
-        guard case .string(let text) = reference, let target = Self.pointer(in: text), root[pointer: target] != nil
+    private mutating func add(_ value: JSONValue) -> JSONValue {
+        values.append(value)
+        return .integer(Int64(values.count - 1))
+    }
+
+    private mutating func add(pattern: String, at place: JSONPointer) throws(JSONSchema.Fault) -> Int64 {
+        if let fault = JSONSchema.patternFault(pattern) {
+            throw JSONSchema.Fault(pointer: place, detail: "RE2 does not take the pattern: \(fault)")
+        }
+        patterns.append(.string(pattern))
+        return Int64(patterns.count - 1)
+    }
+}
+
+/// The values of keywords that have no schema inside.
+extension SchemaWalk {
+    private static func expected(_ what: String, at place: JSONPointer) -> JSONSchema.Fault {
+        JSONSchema.Fault(pointer: place, detail: "expected \(what)")
+    }
+
+    private static func type(_ value: JSONValue, at place: JSONPointer) throws(JSONSchema.Fault) -> JSONValue {
+        let types = if case .array(let types) = value { types } else { [value] }
+        for type in types {
+            guard case .string(let name) = type, Keyword.types.contains(ExactText(name)) else {
+                throw expected(
+                    "one or more of " + Keyword.types.map(\.text).sorted().joined(separator: ", "), at: place)
+            }
+        }
+        return value
+    }
+
+    private static func count(_ value: JSONValue, at place: JSONPointer) throws(JSONSchema.Fault) -> Int64 {
+        let count: Int64? =
+            switch value {
+            case .integer(let count): count
+            case .double(let count): Int64(exactly: count)
+            default: nil
+            }
+        guard let count, count >= 0 else { throw expected("a whole number of at least 0", at: place) }
+        return count
+    }
+
+    private static func number(
+        _ value: JSONValue, _ keyword: Keyword, at place: JSONPointer
+    ) throws(JSONSchema.Fault) -> JSONValue {
+        switch value {
+        case .integer(let number) where keyword == .limit || number > 0: return value
+        case .double(let number) where keyword == .limit || number > 0: return value
+        case .unsigned: return value
+        case .decimal: throw expected("a number of 64 bits", at: place)
+        default: throw expected(keyword == .limit ? "a number" : "a number above 0", at: place)
+        }
+    }
+
+    private static func names(_ value: JSONValue, at place: JSONPointer) throws(JSONSchema.Fault) -> JSONValue {
+        guard case .array(let names) = value else { throw expected("an array of names", at: place) }
+        for name in names {
+            guard case .string(let text) = name else { throw expected("an array of names", at: place) }
+            try refuseZero(in: text, at: place)
+        }
+        return value
+    }
+
+    /// The library ends a name there, and would check another one.
+    private static func refuseZero(in name: String, at place: JSONPointer) throws(JSONSchema.Fault) {
+        guard name.utf8.contains(0) else { return }
+        throw JSONSchema.Fault(pointer: place, detail: "a name with the character U+0000 cannot be checked")
+    }
+}
+
+/// References.
+extension SchemaWalk {
+    /// The place in the schema that a reference names, and what is there.
+    private func target(
+        of reference: JSONValue, at place: JSONPointer
+    ) throws(JSONSchema.Fault) -> (place: JSONPointer, value: JSONValue) {
+        guard case .string(let text) = reference, text.hasPrefix("#"), let decoded = Self.decoded(text.dropFirst()),
+            let target = JSONPointer(text: decoded), let value = root[pointer: target]
         else {
             throw JSONSchema.Fault(
                 pointer: place, detail: "expected # and a JSON Pointer to a part of this schema; no other is fetched")
         }
-        return target
+        return (target, value)
     }
 
-    /// The JSON Pointer of a reference within its document.
-    private static func pointer(in reference: String) -> JSONPointer? {
-        // What needs an escape in a URI has none here: valijson reads the reference by itself.
-        guard reference.hasPrefix("#"), !reference.contains("%") else { return nil }
-        return JSONPointer(text: String(reference.dropFirst()))
+    /// The fragment of a URI without its escapes (RFC 3986, section 2.1); nil where one is none.
+    private static func decoded(_ fragment: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = fragment.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            let digits = rest.prefix(2)
+            guard digits.count == 2, digits.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }),
+                let escaped = UInt8(String(Substring(digits)), radix: 16)
+            else { return nil }
+            bytes.append(escaped)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
     }
 
     /// Refuses schemas that come back to themselves without looking at a part of the value: they have no end.
     private func refuseCycles() throws(JSONSchema.Fault) {
-        var known: Set<JSONPointer> = []
-        for start in sameValue.keys.sorted(by: { $0.description < $1.description }) where !known.contains(start) {
-            var path: [(place: JSONPointer, rest: ArraySlice<JSONPointer>)] = [(start, (sameValue[start] ?? [])[...])]
-            var onPath: Set<JSONPointer> = [start]
+        var isKnown = [Bool](repeating: false, count: found.count)
+        var isOnPath = isKnown
+        for start in found.indices where !isKnown[start] {
+            var path: [(number: Int, rest: ArraySlice<Int>)] = [(start, sameValue[start][...])]
+            isOnPath[start] = true
             while let last = path.indices.last {
                 guard let next = path[last].rest.popFirst() else {
-                    known.insert(path[last].place)
-                    onPath.remove(path.removeLast().place)
+                    let (number, _) = path.removeLast()
+                    (isKnown[number], isOnPath[number]) = (true, false)
                     continue
                 }
-                guard !onPath.contains(next) else {
+                guard !isOnPath[next] else {
                     throw JSONSchema.Fault(
-                        pointer: path[last].place, detail: "the schema refers to itself for the same value")
+                        pointer: found[path[last].number].place,
+                        detail: "the schema refers to itself for the same value")
                 }
-                if known.contains(next) { continue }
-                onPath.insert(next)
-                path.append((next, (sameValue[next] ?? [])[...]))
+                if isKnown[next] { continue }
+                isOnPath[next] = true
+                path.append((next, sameValue[next][...]))
             }
         }
-    }
-
-    /// What a schema says of the type at a place in the value, where its members and items lead there.
-    static func type(in root: JSONValue, at tokens: ArraySlice<String>) -> String? {
-        var (schema, rest, followed) = (root, tokens, 0)
-        while true {
-            guard case .object(let object) = schema else { return nil }
-            if case .string(let reference)? = object["$ref"], followed < 32 {
-                guard let target = pointer(in: reference).flatMap({ root[pointer: $0] }) else { return nil }
-                (schema, followed) = (target, followed + 1)
-                continue
-            }
-            guard let token = rest.popFirst() else { return names(of: object["type"]) }
-            if case .object(let members)? = object["properties"], let inner = members[token] {
-                schema = inner
-            } else if JSONPointer.index(token) != nil, case .object? = object["items"], let inner = object["items"] {
-                schema = inner
-            } else if case .object? = object["additionalProperties"], let inner = object["additionalProperties"] {
-                schema = inner
-            } else {
-                return nil
-            }
-        }
-    }
-
-    private static func names(of type: JSONValue?) -> String? {
-        let types: [JSONValue] =
-            switch type {
-            case .array(let types)?: types
-            case let type?: [type]
-            case nil: []
-            }
-        let names = types.compactMap { if case .string(let name) = $0 { name } else { nil } }
-        return names.isEmpty ? nil : names.joined(separator: " or ")
     }
 }

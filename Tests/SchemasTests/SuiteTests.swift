@@ -21,10 +21,7 @@ struct SuiteTests {
     }
 
     /// How many groups of a file are refused when they are loaded; all others hold.
-    private static let refused = [
-        "additionalProperties.json": 2, "definitions.json": 2, "patternProperties.json": 4, "properties.json": 1,
-        "ref.json": 3, "refRemote.json": 7,
-    ]
+    private static let refused = ["definitions.json": 2, "ref.json": 3, "refRemote.json": 7]
 
     @Test("every required test holds, or its schema is refused when it is loaded")
     func suite() throws {
@@ -52,7 +49,7 @@ struct SuiteTests {
             }
         }
         print("\(count) tests of \(groupsCount) groups hold; refused groups: \(refusals.values.reduce(0, +))")
-        #expect(count >= 359)
+        #expect(count >= 396)
         #expect(refusals == Self.refused)
     }
 }

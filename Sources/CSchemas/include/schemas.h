@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-// JSON Schema, draft 7, by valijson, whose interface is C++ templates. `pattern` runs in RE2.
+// JSON Schema, draft 7, as valijson reads it, whose interface is C++ templates. Patterns run in RE2.
 //
 // A schema that was made is not changed by checks: any thread may check with it, also several at once.
 
@@ -17,17 +17,17 @@ typedef struct storekeeper_schema storekeeper_schema;
 typedef void (*storekeeper_schema_fault)(
     void *context, size_t depth, const char *const names[], const size_t lengths[], const char *sentence);
 
-/// The keyword that stands for `pattern`: valijson's own would run std::regex, whose recursion overflows the stack.
-#define STOREKEEPER_SCHEMA_PATTERN "storekeeper:pattern"
-
-/// Makes a schema of its JSON, which has no `pattern`, `patternProperties`, `format`, `$id` and no reference to elsewhere.
+/// Makes a schema of the JSON that `SchemaWalk` has made of one: `schemas`, of which the first is the whole, and the `values` and
+/// `patterns` to which they refer by number. A schema in a schema is true, false or `{"@at": number}`.
 ///
 /// - Returns: NULL where it has a fault, which `fault` then takes, without a way.
 storekeeper_schema *storekeeper_schema_make(const char *text, size_t length, void *context, storekeeper_schema_fault fault);
 
-/// Checks a JSON text, which is well formed and not deeper than a thousand levels.
+/// Checks a JSON text, which is not deeper than a thousand levels.
 ///
-/// - Returns: how many faults there are; `fault` takes the first `most` of them.
+/// The time has a bound, which grows with the text, and so has the stack; a value that is beyond either does not fit.
+///
+/// - Returns: how many faults `fault` has taken, at most `most` and at least one; 0 where the value fits.
 size_t storekeeper_schema_check(
     const storekeeper_schema *schema, const char *text, size_t length, size_t most, void *context,
     storekeeper_schema_fault fault);

@@ -39,7 +39,7 @@ extension JSONValue {
                 }
                 if !required.members.isEmpty { made["dependentRequired"] = .object(required) }
                 if !schemas.members.isEmpty { made["dependentSchemas"] = .object(schemas) }
-            case "properties", "definitions":
+            case "properties", "patternProperties", "definitions":
                 var inside = JSONObject()
                 if case .object(let members) = value {
                     for (name, inner) in members.members { inside[name] = inner.openAPISchema(at: place) }

@@ -1,0 +1,90 @@
+internal import StateJSON
+
+/// What a keyword of draft 7 has for its value.
+enum Keyword {
+    /// Says nothing that is checked.
+    case annotation
+    /// The names of types.
+    case type
+    /// A whole number that is not negative.
+    case count
+    /// A number.
+    case limit
+    /// A number above 0.
+    case divisor
+    /// True or false.
+    case flag
+    /// The names of members.
+    case names
+    /// Any value.
+    case value
+    /// An array of any values.
+    case values
+    case pattern
+    /// A schema for a part of the value.
+    case schema
+    /// A schema for the same value.
+    case schemaInPlace
+    /// An array of such.
+    case schemasInPlace
+    /// A schema for each element, or an array of one for each position.
+    case items
+    /// An object of schemas for members.
+    case members
+    /// An object of schemas for the members whose names match a pattern.
+    case patternMembers
+    /// An object of schemas for the same value, or arrays of names.
+    case dependencies
+    /// An object of schemas that are only named.
+    case definitions
+
+    static let all: [ExactText: Keyword] = {
+        let named: [(Keyword, String)] = [
+            (.annotation, "$comment title description default examples readOnly writeOnly format"),
+            (.annotation, "contentEncoding contentMediaType"),
+            (.type, "type"), (.value, "const"), (.values, "enum"), (.pattern, "pattern"), (.names, "required"),
+            (.limit, "maximum exclusiveMaximum minimum exclusiveMinimum"), (.divisor, "multipleOf"),
+            (.count, "maxLength minLength maxItems minItems maxProperties minProperties"), (.flag, "uniqueItems"),
+            (.schema, "additionalItems contains additionalProperties propertyNames"),
+            (.schemaInPlace, "not if then else"), (.schemasInPlace, "allOf anyOf oneOf"), (.items, "items"),
+            (.members, "properties"), (.patternMembers, "patternProperties"), (.dependencies, "dependencies"),
+            (.definitions, "definitions"),
+        ]
+        return Dictionary(
+            uniqueKeysWithValues: named.flatMap { keyword, names in
+                names.split(separator: " ").map { (ExactText(String($0)), keyword) }
+            })
+    }()
+
+    static let types: Set<ExactText> = ["array", "boolean", "integer", "null", "number", "object", "string"]
+
+    /// The end of the sentence about a name that is no keyword here: what to do instead, or the keyword that may be meant.
+    static func hint(_ name: String) -> String {
+        switch ExactText(name) {
+        case "$id": return "; only the schema as a whole may have one, and references begin with #"
+        case "$defs": return "; draft 7 calls it definitions"
+        case "dependentRequired", "dependentSchemas": return "; draft 7 calls it dependencies"
+        case "prefixItems": return "; draft 7 has an array in items for it"
+        default: break
+        }
+        let nearest = all.keys.map { (distance(name, $0.text), $0.text) }.min { $0 < $1 }
+        return nearest.flatMap { $0.0 <= 2 ? "; did you mean \($0.1)?" : nil } ?? ""
+    }
+
+    /// How many letters one name has to change, get or lose to be the other; a long name is far from each.
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let (left, right) = (Array(left.utf8), Array(right.utf8))
+        guard left.count <= 32 else { return left.count }
+        var row = Array(0...right.count)
+        for (i, a) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, b) in right.enumerated() {
+                let cost = min(row[j] + 1, row[j + 1] + 1, diagonal + (a == b ? 0 : 1))
+                diagonal = row[j + 1]
+                row[j + 1] = cost
+            }
+        }
+        return row[right.count]
+    }
+}
