@@ -34,24 +34,21 @@ package final class JSONTree: Sendable {
 
     /// Makes a tree of a value; O(n log n).
     package convenience init(_ value: JSONValue) {
+        var writer = JSONWriter()
+        if Self.write(value, to: &writer) {
+            self.init(text: writer.bytes)
+            return
+        }
         switch value {
         case .object(let object):
             var members = object.members.map { (Self.key($0.key), JSONTree($0.value)) }
             members.sort { $0.0 < $1.0 }
             let bytesCount = members.reduce(2) { $0 + Self.length(of: $1.0, $1.1) } - (members.isEmpty ? 0 : 1)
-            guard bytesCount > Self.textBytesMax else {
-                self.init(text: Self.objectText(bytesCount) { body in for (key, tree) in members { body(key, tree) } })
-                return
-            }
             let partsCount = members.reduce(1) { $0 + $1.1.partsCount }
             self.init(.object(PersistentMap(sorted: members)), bytesCount: bytesCount, partsCount: partsCount)
         case .array(let values):
             let elements = values.map { JSONTree($0) }
             let bytesCount = elements.reduce(2) { $0 + $1.bytesCount + 1 } - (elements.isEmpty ? 0 : 1)
-            guard bytesCount > Self.textBytesMax else {
-                self.init(text: Self.arrayText(bytesCount) { body in elements.forEach(body) })
-                return
-            }
             let partsCount = elements.reduce(1) { $0 + $1.partsCount }
             self.init(.array(PersistentList(elements)), bytesCount: bytesCount, partsCount: partsCount)
         default: self.init(text: value.text)
@@ -101,16 +98,33 @@ package final class JSONTree: Sendable {
         writer.byte(UInt8(ascii: "]"))
     }
 
-    private static func objectText(_ bytesCount: Int, _ visit: ((EntityKey, JSONTree) -> Void) -> Void) -> [UInt8] {
-        var writer = JSONWriter(capacity: bytesCount)
-        write(to: &writer, members: visit)
-        return writer.bytes
-    }
-
-    private static func arrayText(_ bytesCount: Int, _ visit: ((JSONTree) -> Void) -> Void) -> [UInt8] {
-        var writer = JSONWriter(capacity: bytesCount)
-        write(to: &writer, elements: visit)
-        return writer.bytes
+    /// Writes a value that is kept as text, with the members of objects in their order.
+    ///
+    /// - Returns: false, with a part written, for an object or an array with more than ``textBytesMax`` bytes.
+    private static func write(_ value: JSONValue, to writer: inout JSONWriter) -> Bool {
+        var isFirst = true
+        switch value {
+        case .object(let object):
+            var members = object.members.map { (key: key($0.key), value: $0.value) }
+            if members.count > 1 { members.sort { $0.key < $1.key } }
+            writer.byte(UInt8(ascii: "{"))
+            for member in members {
+                writer.separator(&isFirst)
+                writer.string(member.key.token)
+                writer.byte(UInt8(ascii: ":"))
+                guard write(member.value, to: &writer), writer.bytes.count < textBytesMax else { return false }
+            }
+            writer.byte(UInt8(ascii: "}"))
+        case .array(let elements):
+            writer.byte(UInt8(ascii: "["))
+            for element in elements {
+                writer.separator(&isFirst)
+                guard write(element, to: &writer), writer.bytes.count < textBytesMax else { return false }
+            }
+            writer.byte(UInt8(ascii: "]"))
+        default: value.write(to: &writer)
+        }
+        return true
     }
 
     fileprivate static func tree(_ object: any AnyObject) -> JSONTree { unsafeDowncast(object, to: JSONTree.self) }
