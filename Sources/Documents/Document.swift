@@ -1,7 +1,7 @@
 package import StateJSON
 package import StateStore
 
-/// A domain for those who need no program of their own: its state is one JSON document, and its actions change places in it.
+/// A domain that needs no program of its own: its state is one JSON document, and its actions change places in it.
 package struct Document: Domain {
     package typealias State = JSONState
 

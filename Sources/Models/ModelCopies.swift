@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// The engines that have a model loaded, each with a copy of some state of it.
 ///
-/// Whoever reduces or looks gets a copy of exactly the state that it names: that of an engine that has it, or else one that
-/// follows to it by the difference. So the turns of a store find the copy that they have left, and readers of other states
+/// A reducer or a view runs on a copy of exactly the state that its caller names: that of an engine that has it, or else one
+/// that follows to it by the difference. So the turns of a store find the copy that they have left, and readers of other states
 /// beside them have copies of their own. The state in the store leads; what an engine has is never read back.
 final class ModelCopies: Sendable {
     private struct Copy {
@@ -17,7 +17,7 @@ final class ModelCopies: Sendable {
     }
 
     private struct Pool {
-        /// The copies that nobody uses, the one that was used last at the end.
+        /// The copies that are not in use, the one that was used last at the end.
         var free: [Copy]
         var usedCount = 0
     }
@@ -72,7 +72,7 @@ final class ModelCopies: Sendable {
 
     /// Brings a copy to a state beforehand, so that the first action need not wait for it.
     func prepare(_ tree: JSONTree) {
-        // Whoever needs the state meets the fault again, and tells it.
+        // The next use of the state meets the fault again, and says it.
         try? with(tree) { (_) throws(Model.Fault) in ((), tree) }
     }
 
@@ -85,7 +85,7 @@ final class ModelCopies: Sendable {
 
     // MARK: Copies
 
-    /// A copy of a state, which nobody else has.
+    /// A copy of a state, which only the caller has.
     private func copy(of tree: JSONTree) throws(Model.Fault) -> Copy {
         if var same = take({ $0.lastIndex { $0.tree === tree } }) {
             same.usesCount += 1

@@ -50,7 +50,7 @@ package final class JSONSchema: Sendable {
     ///
     /// - Parameters:
     ///   - json: UTF-8 JSON.
-    ///   - most: how many faults are told.
+    ///   - most: the most faults in the result.
     package func faults(of json: [UInt8], most: Int = 16) -> [JSONFault] {
         let faults = Faults()
         _ = json.withUnsafeBytes { bytes in

@@ -67,24 +67,6 @@ enum Keyword {
         case "prefixItems": return "; draft 7 has an array in items for it"
         default: break
         }
-        let nearest = all.keys.map { (distance(name, $0.text), $0.text) }.min { $0 < $1 }
-        return nearest.flatMap { $0.0 <= 2 ? "; did you mean \($0.1)?" : nil } ?? ""
-    }
-
-    /// How many letters one name has to change, get or lose to be the other; a long name is far from each.
-    private static func distance(_ left: String, _ right: String) -> Int {
-        let (left, right) = (Array(left.utf8), Array(right.utf8))
-        guard left.count <= 32 else { return left.count }
-        var row = Array(0...right.count)
-        for (i, a) in left.enumerated() {
-            var diagonal = row[0]
-            row[0] = i + 1
-            for (j, b) in right.enumerated() {
-                let cost = min(row[j] + 1, row[j + 1] + 1, diagonal + (a == b ? 0 : 1))
-                diagonal = row[j + 1]
-                row[j + 1] = cost
-            }
-        }
-        return row[right.count]
+        return NearestNames.hint(name, among: all.keys.map(\.text))
     }
 }

@@ -7,17 +7,14 @@ extension JSONValue {
     func openAPISchema(at place: String) -> JSONValue {
         guard case .object(let schema) = self else { return self }
         var made = JSONObject()
+        // In draft 7 the keywords beside a reference say nothing.
+        let isReference = schema["$ref"] != nil
         for (keyword, value) in schema.members {
             switch keyword {
             // The document says which draft it has.
             case "$schema", "$id": break
-            case "$ref":
-                if case .string(let reference) = value, reference.hasPrefix("#") {
-                    made[keyword] = .string(
-                        reference.hasPrefix("#/components/") ? reference : place + reference.dropFirst())
-                } else {
-                    made[keyword] = value
-                }
+            case "$ref": made[keyword] = Self.moved(value, to: place)
+            case _ where isReference && !["definitions", "title", "description"].contains(keyword): break
             case "items":
                 guard case .array(let elements) = value else {
                     made[keyword] = value.openAPISchema(at: place)
@@ -54,6 +51,30 @@ extension JSONValue {
             }
         }
         return .object(made)
+    }
+
+    /// A reference within a schema of draft 7, at the place and with the keywords that the schema has in OpenAPI.
+    private static func moved(_ reference: JSONValue, to place: String) -> JSONValue {
+        guard case .string(let text) = reference, text.hasPrefix("#"), !text.hasPrefix("#/components/"),
+            let pointer = JSONPointer(text: String(text.dropFirst()))
+        else { return reference }
+        var (made, rest) = ([String](), pointer.tokens[...])
+        while let keyword = rest.popFirst() {
+            switch keyword {
+            case "items" where rest.first.flatMap(JSONPointer.index) != nil:
+                made += ["prefixItems", rest.removeFirst()]
+            case "additionalItems": made.append("items")
+            case "dependencies": made.append("dependentSchemas")
+            default: made.append(keyword)
+            }
+            // Behind these comes a name or a number, which is no keyword.
+            if ["properties", "patternProperties", "definitions", "dependencies", "allOf", "anyOf", "oneOf"]
+                .contains(keyword), let name = rest.popFirst()
+            {
+                made.append(name)
+            }
+        }
+        return .string(place + JSONPointer(made).description)
     }
 
     /// Whether a schema takes the empty object, as far as its keywords tell.
