@@ -86,7 +86,7 @@ def written_by(nodes):
 
 
 @pytest.mark.alone
-@pytest.mark.rounds(3, long=10)
+@pytest.mark.rounds(5, long=10)
 @pytest.mark.seconds(long=600)
 def test_after_the_kill_of_etcds_leader_an_action_takes_half_a_second_more_than_a_bare_put(workspace, rounds, figures):
     etcds = Etcds(workspace)
