@@ -66,16 +66,33 @@ def random_operation(chance, document):
     return operation
 
 
+def is_inside_text(document, pointer):
+    """Whether a pointer goes on below a text, of which jsonpatch takes a character."""
+    value = document
+    for token in jsonpointer.JsonPointer(pointer).parts:
+        if isinstance(value, str):
+            return True
+        if isinstance(value, dict):
+            value = value.get(token)
+        elif isinstance(value, list):
+            value = value[int(token)] if token.isdigit() and int(token) < len(value) else None
+    return False
+
+
 def applied(document, operations):
-    """What jsonpatch makes of a document; None where it refuses."""
-    # It takes these, which the RFC does not.
+    """What jsonpatch makes of a document, one operation after the other; None where it refuses, or should."""
+    document = copy.deepcopy(document)
     for operation in operations:
+        # It takes these, which the RFC does not.
         if operation["op"] == "move" and operation["path"].startswith(operation["from"] + "/"):
             return None
-    try:
-        return [jsonpatch.apply_patch(copy.deepcopy(document), operations)]
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError, IndexError):
-        return None
+        if any(is_inside_text(document, operation[name]) for name in ("path", "from") if name in operation):
+            return None
+        try:
+            document = jsonpatch.apply_patch(document, [operation])
+        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError, IndexError):
+            return None
+    return [document]
 
 
 def is_disputed(operations):
