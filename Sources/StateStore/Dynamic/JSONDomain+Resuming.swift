@@ -10,12 +10,7 @@ extension JSONDomain {
     ) throws(JSONFault) -> JSONTree {
         var state = recorded
         for part in dropped { state = state.applying("remove", at: part.tokens[...], nil) ?? state }
-        for part in parts where state.tree(at: part.tokens[...]) == nil {
-            guard let value = initial.tree(at: part.tokens[...]), let wider = state.adding(value, at: part) else {
-                throw JSONFault(.mismatch, at: part, "expected an object above the part of this name")
-            }
-            state = wider
-        }
+        state = try state.with(parts, from: initial)
         if let unknown = state.firstPlace(outside: parts) {
             let names = parts.map(\.description).joined(separator: ", ")
             throw JSONFault(.mismatch, at: unknown, "the domain declares no such member; it declares \(names)")

@@ -35,14 +35,7 @@ struct TreeNode: LayoutNode {
     ///
     /// What the domain does not declare stays: a past state may have had other parts.
     func read(_ node: JSONNode, into state: inout JSONState) throws(JSONFault) {
-        var read = JSONTree(node.value)
-        for part in parts ?? [] where read.tree(at: part.tokens[...]) == nil {
-            guard let initial = state.tree.tree(at: part.tokens[...]), let wider = read.adding(initial, at: part) else {
-                throw JSONFault(.mismatch, at: part, "expected an object above the part of this name")
-            }
-            read = wider
-        }
-        state.tree = read
+        state.tree = try JSONTree(node.value).with(parts ?? [], from: state.tree)
     }
 
     func apply(_ operations: [PatchOperation], to state: inout JSONState) throws {
@@ -65,6 +58,20 @@ extension JSONTree {
             changed = wider
         }
         return changed.applying("add", at: pointer.tokens[...], value)
+    }
+
+    /// The value with the parts that it lacks, as an initial value has them.
+    ///
+    /// - Throws: ``JSONFault`` where something else is in the way.
+    func with(_ parts: [JSONPointer], from initial: JSONTree) throws(JSONFault) -> JSONTree {
+        var tree = self
+        for part in parts where tree.tree(at: part.tokens[...]) == nil {
+            guard let value = initial.tree(at: part.tokens[...]), let wider = tree.adding(value, at: part) else {
+                throw JSONFault(.mismatch, at: part, "expected an object above the part of this name")
+            }
+            tree = wider
+        }
+        return tree
     }
 
     /// The pointer to a value that is neither in one of some parts nor an object around them; nil where there is none.
