@@ -14,13 +14,18 @@ package struct Document: Domain {
     private let initial: JSONTree
     private let check: Check?
     private let schema: JSONValue?
+    private let reload: JSONDomain.Reload
 
     /// - Parameters:
     ///   - initial: the document that a new history begins with.
     ///   - schema: the JSON Schema of the document, for its description; nil for any JSON.
     ///   - check: runs after each action, on the whole document: its cost is that of the document.
-    package init(initial: JSONValue = .object(JSONObject()), schema: JSONValue? = nil, check: Check? = nil) {
-        (self.initial, self.schema, self.check) = (JSONTree(initial), schema, check)
+    ///   - reload: reads the schema again.
+    package init(
+        initial: JSONValue = .object(JSONObject()), schema: JSONValue? = nil, check: Check? = nil,
+        reload: @escaping JSONDomain.Reload = { _ in .unchanged }
+    ) {
+        (self.initial, self.schema, self.check, self.reload) = (JSONTree(initial), schema, check, reload)
     }
 
     /// Sets the value at a place, with the objects on the way there; `-` is the place behind the last element of an array.
@@ -117,11 +122,12 @@ package struct Document: Domain {
     }
 
     package var reducer: some Reducer<JSONState> {
-        JSONLayout(initial: initial, parts: schema.map { [JSONDomain.Part(.root, schema: $0)] }) {
-            [check] recorded throws(JSONFault) in
-            if let misfit = check?(recorded.text) { throw misfit }
-            return recorded
-        }
+        JSONLayout(
+            initial: initial, parts: schema.map { [JSONDomain.Part(.root, schema: $0)] },
+            resume: { [check] recorded throws(JSONFault) in
+                if let misfit = check?(recorded.text) { throw misfit }
+                return recorded
+            }, reload: reload)
         on(Set.self) { state, action throws(Rejection) in
             try state.set(JSONTree(action.value), at: Place(action.path))
         }

@@ -49,21 +49,26 @@ package final class ServedModel: Sendable {
         }
     }
 
-    /// Loads the file again, and reduces with it from the next action on.
+    /// Loads the file again, and reduces with it from the next action on where it declares the same.
     ///
-    /// - Throws: ``Model/Fault`` where the file has one, or declares other slices, actions, views or another version: such a file
-    ///   takes a restart.
-    private func reload() throws(Model.Fault) {
+    /// - Parameter state: what a file with other slices, actions, schemas, views or another version has to go on from.
+    /// - Throws: the fault of the file, or why it cannot go on from the state.
+    private func reload(for state: JSONTree) throws -> DomainReload {
         let source = try serving.read()
         let model = try Self.load(source, serving)
         guard model.description.declares(theSameAs: description) else {
-            throw Model.Fault(
-                message:
-                    "the file declares other slices, actions, schemas, views or another version: it takes a restart")
+            let other = try CompiledDomain(try ServedModel(serving).domain())
+            do {
+                _ = try other.resumed(from: state.text)
+            } catch {
+                throw Model.Fault("the state does not fit the file: at \(error.place) \(error.detail)")
+            }
+            return .needsRestart
         }
         let new = try Self.copies(model, source, serving)
         // The old engines end outside the lock.
         _ = copies.withLock { exchange(&$0, with: new) }
+        return .taken
     }
 
     private var current: ModelCopies { copies.withLock { $0 } }
@@ -111,7 +116,7 @@ package final class ServedModel: Sendable {
             resume: { [initial] recorded throws(JSONFault) in
                 try self.resume(recorded, parts: places, initial: initial)
             },
-            reload: { try self.reload() }, failure: { self.stale ?? self.current.failure }
+            reload: { try self.reload(for: $0) }, failure: { self.stale ?? self.current.failure }
         ) { (tree, action, context) throws(Rejection) in
             try self.reduce(tree, action, context)
         }

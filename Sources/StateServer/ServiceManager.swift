@@ -9,6 +9,8 @@ struct ServiceManager: Sendable {
     enum Notification: String {
         case ready = "READY=1"
         case stopping = "STOPPING=1"
+        /// The process is not ready for a moment, and then is again.
+        case reloading = "RELOADING=1"
     }
 
     private let path: [UInt8]

@@ -54,6 +54,8 @@ public struct StateServer: Service, Sendable {
     private var exitDelay: Duration?
     /// The service manager of the process; nil where the process has other things to do, or was started by hand.
     private var manager: ServiceManager?
+    /// Whether the process goes on with a new start; nil where it cannot.
+    private var restart: Restart?
 
     /// Builds a server: compiles the domain, opens the journal and recovers the state.
     ///
@@ -233,11 +235,30 @@ public struct StateServer: Service, Sendable {
         quarantine?.reload()
     }
 
-    private func reloadDomain() {
+    /// Takes a model or a schema that has changed.
+    ///
+    /// - Returns: whether a start has to take it.
+    private func reloadDomain() async -> Bool {
         do {
-            if try handler.store.reloadDomain() { logger.notice("model loaded again") }
+            switch try handler.store.reloadDomain() {
+            case .unchanged: return false
+            case .taken:
+                logger.notice("model loaded again")
+                return false
+            case .needsRestart: break
+            }
+            let declares = "the file declares other slices, actions, schemas, views or another version"
+            guard let restart else { throw SettingsFault(description: "\(declares): it takes a restart") }
+            guard handler.journal != nil else {
+                throw SettingsFault(
+                    description: "\(declares): it takes a restart, and without data the state would be lost")
+            }
+            try await restart.check()
+            logger.notice("the server starts again", metadata: ["reason": .string(declares)])
+            return true
         } catch {
             logger.error("model not loaded again; the old one goes on", metadata: ["reason": .string("\(error)")])
+            return false
         }
     }
 
@@ -263,46 +284,59 @@ public struct StateServer: Service, Sendable {
 
     /// Serves until SIGTERM or SIGINT; then drains and closes the journal.
     ///
-    /// SIGHUP makes it read the files of tokens and keys, and of a model, at once. A service manager that has set `NOTIFY_SOCKET` is notified
-    /// when the server takes requests, and when it begins to stop.
+    /// SIGHUP makes it read the files of tokens and keys, and of a model, at once. A service manager that has set `NOTIFY_SOCKET`
+    /// is notified when the server takes requests, and when it begins to stop.
     ///
     /// A program with further services runs this one in their `ServiceGroup` with ``run()``.
     ///
     /// - Throws: ``ServerFault`` when the address cannot be listened on.
-    public func runUntilSignal() async throws {
+    public func runUntilSignal() async throws { try await runUntilSignal(restart: nil) }
+
+    /// Serves as ``runUntilSignal()``, and returns also where the program has to start again; ``Restart/isWanted`` says so.
+    func runUntilSignal(restart: Restart?) async throws {
         var server = self
         server.manager = ServiceManager()
         server.exitDelay = .seconds(settings.graceSeconds) + .seconds(2)
+        server.restart = restart
+        let group = ServiceGroup(
+            configuration: .init(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         let hangUps = Task { [server] in
             for await _ in await UnixSignalsSequence(trapping: .sighup) {
                 server.refreshTokens()
-                server.reloadDomain()
+                guard await server.reloadDomain() else { continue }
+                restart?.ask()
+                await group.triggerGracefulShutdown()
             }
         }
-        defer { hangUps.cancel() }
-        try await ServiceGroup(
-            configuration: .init(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        ).run()
+        // Who asks for an end while the server stops for a new start gets the end.
+        let ends = Task {
+            for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) { restart?.forbid() }
+        }
+        defer { for task in [hangUps, ends] { task.cancel() } }
+        try await group.run()
     }
 
-    /// Ends the process where a stop lasts longer than the grace time allows, whatever it waits for.
+    /// Ends the process, or begins its program anew, where a stop lasts longer than the grace time allows, whatever it waits for.
     ///
     /// Every acknowledged commit is in the journal; the next start only takes longer.
     private func limitStop() {
         guard let exitDelay else { return }
         let queue = DispatchQueue(label: "storekeeper.exit", qos: .userInteractive)
-        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(exitDelay / .nanoseconds(1)))) { [logger] in
+        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(exitDelay / .nanoseconds(1)))) { [logger, restart] in
             logger.critical("the stop took too long; the process ends")
             StateLogHandler.flush(within: .milliseconds(200))
+            if restart?.isWanted ?? false { _ = Restart.begin() }
             _exit(70)
         }
     }
 
     private func stop() async {
         limitStop()
-        notify(.stopping)
+        let startsAgain = restart?.isWanted ?? false
+        notify(startsAgain ? .reloading : .stopping)
         let begun = ContinuousClock.now
         logger.info("stopping", metadata: ["waiters": .stringConvertible(handler.hub.watchesCount)])
+        if startsAgain, !server.keepListening() { logger.warning("a listening socket is closed until the next start") }
         handler.beginDraining()
         server.stopAccepting()
         await handler.drain(over: .milliseconds(500))
@@ -317,63 +351,5 @@ public struct StateServer: Service, Sendable {
             logger.warning("journal not closed", metadata: ["reason": .string("\(error)")])
         }
         logger.info("stopped", metadata: ["cursor": .string(handler.latest.description)])
-    }
-}
-
-extension StateServer {
-    /// Dispatches `StoreResume`, so that the domain notes that the effects of the process before have ended.
-    ///
-    /// A restart that changes nothing makes no commit.
-    private static func resume<State>(_ store: Store<State>, _ compiled: CompiledDomain<State>, _ logger: Logger) {
-        guard compiled.handles(StoreResume.type) else { return }
-        let dryRun = Transaction([.init(StoreResume())], purpose: .dryRun)
-        if case .wouldCommit(isChange: false, _) = store.submitNow(dryRun),
-            !compiled.startsEffects(StoreResume.type)
-        {
-            return
-        }
-        do throws(DispatchError) {
-            try store.dispatch(StoreResume())
-        } catch {
-            logger.warning("resume refused", metadata: ["code": .string(error.code), "reason": .string("\(error)")])
-        }
-    }
-
-    /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
-    private static func origin<State>(
-        _ compiled: CompiledDomain<State>, _ opened: OpenedJournal?, _ logger: Logger, _ now: Timestamp
-    ) throws -> (Store<State>.Origin, Version?) {
-        guard let opened else { return (.init(state: compiled.initial), nil) }
-        for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
-        let state: State
-        do {
-            state = try compiled.resumed(from: opened.state)
-        } catch {
-            throw SettingsFault(
-                description:
-                    "the journal \(opened.place) does not fit the domain: at \(error.pointer) \(error.detail); was it made by another domain?"
-            )
-        }
-        var version = opened.version
-        // A build that declares more of the state changes what clients read, so the change is a commit.
-        if let upgrade = try compiled.upgrade(
-            from: opened.state, to: state, version: version + 1, epoch: opened.epoch, at: now)
-        {
-            try opened.record(upgrade)
-            version += 1
-            logger.notice("state extended for this domain", metadata: ["version": .stringConvertible(version)])
-        }
-        logger.info(
-            "journal recovered",
-            metadata: [
-                "version": .stringConvertible(version), "patches": .stringConvertible(opened.patchesCount),
-                "idempotency_keys": .stringConvertible(opened.keys.count),
-            ])
-        return (
-            .init(
-                state: state, cursor: Cursor(opened.epoch, version), keys: opened.keys,
-                historyTime: opened.historyTime),
-            opened.oldest
-        )
     }
 }

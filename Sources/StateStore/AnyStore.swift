@@ -9,10 +9,10 @@ package protocol AnyStore: AnyObject, Sendable {
     /// Why the domain can take no action now; nil where it can.
     var domainFailure: DomainFailure? { get }
 
-    /// Reads again what the domain is made of; false where it is made of Swift.
+    /// Reads again what the domain is made of.
     ///
     /// - Throws: why the domain goes on with what it has.
-    func reloadDomain() throws -> Bool
+    func reloadDomain() throws -> DomainReload
 
     /// How many transactions wait for a turn, or for its landing.
     var waitingCount: Int { get }
@@ -79,11 +79,7 @@ package protocol AnyStore: AnyObject, Sendable {
 extension Store: AnyStore {
     package var domainFailure: DomainFailure? { domain.failure() }
 
-    package func reloadDomain() throws -> Bool {
-        guard let reload = domain.reload else { return false }
-        try reload()
-        return true
-    }
+    package func reloadDomain() throws -> DomainReload { try domain.reload?(latest.state) ?? .unchanged }
 
     package func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot {
         Snapshot(try domain.state(from: state), of: domain, at: cursor, viewVersions: [])

@@ -7,9 +7,10 @@ internal import StateStore
 /// The domain of a document, with the schema that the settings name.
 enum DocumentSchema {
     /// - Throws: `SettingsFault` for a schema that cannot be used, and for one that no first document fits.
-    static func domain(_ settings: Settings) throws(SettingsFault) -> any Domain {
+    static func domain(_ settings: Settings) throws(SettingsFault) -> Document {
         guard settings.schema != "none" else { return Document() }
-        let bytes = try ModelFile.bytes(settings.schema)
+        let file = settings.schema
+        let bytes = try ModelFile.bytes(file)
         let value: JSONValue
         do throws(JSONFault) {
             value = try JSONValue(parsing: bytes)
@@ -30,9 +31,21 @@ enum DocumentSchema {
         if let misfit = check(initial.text) {
             throw SettingsFault(
                 description:
-                    "the schema \(settings.schema) does not fit the first document: at \(misfit.pointer.tokens.isEmpty ? "its root" : misfit.pointer.description) \(misfit.detail); \"default\" beside \"type\" names another one"
+                    "the schema \(settings.schema) does not fit the first document: at \(misfit.place) \(misfit.detail); \"default\" beside \"type\" names another one"
             )
         }
-        return Document(initial: initial, schema: value, check: check)
+        return Document(
+            initial: initial, schema: value, check: check,
+            reload: { state in
+                guard try ModelFile.bytes(file) != bytes else { return .unchanged }
+                do {
+                    _ = try CompiledDomain(try domain(settings)).resumed(from: state.text)
+                } catch let misfit as JSONFault {
+                    throw SettingsFault(
+                        description: "the document does not fit the schema \(file): at \(misfit.place) \(misfit.detail)"
+                    )
+                }
+                return .needsRestart
+            })
     }
 }

@@ -14,6 +14,9 @@ package struct JSONFault: Error, Sendable, Equatable {
         case mismatch
     }
 
+    /// The place in words: its pointer, or that it is the root.
+    package var place: String { pointer.tokens.isEmpty ? "its root" : pointer.description }
+
     /// The kind of fault.
     package var kind: Kind
     /// The pointer to the fault.

@@ -35,8 +35,10 @@ struct Serve: SettingsCommand {
             // The write is atomic, because a process that waits for the file may read it at any time.
             try Data("\(address.port)\n".utf8).write(to: URL(fileURLWithPath: portFile), options: .atomic)
         }
-        try await server.runUntilSignal()
+        let restart = Restart { _ = try await options.read() }
+        try await server.runUntilSignal(restart: restart)
         StateLogHandler.flush()
+        if restart.isWanted { throw Failure("the program cannot start again: \(Restart.begin())") }
         // The process exits without freeing its objects: freeing a million of them takes seconds.
         Self.exit()
     }

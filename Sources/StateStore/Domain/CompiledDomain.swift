@@ -16,8 +16,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// The last-changed versions of the views in an initial state: 0 for each.
     let initialViewVersions: [Version]
     package let catalogue: Catalogue
-    /// Reads again what the domain is made of; nil where it is made of Swift.
-    package let reload: (@Sendable () throws -> Void)?
+    /// Reads again what the domain is made of, for the state that it has now; nil where it is made of Swift.
+    let reload: (@Sendable (State) throws -> DomainReload)?
     private let resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
     /// Why the domain can take no action now; nil where it can, as a domain of Swift types always does.
     package let failure: @Sendable () -> DomainFailure?

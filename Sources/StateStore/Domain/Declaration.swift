@@ -30,8 +30,8 @@ public struct Declaration<State: Sendable>: Sendable {
     var initial: State?
     /// Makes the state that a server goes on from of a recorded one; nil where reading it is enough.
     var resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
-    /// Reads again what the domain is made of; nil where it is made of Swift.
-    var reload: (@Sendable () throws -> Void)?
+    /// Reads again what the domain is made of, for the state that it has now; nil where it is made of Swift.
+    var reload: (@Sendable (State) throws -> DomainReload)?
     /// Why the domain can take no action now.
     var failure: @Sendable () -> DomainFailure? = { nil }
     /// The memory offsets of the declared parts, by which the declaration finds undeclared stored properties.

@@ -10,6 +10,16 @@ package struct DomainFailure: Sendable {
     package init(_ code: String, _ detail: String) { (self.code, self.detail) = (code, detail) }
 }
 
+/// What has come of reading again what a domain is made of.
+package enum DomainReload: Sendable {
+    /// There is nothing else than what the domain has.
+    case unchanged
+    /// The domain works with it from the next turn on.
+    case taken
+    /// It declares another domain, which can go on from the state: a start takes it.
+    case needsRestart
+}
+
 /// A domain whose state is JSON and whose actions have declarations instead of Swift types: what a program serves that is
 /// not written in Swift.
 package struct JSONDomain: Domain {
@@ -46,6 +56,9 @@ package struct JSONDomain: Domain {
     /// Makes the state that a server goes on from; it throws the place where the recorded one does not fit, and why.
     package typealias Resume = @Sendable (JSONTree) throws(JSONFault) -> JSONTree
 
+    /// Reads again what the domain is made of, for the state that it has now; it throws why it goes on with what it has.
+    package typealias Reload = @Sendable (JSONTree) throws -> DomainReload
+
     package var initial: JSONTree
     /// The parts of the state; nil for a state that is any JSON.
     package var parts: [Part]?
@@ -54,14 +67,13 @@ package struct JSONDomain: Domain {
     package var reduce: Reduce
     /// Makes the state that a server goes on from of a recorded one.
     package var resume: Resume
-    /// Reads again what the domain is made of; it throws why it goes on with what it has.
-    package var reload: @Sendable () throws -> Void
+    package var reload: Reload
     /// Why the domain can take no action now; nil where it can.
     package var failure: @Sendable () -> DomainFailure?
 
     package init(
         initial: JSONTree, parts: [Part]?, actions: [Handled], views: [(name: String, look: Look)] = [],
-        resume: @escaping Resume, reload: @escaping @Sendable () throws -> Void,
+        resume: @escaping Resume, reload: @escaping Reload,
         failure: @escaping @Sendable () -> DomainFailure?, reduce: @escaping Reduce
     ) {
         (self.resume, self.reload, self.failure) = (resume, reload, failure)
@@ -70,7 +82,7 @@ package struct JSONDomain: Domain {
     }
 
     package var reducer: some Reducer<JSONState> {
-        JSONLayout(initial: initial, parts: parts, resume: resume)
+        JSONLayout(initial: initial, parts: parts, resume: resume, reload: reload)
         JSONHandlers(domain: self)
     }
 }
@@ -81,14 +93,17 @@ package struct JSONLayout: Reducer {
     private let initial: JSONTree
     private let parts: [JSONDomain.Part]?
     private let resume: JSONDomain.Resume
+    private let reload: JSONDomain.Reload
 
     /// - Parameters:
     ///   - parts: the parts of the state; nil for any JSON.
     ///   - resume: makes the state that a server goes on from of a recorded one.
+    ///   - reload: reads again what the domain is made of.
     package init(
-        initial: JSONTree, parts: [JSONDomain.Part]?, resume: @escaping JSONDomain.Resume = { $0 }
+        initial: JSONTree, parts: [JSONDomain.Part]?, resume: @escaping JSONDomain.Resume = { $0 },
+        reload: @escaping JSONDomain.Reload = { _ in .unchanged }
     ) {
-        (self.initial, self.parts, self.resume) = (initial, parts, resume)
+        (self.initial, self.parts, self.resume, self.reload) = (initial, parts, resume, reload)
     }
 
     package func declare(in declaration: inout Declaration<JSONState>) {
@@ -97,6 +112,7 @@ package struct JSONLayout: Reducer {
         declaration.resume = { [resume] bytes throws(JSONFault) in
             JSONState(try resume(JSONTree(try JSONValue(parsing: bytes, depthMax: 1000))))
         }
+        declaration.reload = { [reload] in try reload($0.tree) }
         for part in parts ?? [] {
             if part.isStore, !part.pointer.tokens.isEmpty { declaration.slices.append(part.pointer.tokens) }
             declaration.parts.append(StatePart(.value, at: part.pointer, of: nil, schema: part.schema))
@@ -111,7 +127,7 @@ private struct JSONHandlers: Reducer {
     let domain: JSONDomain
 
     func declare(in declaration: inout Declaration<JSONState>) {
-        (declaration.failure, declaration.reload) = (domain.failure, domain.reload)
+        declaration.failure = domain.failure
         for handled in domain.actions {
             declaration.handlers.append(
                 .init(

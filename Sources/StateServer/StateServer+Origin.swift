@@ -1,0 +1,63 @@
+internal import Logging
+internal import StateHTTP
+internal import StateJSON
+internal import StateStore
+
+/// The state that a server begins with.
+extension StateServer {
+    /// Dispatches `StoreResume`, so that the domain notes that the effects of the process before have ended.
+    ///
+    /// A restart that changes nothing makes no commit.
+    static func resume<State>(_ store: Store<State>, _ compiled: CompiledDomain<State>, _ logger: Logger) {
+        guard compiled.handles(StoreResume.type) else { return }
+        let dryRun = Transaction([.init(StoreResume())], purpose: .dryRun)
+        if case .wouldCommit(isChange: false, _) = store.submitNow(dryRun),
+            !compiled.startsEffects(StoreResume.type)
+        {
+            return
+        }
+        do throws(DispatchError) {
+            try store.dispatch(StoreResume())
+        } catch {
+            logger.warning("resume refused", metadata: ["code": .string(error.code), "reason": .string("\(error)")])
+        }
+    }
+
+    /// The state that the store begins with, and the oldest version that clients can follow from; nil without a journal.
+    static func origin<State>(
+        _ compiled: CompiledDomain<State>, _ opened: OpenedJournal?, _ logger: Logger, _ now: Timestamp
+    ) throws -> (Store<State>.Origin, Version?) {
+        guard let opened else { return (.init(state: compiled.initial), nil) }
+        for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
+        let state: State
+        do {
+            state = try compiled.resumed(from: opened.state)
+        } catch {
+            throw SettingsFault(
+                description:
+                    "the journal \(opened.place) does not fit the domain: at \(error.pointer) \(error.detail); was it made by another domain?"
+            )
+        }
+        var version = opened.version
+        // A build that declares more of the state changes what clients read, so the change is a commit.
+        if let upgrade = try compiled.upgrade(
+            from: opened.state, to: state, version: version + 1, epoch: opened.epoch, at: now)
+        {
+            try opened.record(upgrade)
+            version += 1
+            logger.notice("state extended for this domain", metadata: ["version": .stringConvertible(version)])
+        }
+        logger.info(
+            "journal recovered",
+            metadata: [
+                "version": .stringConvertible(version), "patches": .stringConvertible(opened.patchesCount),
+                "idempotency_keys": .stringConvertible(opened.keys.count),
+            ])
+        return (
+            .init(
+                state: state, cursor: Cursor(opened.epoch, version), keys: opened.keys,
+                historyTime: opened.historyTime),
+            opened.oldest
+        )
+    }
+}

@@ -1,0 +1,226 @@
+"""SIGHUP: a server takes another file of its model between two actions, or starts again with it in the same process."""
+
+import json
+import pathlib
+import socket
+import threading
+
+from harness.actions import action
+from harness.client import Client, ConnectionLost, LocalClient
+from harness.expectations import expect, expect_equal, wait_until
+from harness.models import ROOT
+
+COUNTER = ROOT / "config/models/counter.js"
+SLICE = "export const {0} = createSlice({{ name: '{0}', initialState: {{ n: 0 }}, reducers: {{ add(s) {{ s.n += 1 }}, {1}(s) {{ s.n += 10 }} }} }});\n"
+
+
+def codes(answer):
+    return answer.status, answer.json.get("code")
+
+
+def hang_up(server, said):
+    before = server.log_text().count(said)
+    server.process.send_signal(1)
+    wait_until(lambda: server.log_text().count(said) > before, said)
+
+
+def starts(server):
+    """How often the process has said that it is ready."""
+    with open(server.log, errors="replace") as file:
+        return file.read().count('"message":"ready"')
+
+
+def start_again(server):
+    before = starts(server)
+    server.process.send_signal(1)
+    wait_until(lambda: starts(server) > before, "it starts again", seconds=20)
+    expect(server.process.poll() is None, "the process has ended", server.log_text())
+
+
+def test_sighup_takes_another_file_between_two_turns_or_refuses_it(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    text = COUNTER.read_text()
+    path.write_text(text)
+    server = workspace.server(model=path)
+    with server.client() as client:
+        client.commit(action("counter/add", {"amount": 1}))
+        path.write_text(text.replace("state.value = sum;", "state.value = sum + 100;"))
+        hang_up(server, "model loaded again")
+        client.commit(action("counter/add", {"amount": 1}))
+        expect_equal(client.get("/v1/state/counter/value").json, 102, "what the new reducer makes")
+        path.write_text(text.replace("state.value = sum;", "state.value = ;"))
+        hang_up(server, "model not loaded again")
+        client.commit(action("counter/add", {"amount": 1}))
+        expect_equal(client.get("/v1/state/counter/value").json, 203, "what the reducer before makes")
+        # Under load: every sum is that of one of the files.
+        before = client.get("/v1").json["version"]
+        for number in range(20):
+            path.write_text(text.replace("state.value = sum;", f"state.value = sum + {number % 2};"))
+            server.process.send_signal(1)
+            for _ in range(50):
+                client.commit(action("counter/add", {"amount": 2}))
+        cursor = client.get("/v1").json["cursor"].partition(".")[0]
+        changes = client.get(f"/v1/changes?since={cursor}.{before}&limit=1000").json["changes"]
+        values = [203] + [change["patch"][0]["value"] for change in changes]
+        expect_equal(len(values), 1001, "the commits under load")
+        # The first of them may still be of the file that adds 100.
+        expect_equal({after - old for old, after in zip(values, values[1:])} - {102}, {2, 3}, "the steps")
+
+
+def test_a_file_that_declares_otherwise_is_taken_by_a_start_in_the_same_process(workspace, figures):
+    """Clients with and without kept connections post through eight of them: none is refused a connection."""
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text(SLICE.format("a", "old"))
+    server = workspace.server(model=path)
+    acknowledged, waited, last, failures, finished = {}, [], [], [], threading.Event()
+
+    def post(name, keeps):
+        client, number = None, 0
+        while not finished.is_set():
+            key = f"{name}-{number}"
+            try:
+                # A refused connection is a failure; one that the server ends is not.
+                client = client or Client(server.port)
+                answer = client.post(action("a/add", {}, id=key), Idempotency_Key=f'"{key}"')
+            except ConnectionLost as error:
+                if "refused" in str(error):
+                    failures.append(error)
+                    return
+                client = None
+                continue
+            if answer.status == 200:
+                acknowledged[key] = answer.json["version"]
+                number += 1
+            elif codes(answer) != (503, "draining"):
+                failures.append(answer)
+                return
+            if not keeps or answer.fields.get("connection") == "close":
+                client.close()
+                client = None
+
+    def follow():
+        with server.client() as client:
+            cursor = client.get("/v1").json["cursor"]
+        # The last action is posted when all others have been answered.
+        while not last or waited[-1:] != last:
+            with server.client() as client:
+                answer = client.get(f"/v1/changes?since={cursor}&wait=1&limit=1000")
+                if answer.status == 200:
+                    waited.extend(each["version"] for each in answer.json["changes"])
+                    cursor = answer.json["next"]
+
+    threads = [threading.Thread(target=post, args=(name, name % 2)) for name in range(4)]
+    follower = threading.Thread(target=follow)
+    for thread in [*threads, follower]:
+        thread.start()
+    try:
+        for number in range(8):
+            path.write_text(SLICE.format("a", f"new{number}"))
+            start_again(server)
+            with server.client() as client:
+                expect_equal(client.post(action(f"a/new{number}", {})).status, 200, "an action of the new file")
+                expect_equal(codes(client.post(action("a/old", {}))), (422, "unknown-action"), "one of an old file")
+    finally:
+        finished.set()
+        for thread in threads:
+            thread.join()
+        with server.client() as client:
+            last.append(client.commit(action("a/add", {}))["version"])
+        follower.join()
+    expect_equal(failures, [], "clients that failed")
+    expect_equal(starts(server), 9, "the starts")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/a/n").json, len(acknowledged) + 80 + 1, "the sum of what was acknowledged")
+        expect_equal(len(set(acknowledged.values())), len(acknowledged), "each is a commit of its own")
+    expect_equal(waited, list(range(waited[0], last[0] + 1)), "what the follower saw")
+    figures(f"{len(acknowledged)} actions through 8 starts; {server.descriptors()} files open")
+    expect(server.descriptors() < 60, "files that are left open", server.descriptors())
+    server.stop()
+
+
+def test_a_new_version_and_a_new_slice_are_taken_and_a_file_that_misfits_the_state_is_not(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text(SLICE.format("a", "old"))
+    server = workspace.server(model=path)
+    with server.client() as client:
+        client.commit(action("a/add", {}))
+    path.write_text(SLICE.format("a", "old") + SLICE.format("b", "old"))
+    start_again(server)
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").json, {"a": {"n": 1}, "b": {"n": 0}}, "the state with the new slice")
+        client.commit(action("b/add", {}))
+    path.write_text(SLICE.format("b", "old"))
+    hang_up(server, "model not loaded again")
+    expect("at /a" in server.log_text(), "the part that the file does not have", server.log_text())
+    text = SLICE.format("a", "old") + SLICE.format("b", "old") + "export const version = 2;\n"
+    path.write_text(text)
+    hang_up(server, "model not loaded again")
+    path.write_text(text + "export const migrate = () => { throw new Error('not today'); };\n")
+    hang_up(server, "not today")
+    with server.client() as client:
+        expect_equal(client.commit(action("b/add", {}))["version"], 4, "a commit of the old file")
+    expect_equal(starts(server), 2, "the starts")
+    path.write_text(text + "export const migrate = (state, from) => { state.a.n += 100 * from; };\n")
+    start_again(server)
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").json, {"_version": 2, "a": {"n": 101}, "b": {"n": 2}}, "the migrated state")
+    server.stop()
+
+
+def test_a_start_that_would_lose_something_is_refused(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text(SLICE.format("a", "old"))
+    config = pathlib.Path(workspace.path("settings.json"))
+    config.write_text(json.dumps({"grace_seconds": 5}))
+    memory = workspace.server(model=path, data="none")
+    server = workspace.server(model=path)
+    server.kill()
+    server.arguments = ["--config", str(config)]
+    server.start()
+    path.write_text(SLICE.format("a", "new"))
+    hang_up(memory, "the state would be lost")
+    config.write_text("{")
+    hang_up(server, "model not loaded again")
+    with memory.client() as client, server.client() as other:
+        for each in (client, other):
+            expect_equal(each.post(action("a/old", {})).status, 200, "an action of the old file")
+    config.write_text(json.dumps({"grace_seconds": 1}))
+    start_again(server)
+    # An end that is asked for while the server stops is an end.
+    path.write_text(SLICE.format("a", "newer"))
+    with server.client() as client:
+        head = "POST /v1/actions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n"
+        client.send(f"{head}Expect: 100-continue\r\n\r\n".encode())
+        expect(b" 100 " in client.socket.recv(999), "the server waits for the body")
+        hang_up(server, '"stopping"')
+        server.terminate()
+        expect_equal(server.wait(), 0, "the exit code")
+    expect_equal(starts(server), 2, "the starts")
+
+
+def test_every_address_is_kept_and_so_is_a_schema_of_a_document(workspace):
+    schema = pathlib.Path(workspace.path("schema.json"))
+    schema.write_text('{"type": "object", "properties": {"n": {"type": "integer"}}}')
+    local = workspace.path("socket")
+    server = workspace.server(domain="document", schema=schema, listen_also=f"unix:{local}", loops=2)
+    with LocalClient(local) as client:
+        client.commit(action("document/set", {"path": "/n", "value": 5}))
+    for most, status in ((9, 200), (3, None), (20, 200)):
+        schema.write_text(json.dumps({"type": "object", "properties": {"n": {"type": "integer", "maximum": most}}}))
+        if status is None:
+            hang_up(server, "the document does not fit the schema")
+            continue
+        start_again(server)
+        for client in (server.client(), LocalClient(local)):
+            with client:
+                expect_equal(client.get("/v1/state").json, {"n": 5}, "the document")
+                answer = client.post(action("document/set", {"path": "/n", "value": most + 1}))
+                expect_equal(answer.status, 422, "a document that does not fit")
+    server.process.send_signal(1)
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").json, {"n": 5}, "the document behind a hang-up that brings nothing new")
+    expect_equal(starts(server), 3, "the starts")
+    server.stop()
+    expect_equal(server.start().client().get("/v1/state").json, {"n": 5}, "the document after a start by hand")
+    with socket.socket(socket.AF_UNIX) as plain:
+        plain.connect(local)
