@@ -10,9 +10,6 @@ package final class ServedModel: Sendable {
     /// The parts of the state that have a schema.
     private let checks: [(part: JSONPointer, faults: @Sendable ([UInt8]) -> [JSONFault])]
 
-    /// Whether a state that was to be reduced was of a newer version.
-    private let isStale = Atomic(false)
-
     /// The member of the state that has the version of a file with `export const version`.
     private static let versionPart = JSONPointer(["_version"])
 
@@ -116,7 +113,8 @@ package final class ServedModel: Sendable {
             resume: { [initial] recorded throws(JSONFault) in
                 try self.resume(recorded, parts: places, initial: initial)
             },
-            reload: { try self.reload(for: $0) }, failure: { self.stale ?? self.current.failure }
+            reload: { try self.reload(for: $0) }, failure: { self.current.failure },
+            declines: { self.newerVersion(of: $0) }
         ) { (tree, action, context) throws(Rejection) in
             try self.reduce(tree, action, context)
         }
@@ -163,7 +161,6 @@ package final class ServedModel: Sendable {
     ) throws(Rejection) -> JSONTree {
         let copies = current
         if let failure = copies.failure { throw Rejection(failure.code, failure.detail, kind: .tooLarge) }
-        try checkVersion(of: tree)
         let type = action.declaration.type
         let result: Result<JSONTree, Rejection>
         do throws(Model.Fault) {
@@ -201,22 +198,15 @@ package final class ServedModel: Sendable {
         }
     }
 
-    /// Refuses to reduce a state of a newer version, which a server with another file has made in a history that both share.
-    ///
-    /// A fork of the past has older ones.
-    private func checkVersion(of tree: JSONTree) throws(Rejection) {
-        guard case .integer(let version)? = description.version,
+    /// Why a state is not one for this file: a server with a newer one has made it, in a history that both share.
+    private func newerVersion(of tree: JSONTree) -> DomainFailure? {
+        guard case .integer(let version) = description.version ?? 1,
             case .integer(let found)? = tree.tree(at: Self.versionPart.tokens[...])?.value, found > version
-        else { return }
-        isStale.store(true, ordering: .relaxed)
-        if let stale { throw Rejection(stale.code, stale.detail) }
-    }
-
-    private var stale: DomainFailure? {
-        guard isStale.load(ordering: .relaxed) else { return nil }
+        else { return nil }
         return DomainFailure(
             "model-version",
-            "the state is of a newer version of the model than this server's file: restart it with the newer file")
+            "another server has made the state version \(found) of the model, and this server's file is version \(version): it takes the newer file"
+        )
     }
 
     /// What a reducer sees as `action.meta`.

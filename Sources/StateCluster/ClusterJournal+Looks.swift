@@ -16,6 +16,9 @@ extension ClusterJournal {
         condition.withLock { $0.staleWatcher = changed }
     }
 
+    /// Lets this server have the part of the writer only while a function says so, which any thread calls.
+    package func write(while isFit: @escaping @Sendable () -> Bool) { condition.withLock { $0.isFit = isFit } }
+
     func take(_ finding: WriterLease.Finding) {
         let writer = lease.writer
         if condition.withLock({ exchange(&$0.writer, with: writer) }) != writer { report(.writer(writer)) }

@@ -62,6 +62,8 @@ package final class ClusterJournal: Journal {
         /// Whether the looks at etcd have failed for longer than ``ClusterJournal/ageMax``.
         var isStale = false
         var staleWatcher: (@Sendable () -> Void)?
+        /// Whether this server can write.
+        var isFit: @Sendable () -> Bool = { true }
         var documents: [ClusterDocument] = []
         var documentsWatcher: (@Sendable () -> Void)?
         /// The etcd that has used much of its quota.
@@ -135,6 +137,8 @@ package final class ClusterJournal: Journal {
         quota.start { [weak self] in self?.take($0) }
         lease.start { [weak self] in
             self?.known.withLock { ($0.tipKey, $0.tip.hash) }
+        } isFit: { [weak self] in
+            self?.condition.withLock(\.isFit)() ?? false
         } _: { [weak self] in
             self?.take($0)
         }

@@ -70,12 +70,17 @@ final class WriterLease: Sendable {
     ///
     /// - Parameters:
     ///   - tip: returns the version in the newest turn's key, and the turn's hash; nil ends the looks.
+    ///   - isFit: whether this server can write; where it cannot, another one may take the part.
     ///   - take: takes what each look has found.
-    func start(_ tip: @escaping @Sendable () -> (Version, SegmentHash)?, _ take: @escaping @Sendable (Finding) -> Void)
-    {
+    func start(
+        _ tip: @escaping @Sendable () -> (Version, SegmentHash)?, isFit: @escaping @Sendable () -> Bool,
+        _ take: @escaping @Sendable (Finding) -> Void
+    ) {
         queue.async { [self] in
             while !isStopped.load(ordering: .relaxed), let tip = tip() {
-                take(look(tip))
+                let isFit = isFit()
+                if !isFit { giveUp() }
+                take(look(tip, mayWrite: isFit))
                 pause(.milliseconds(500))
             }
         }
@@ -85,15 +90,19 @@ final class WriterLease: Sendable {
     func stop() {
         isStopped.store(true, ordering: .relaxed)
         queue.sync {}
+        giveUp()
+    }
+
+    private func giveUp() {
         guard let lease = state.withLock({ exchange(&$0.lease, with: nil) }) else { return }
         // Where this fails, the lease ends by itself.
         let _: Etcd.Nothing? = try? client.call("/v3/lease/revoke", Etcd.Lease(ID: lease))
     }
 
-    private func look(_ tip: (key: Version, hash: SegmentHash)) -> Finding {
+    private func look(_ tip: (key: Version, hash: SegmentHash), mayWrite: Bool) -> Finding {
         let begun = ContinuousClock.now
         do throws(EtcdFailure) {
-            let lease = try keepLease()
+            let lease = mayWrite ? try keepLease() : nil
             let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction(tip.key, lease))
             let found = (answer.responses ?? []).map { $0.response_range?.kvs?.first }
             guard found.count == 4 else { return .failed("its answer to a transaction has another form") }

@@ -29,6 +29,7 @@ extension Logger {
             warning(
                 "effect failed",
                 metadata: ["action.type": .string(type), "cause": .string(cause), "reason": .string(reason)])
+        case .cannotFollow(let reason): error("history cannot be followed", metadata: ["reason": .string(reason)])
         case .journalUnreadable(let reason): error("journal unreadable", metadata: ["reason": .string(reason)])
         case .viewFailed(let reason): error("view failed", metadata: ["reason": .string(reason)])
         }

@@ -12,11 +12,11 @@ struct OpenedJournal {
     /// What an operator calls it: `in this data directory`, or the address of the cluster.
     let place: String
     /// The newest state, as UTF-8 JSON.
-    let state: [UInt8]
-    let version: Version
+    private(set) var state: [UInt8]
+    private(set) var version: Version
     /// The oldest version after which the journal has all commits.
     let oldest: Version
-    let keys: [KeyRecord]
+    private(set) var keys: [KeyRecord]
     /// The time from which the history goes on; nil for that of the wall clock.
     let historyTime: Timestamp?
     let patchesCount: Int
@@ -93,12 +93,34 @@ struct OpenedJournal {
 
     /// Records a commit behind ``version``.
     ///
-    /// - Throws: ``ServerFault`` with the reason where that has failed.
-    func record(_ commit: Commit) throws {
-        guard case .landed = journal.append([commit], after: version) else {
+    /// - Returns: false, with ``state`` of a newer version, where another server has written first.
+    /// - Throws: ``ServerFault`` with the reason where that has failed, or where others write without a pause.
+    mutating func record(_ commit: Commit, until end: ContinuousClock.Instant) throws -> Bool {
+        switch journal.append([commit], after: version) {
+        case .landed:
+            version = commit.version
+            return true
+        case .refused where ContinuousClock.now < end:
+            try follow()
+            return false
+        case .refused, .failed, .unknown:
             throw ServerFault(
                 .journal,
-                "the journal \(place) does not take a commit: \(journal.failure ?? "another server has written first")")
+                "the journal \(place) does not take a commit: \(journal.failure ?? "other servers write all the time")")
         }
+    }
+
+    /// Goes on to what other servers have recorded since.
+    private mutating func follow() throws {
+        var followed = try PatchedState(parsing: state, version: version)
+        var commits: [Commit]
+        repeat {
+            commits = try journal.commits(after: followed.version, through: .max, limit: 1000)
+            for commit in commits {
+                _ = try followed.take(commit)
+                if let key = commit.idempotency { keys.append(key) }
+            }
+        } while !commits.isEmpty
+        (state, version) = (followed.bytes(), followed.version)
     }
 }

@@ -27,26 +27,32 @@ extension StateServer {
     static func origin<State>(
         _ compiled: CompiledDomain<State>, _ opened: OpenedJournal?, _ logger: Logger, _ now: Timestamp
     ) throws -> (Store<State>.Origin, Version?) {
-        guard let opened else { return (.init(state: compiled.initial), nil) }
+        guard var opened else { return (.init(state: compiled.initial), nil) }
         for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
-        let state: State
-        do {
-            state = try compiled.resumed(from: opened.state)
-        } catch {
-            throw SettingsFault(
-                description:
-                    "the journal \(opened.place) does not fit the domain: at \(error.pointer) \(error.detail); was it made by another domain?"
-            )
-        }
-        var version = opened.version
-        // A build that declares more of the state changes what clients read, so the change is a commit.
-        if let upgrade = try compiled.upgrade(
-            from: opened.state, to: state, version: version + 1, epoch: opened.epoch, at: now)
-        {
-            try opened.record(upgrade)
-            version += 1
-            logger.notice("state extended for this domain", metadata: ["version": .stringConvertible(version)])
-        }
+        var state: State
+        let end = ContinuousClock.now + .seconds(20)
+        repeat {
+            do {
+                state = try compiled.resumed(from: opened.state)
+            } catch {
+                throw SettingsFault(
+                    description:
+                        "the journal \(opened.place) does not fit the domain: at \(error.place) \(error.detail); was it made by another domain?"
+                )
+            }
+            // A build that declares more of the state changes what clients read, so the change is a commit.
+            guard
+                let upgrade = try compiled.upgrade(
+                    from: opened.state, to: state, version: opened.version + 1, epoch: opened.epoch, at: now)
+            else { break }
+            if try opened.record(upgrade, until: end) {
+                let version = Logger.MetadataValue.stringConvertible(opened.version)
+                logger.notice("state extended for this domain", metadata: ["version": version])
+                break
+            }
+            // Another server of the history has written first: the change is one of the state that it has left.
+        } while true
+        let version = opened.version
         logger.info(
             "journal recovered",
             metadata: [

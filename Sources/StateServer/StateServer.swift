@@ -174,7 +174,11 @@ public struct StateServer: Service, Sendable {
         }
         logger.info("ready", metadata: metadata)
         warnOfLibrary()
-        handler.cluster?.start { [handler] in handler.hub.endGeneration() }
+        handler.cluster?.start { [store = handler.store] in
+            store.lostHistory == nil
+        } _: { [handler] in
+            handler.hub.endGeneration()
+        }
         watchFiles()
         (handler.journal as? ClusterJournal)?.watchDocuments { handler.schedule.after(.zero) { readFiles() } }
         shareMetrics()

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// A store without the type of its state, as servers use it.
 package protocol AnyStore: AnyObject, Sendable {
     /// The published snapshot, the recent history and the watches.
@@ -8,6 +10,9 @@ package protocol AnyStore: AnyObject, Sendable {
 
     /// Why the domain can take no action now; nil where it can.
     var domainFailure: DomainFailure? { get }
+
+    /// Why the store cannot follow a history that servers share any more; nil where it can.
+    var lostHistory: LostHistory? { get }
 
     /// Reads again what the domain is made of.
     ///
@@ -77,7 +82,9 @@ package protocol AnyStore: AnyObject, Sendable {
 }
 
 extension Store: AnyStore {
-    package var domainFailure: DomainFailure? { domain.failure() }
+    package var domainFailure: DomainFailure? { lostHistory?.failure ?? domain.failure() }
+
+    package var lostHistory: LostHistory? { lost.withLock(\.self) }
 
     package func reloadDomain() throws -> DomainReload { try domain.reload?(latest.state) ?? .unchanged }
 

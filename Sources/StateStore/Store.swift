@@ -51,6 +51,8 @@ public final class Store<State: StateType>: Sendable {
     let notification = Mutex<Notification<State>?>(nil)
     /// The turns that are computed and have not landed.
     let inFlight = Mutex(TurnsInFlight())
+    /// Why the store cannot follow a shared history any more; nil where it can.
+    let lost = Mutex<LostHistory?>(nil)
     /// Runs the landing, one after the other, on another thread than the caller's.
     let onLandingThread: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// A member for each landing that has begun and not ended.

@@ -37,6 +37,9 @@ final class Cluster: Sendable {
         "storekeeper-forwarded", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
+    /// The codes of a server that takes no action, whatever it is.
+    private static let refusing: Set<String> = ["domain-mismatch", "draining", "model-version"]
+
     init(_ journal: ClusterJournal) throws {
         self.journal = journal
         pool = try HTTPPool(requestsMax: Self.requestsMax)
@@ -44,8 +47,11 @@ final class Cluster: Sendable {
 
     /// Begins to send actions on.
     ///
-    /// - Parameter changed: called when ``staleness`` begins or ends.
-    func start(_ changed: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - isFit: whether this server can write.
+    ///   - changed: called when ``staleness`` begins or ends.
+    func start(isFit: @escaping @Sendable () -> Bool, _ changed: @escaping @Sendable () -> Void) {
+        journal.write(while: isFit)
         journal.watchStaleness(changed)
         queue.async { [pool] in pool.run() }
     }
@@ -113,8 +119,7 @@ final class Cluster: Sendable {
                 fields.append(HTTPField(name: name, value: value))
             }
             let status = HTTPResponse.Status(code: found.status)
-            let isDraining = found.status == 503 && code(of: found.body) == "draining"
-            guard !isDraining else { return .notCarriedOut }
+            guard found.status != 503 || !refusing.contains(code(of: found.body) ?? "") else { return .notCarriedOut }
             return .answered(
                 Response(status: status, fields: fields, body: found.body),
                 fields[.stateCursor].flatMap { Cursor(text: $0) })

@@ -15,7 +15,7 @@ extension RequestHandler {
         if let cluster, dispatch.commits, cluster.staleness != nil { return .now(respond(.notDurable, name.id)) }
         guard let cluster, let address = cluster.target, dispatch.commits, cluster.origin(of: request) == nil,
             !isDraining.load(ordering: .acquiring)
-        else { return nil }
+        else { return dispatch.commits ? refuseWhereLost(name) : nil }
         // Many lines take their time.
         let wait = (dispatch.wait?.duration ?? .zero) + .milliseconds(request.body.count / 1000)
         cluster.send(request, to: address, of: exchange.client, waiting: wait) { [self] outcome in
@@ -27,11 +27,24 @@ extension RequestHandler {
             case .unknown where !dispatch.isIdempotent || isSuspected(dispatch):
                 answer(exchange, respond(.outcomeUnknown(id: dispatch.clientID), name.id))
             case .notCarriedOut, .unknown:
+                if let refusal = refuseWhereLost(name) { return complete(refusal, exchange) }
                 complete(self.dispatch(dispatch, exchange, name), exchange)
                 store.flush()
             }
         }
         return .working()
+    }
+
+    /// The refusal of an action where this server does not know the newest state and never will.
+    private func refuseWhereLost(_ name: RequestName) -> Reply? {
+        guard cluster != nil, let lost = store.lostHistory else { return nil }
+        return .now(respond(.domainFailed(lost.failure), name.id))
+    }
+
+    /// For how long this server may have missed what others acknowledge; nil while it misses nothing.
+    var staleness: Duration? {
+        guard let cluster else { return nil }
+        return cluster.staleness ?? store.lostHistory.map { schedule.now() - $0.since }
     }
 
     private func isSuspected(_ dispatch: DispatchRequest) -> Bool {
@@ -41,7 +54,9 @@ extension RequestHandler {
 
     /// Answers once this server has a version itself, so that the client's next read at this server has what it was told.
     private func answer(_ exchange: Exchange, _ response: Response, having version: Version, until end: Instant) {
-        guard latest.version < version, schedule.now() < end else { return answer(exchange, response) }
+        guard latest.version < version, schedule.now() < end, store.lostHistory == nil else {
+            return answer(exchange, response)
+        }
         schedule.after(.microseconds(200)) { [self] in
             answer(exchange, response, having: version, until: end)
         }

@@ -35,7 +35,7 @@ extension RequestHandler {
         } else {
             lines.append("[+]journal: none, the state is in memory only")
         }
-        if let failure = store.domainFailure { lines.append("[-]model: \(failure.detail)") }
+        if let failure = store.domainFailure { lines.append("[-]domain: \(failure.detail)") }
         if let unreadableReason { lines.append("[-]tokens: \(unreadableReason)") }
         func use(_ name: String, _ used: Int, of limit: Int, _ unit: String) {
             lines.append("[\(used < limit ? "+" : "!")]\(name): \(used) of \(limit) \(unit)")
@@ -113,7 +113,7 @@ extension RequestHandler {
             memoryLargestShare: shares.largestBytes, isDurable: journal?.failure == nil,
             isDraining: isDraining.load(ordering: .relaxed), knowsTokens: authenticator.unreadableReason == nil,
             isWriter: cluster?.isWriter ?? false,
-            staleSeconds: cluster?.staleness.map { Int($0.components.seconds) } ?? 0)
+            staleSeconds: staleness.map { Int($0.components.seconds) } ?? 0)
     }
 
     /// Begins to drain: not ready, no new waits, no new actions.

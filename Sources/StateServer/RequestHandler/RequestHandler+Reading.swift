@@ -48,7 +48,7 @@ extension RequestHandler {
     }
 
     /// Whether this server is behind a version and cannot know when it will have it.
-    private func isStale(before version: Version) -> Bool { latest.version < version && cluster?.staleness != nil }
+    private func isStale(before version: Version) -> Bool { latest.version < version && staleness != nil }
 
     /// The answer to a request for a version that this server does not have; another one of the history may have it.
     private func notYet(_ request: ReadRequest) -> Response {

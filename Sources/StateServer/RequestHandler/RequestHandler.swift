@@ -146,7 +146,7 @@ final class RequestHandler: Sendable {
     /// What the answers to a request get so that a browser gives them to the page, and what says that this server may have
     /// missed commits; nil where neither is needed.
     private func addedFields(of request: Request) -> AddedFields? {
-        let stale = cluster?.staleness.map { AddedFields([.stateAge: "\($0.components.seconds)"]) }
+        let stale = staleness.map { AddedFields([.stateAge: "\($0.components.seconds)"]) }
         guard let fieldsWithoutOrigin else { return stale }
         let fields = request[.origin].flatMap { fieldsByOrigin.value(named: $0) } ?? fieldsWithoutOrigin
         return stale.map { AddedFields(HTTPFields(fields.fields + $0.fields)) } ?? fields
@@ -252,7 +252,7 @@ final class RequestHandler: Sendable {
         case .reusable(var response):
             finish(&response, exchange.trace)
             // While the server is stale, the answers tell how old they are, and that grows.
-            return cluster?.staleness == nil ? .reusable(response) : .now(response)
+            return staleness == nil ? .reusable(response) : .now(response)
         case .streaming(var response, let heartbeat):
             finish(&response, exchange.trace)
             return .streaming(response, heartbeat: heartbeat)

@@ -154,8 +154,10 @@ public enum StoreEvent: Sendable {
     case followUpRefused(CascadeReport.Refused, root: String?)
     /// An effect threw an error, or the store could not start it.
     case effectFailed(type: String, reason: String, cause: String)
-    /// The store cannot read the commits of another writer, or they do not fit its domain.
+    /// The store cannot read the commits of another writer.
     case journalUnreadable(reason: String)
+    /// The commits of another writer do not fit the domain: the state stays as it is.
+    case cannotFollow(reason: String)
     /// A view has no value, because it reads itself.
     case viewFailed(reason: String)
 }

@@ -21,6 +21,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     private let resume: (@Sendable ([UInt8]) throws(JSONFault) -> State)?
     /// Why the domain can take no action now; nil where it can, as a domain of Swift types always does.
     package let failure: @Sendable () -> DomainFailure?
+    private let declines: (@Sendable (State) -> DomainFailure?)?
     /// The state that a new history begins with.
     package let initial: State
 
@@ -96,6 +97,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
         self.layout = layout
         (failure, reload, resume) = (declaration.failure, declaration.reload, declaration.resume)
+        declines = declaration.declines
         let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { ViewMemo($1, number: $0) }
         self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
         initialViewVersions = Array(repeating: 0, count: memos.count)
@@ -250,6 +252,31 @@ package final class CompiledDomain<State: StateType>: Sendable {
         var state = state
         try layout.apply(try PatchOperation.operations(of: patch), to: &state)
         return state
+    }
+
+    /// The state that a commit of another server makes of a state; the cost is that of what its patch touches.
+    ///
+    /// - Throws: ``DomainFailure`` where this domain cannot go on from it.
+    func state(_ state: State, following commit: Commit) throws(DomainFailure) -> State {
+        let next: State
+        do {
+            next = try self.state(state, patchedBy: commit.patch)
+        } catch {
+            throw DomainFailure(
+                "domain-mismatch",
+                "the commit of version \(commit.version), which another server has recorded, does not fit the domain of this server: \(Self.words(error)); it takes the program that wrote it"
+            )
+        }
+        if let failure = declines?(next) { throw failure }
+        return next
+    }
+
+    private static func words(_ error: any Error) -> String {
+        switch error {
+        case let fault as JSONFault: "at \(fault.place) \(fault.detail)"
+        case let mismatch as PatchMismatch: mismatch.detail
+        default: "\(error)"
+        }
     }
 
     /// The state that a server goes on from, of the recorded one: with new parts, and as the domain has migrated it.

@@ -1,7 +1,7 @@
 package import StateJSON
 
 /// Why a domain can take no action.
-package struct DomainFailure: Sendable {
+package struct DomainFailure: Error, Sendable {
     /// A stable name for programs.
     package var code: String
     /// A sentence for people.
@@ -70,12 +70,16 @@ package struct JSONDomain: Domain {
     package var reload: Reload
     /// Why the domain can take no action now; nil where it can.
     package var failure: @Sendable () -> DomainFailure?
+    /// Why the domain cannot go on from a state that another program has recorded meanwhile; nil where it can.
+    package var declines: @Sendable (JSONTree) -> DomainFailure?
 
     package init(
         initial: JSONTree, parts: [Part]?, actions: [Handled], views: [(name: String, look: Look)] = [],
         resume: @escaping Resume, reload: @escaping Reload,
-        failure: @escaping @Sendable () -> DomainFailure?, reduce: @escaping Reduce
+        failure: @escaping @Sendable () -> DomainFailure?,
+        declines: @escaping @Sendable (JSONTree) -> DomainFailure? = { _ in nil }, reduce: @escaping Reduce
     ) {
+        self.declines = declines
         (self.resume, self.reload, self.failure) = (resume, reload, failure)
         (self.initial, self.parts, self.actions) = (initial, parts, actions)
         (self.views, self.reduce) = (views, reduce)
@@ -128,6 +132,7 @@ private struct JSONHandlers: Reducer {
 
     func declare(in declaration: inout Declaration<JSONState>) {
         declaration.failure = domain.failure
+        declaration.declines = { [declines = domain.declines] in declines($0.tree) }
         for handled in domain.actions {
             declaration.handlers.append(
                 .init(

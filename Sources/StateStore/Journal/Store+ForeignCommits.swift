@@ -1,6 +1,14 @@
 internal import StateJSON
 internal import Synchronization
 
+/// A history that a store cannot follow any more.
+package struct LostHistory: Sendable {
+    /// Why.
+    package var failure: DomainFailure
+    /// When the store has found that out.
+    package var since: Instant
+}
+
 /// The adoption of commits that another writer has appended to the journal.
 extension Store {
     /// Adopts the commits of other writers later, on the store's queue: after the landing of the turns in flight, whose
@@ -27,16 +35,32 @@ extension Store {
                 guard !commits.isEmpty else { return latest.version > start }
                 try adopt(commits, after: before)
             }
+        } catch let failure as DomainFailure {
+            stopFollowing(failure)
+            return latest.version > start
         } catch {
             report(.journalUnreadable(reason: "\(error)"))
             return latest.version > start
         }
     }
 
+    /// Notes that the store cannot follow the history any more: what it has is right, and grows old.
+    private func stopFollowing(_ failure: DomainFailure) {
+        let isNew = lost.withLock { lost in
+            guard lost == nil else { return false }
+            lost = LostHistory(failure: failure, since: monotonicNow())
+            return true
+        }
+        guard isNew else { return }
+        report(.cannotFollow(reason: failure.detail))
+        // Answers tell from now on how old they may be.
+        hub.endGeneration()
+    }
+
     private func adopt(_ commits: [Commit], after before: Snapshot<State>) throws {
         var before = before
         for commit in commits {
-            let next = adopt(commit, state: try domain.state(before.state, patchedBy: commit.patch))
+            let next = adopt(commit, state: try domain.state(before.state, following: commit))
             hub.publish(next, [commit])
             notify(commit, from: before, to: next, Causation(foreign: commit))
             before = next

@@ -1,13 +1,17 @@
 """A model in JavaScript on a history in etcd that several servers share."""
 
 import pathlib
+import signal
+import threading
+import time
 
 from harness.actions import action
+from harness.client import ConnectionLost
 from harness.etcd import Etcds
-from harness.expectations import expect_equal, wait_until
+from harness.expectations import expect, expect_equal, wait_until
 from harness.models import ROOT
 from harness.programs import free_port
-from harness.server import Server
+from harness.server import Server, codes, starts
 
 TODO = ROOT / "config/models/todo.js"
 
@@ -41,21 +45,131 @@ def test_servers_that_share_a_history_reduce_one_model_to_one_state(workspace):
         expect_equal(len(other.get("/v1/views/open-todos").json), 60, "what is open")
 
 
-def test_a_server_with_an_older_version_of_the_model_takes_no_action_and_turns_red(workspace):
+def test_a_server_whose_domain_a_commit_does_not_fit_turns_red_and_serves_nothing_newer(workspace):
     etcds = Etcds(workspace, 1)
+    older, newer = {"domain": "counter"}, {"domain": "document"}
+    servers = []
+    for settings in (older, newer):
+        port = free_port()
+        server = Server(workspace, etcds.address("domains"), settings | {"cluster_address": f"http://127.0.0.1:{port}"})
+        server.fixed_port = port
+        servers.append(server.start())
+    with servers[0].client() as old, servers[1].client() as new:
+        wait_until(lambda: servers[0].metric(old, "cluster_writer") == 1, "the older one writes")
+        cursor = old.commit(action("counter/add", {"amount": 5}))["cursor"]
+        expect_equal(new.get(f"/v1/state?at-least={cursor}&wait=5").json, {"value": 5}, "the state at the newer one")
+        expect("state-age" not in old.get("/v1/state").fields, "the older one is current")
+        servers[0].process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: servers[1].metric(new, "cluster_writer") == 1, "the newer one writes")
+        servers[0].process.send_signal(signal.SIGCONT)
+        last = new.commit(action("document/set", {"path": "/other", "value": 1}))["cursor"]
+        wait_until(lambda: old.get("/readyz").status == 503, "the older one turns red")
+        expect_equal(old.get("/readyz").json["code"], "domain-mismatch", "its code")
+        expect(b"[-]domain: the commit of version 2" in old.get("/readyz?verbose").body, "its reason")
+        answer = old.get("/v1/state")
+        expect_equal((answer.status, answer.json), (200, {"value": 5}), "the state at the older one")
+        expect("state-age" in answer.fields, "how old it is", answer)
+        expect_equal(codes(old.get(f"/v1/state?at-least={last}&wait=1")), (503, "behind"), "a version that it has not")
+        # The newer one carries out what is sent here, and knows no such action.
+        expect_equal(codes(old.post(action("counter/add", {"amount": 1}))), (422, "unknown-action"), "an action")
+        answer = old.post(action("document/set", {"path": "/other", "value": 2}))
+        expect_equal((answer.status, answer.json["code"]), (422, "unknown-action"), "an action that only the newer one knows")
+        servers[1].stop()
+        wait_until(lambda: codes(old.post(action("counter/add", {"amount": 1}))) == (503, "domain-mismatch"), "no other writes")
+    expect_equal(servers[1].start().client().get("/v1/state").json, {"value": 5, "other": 1}, "the state")
+
+
+def test_a_server_with_an_older_version_of_the_model_serves_nothing_newer_until_it_has_the_newer_file(workspace):
+    etcds = Etcds(workspace, 1)
+    path = pathlib.Path(workspace.path("counter.js"))
     text = (ROOT / "config/models/counter.js").read_text()
-    old, new = (pathlib.Path(workspace.path(f"v{version}/counter.js")) for version in (1, 2))
-    for path, version in ((old, 1), (new, 2)):
-        path.parent.mkdir()
-        path.write_text(f"export const version = {version};\nexport const migrate = (state) => state;\n{text}")
-    first = Server(workspace, etcds.address("versions"), {"model": old}).start()
+    path.write_text(text)
+    first, second = (Server(workspace, etcds.address("versions"), {"model": path}) for _ in range(2))
+    first.start()
     with first.client() as client:
         client.commit(action("counter/add", {"amount": 1}))
-        second = Server(workspace, etcds.address("versions"), {"model": new}).start()
+        path.write_text(f"export const version = 2;\nexport const migrate = (state) => state;\n{text}")
+        second.start()
         with second.client() as other:
-            other.commit(action("counter/add", {"amount": 1}))
-            cursor = other.get("/v1").json["cursor"]
-        expect_equal(client.get(f"/v1/state?at-least={cursor}&wait=5").json, {"_version": 2, "counter": {"value": 2}}, "the state")
+            cursor = other.commit(action("counter/add", {"amount": 1}))["cursor"]
+        wait_until(lambda: client.get("/readyz").status == 503, "it turns red")
+        expect_equal(client.get("/readyz").json["code"], "model-version", "its code")
+        expect_equal(client.get("/v1/state").json, {"counter": {"value": 1}}, "the state that it has")
+        expect_equal(client.get(f"/v1/state?at-least={cursor}&wait=1").status, 503, "a newer version")
         refused = client.post(action("counter/add", {"amount": 1}))
-        expect_equal((refused.status, refused.json["code"]), (409, "model-version"), "an action at the older server")
-        expect_equal((client.get("/readyz").status, client.get("/readyz").json["code"]), (503, "model-version"), "its readiness")
+        expect_equal(codes(refused), (503, "model-version"), "an action at the older server")
+    first.process.send_signal(signal.SIGHUP)
+    newest = {"_version": 2, "counter": {"value": 2}}
+    wait_until(lambda: first.client().get(f"/v1/state?at-least={cursor}&wait=1").json == newest, "it has the newer file")
+    expect_equal(first.client().get("/readyz").status, 200, "its readiness")
+
+
+def test_servers_are_upgraded_one_after_the_other_under_load(workspace, figures):
+    """By SIGHUP: an action more, then a version more with a migration. What is acknowledged is recorded once."""
+    etcds = Etcds(workspace, 1)
+    path = pathlib.Path(workspace.path("model.js"))
+    slice_of = "export const a = createSlice({{ name: 'a', initialState: {{ n: 0 }}, reducers: {{ add(s) {{ s.n += 1 }}{} }} }});\n"
+    path.write_text(slice_of.format(""))
+    servers = []
+    for _ in range(3):
+        port = free_port()
+        server = Server(workspace, etcds.address("rolling"), {"model": path, "cluster_address": f"http://127.0.0.1:{port}"})
+        server.fixed_port = port
+        servers.append(server.start())
+    acknowledged, failures, finished = {}, [], threading.Event()
+
+    def post(name):
+        number, place, client = 0, name, None
+        while not finished.is_set():
+            key = f"{name}-{number}"
+            try:
+                client = client or servers[place % 3].client(timeout=20)
+                answer = client.post(action("a/add", {}, id=key), Idempotency_Key=f'"{key}"')
+            except ConnectionLost:
+                client, place = None, place + 1
+                continue
+            if answer.status == 200:
+                acknowledged[key] = answer.json["version"]
+                number += 1
+                time.sleep(0.005)
+                continue
+            # Another server may have what this one has not.
+            if answer.status != 503:
+                failures.append(answer)
+                return
+            client.close()
+            client, place = None, place + 1
+
+    threads = [threading.Thread(target=post, args=(name,)) for name in range(6)]
+    for thread in threads:
+        thread.start()
+    added = ", double(s) { s.n *= 2 }, other(s) { s.n += 0 }"
+    files = [slice_of.format(added)]
+    files.append(files[0] + "export const version = 2;\nexport const migrate = (state) => { state.a.m = 7; };\n")
+    try:
+        for text in files:
+            time.sleep(0.5)
+            path.write_text(text)
+            for server in servers:
+                before = starts(server)
+                server.process.send_signal(signal.SIGHUP)
+                wait_until(lambda: starts(server) > before, "it starts again", seconds=30)
+                with server.client() as client:
+                    wait_until(lambda: client.get("/readyz").status == 200, "it is ready")
+                time.sleep(0.3)
+            with servers[0].client() as client:
+                wait_until(lambda: client.post(action("a/other", {})).status == 200, "an action of the new file", seconds=5)
+    finally:
+        finished.set()
+        for thread in threads:
+            thread.join()
+    expect_equal(failures, [], "clients that failed")
+    with servers[0].client() as client:
+        latest = client.get("/v1").json["cursor"]
+    states = []
+    for server in servers:
+        with server.client() as client:
+            states.append(client.get(f"/v1/state?at-least={latest}&wait=5").json)
+    expect_equal(states, [{"_version": 2, "a": {"m": 7, "n": len(acknowledged)}}] * 3, "the states")
+    expect_equal(len(set(acknowledged.values())), len(acknowledged), "each action is a commit of its own")
+    figures(f"{len(acknowledged)} actions through six starts of three servers")

@@ -140,6 +140,17 @@ def log_when_ready(server):
     return server.log_text()
 
 
+def starts(server):
+    """How often the process has said that it is ready."""
+    with open(server.log, errors="replace") as file:
+        return file.read().count('"message":"ready"')
+
+
+def codes(answer):
+    """Status and code of a problem."""
+    return answer.status, answer.json.get("code")
+
+
 def start_refusal(workspace, data, says, prepare=None, **settings):
     """Starts a server that must refuse, and returns what it says."""
     server = Server(workspace, data, settings, prepare).launch()

@@ -9,25 +9,16 @@ from harness.actions import action
 from harness.client import Client, ConnectionLost, LocalClient
 from harness.expectations import expect, expect_equal, wait_until
 from harness.models import ROOT
+from harness.server import codes, starts
 
 COUNTER = ROOT / "config/models/counter.js"
 SLICE = "export const {0} = createSlice({{ name: '{0}', initialState: {{ n: 0 }}, reducers: {{ add(s) {{ s.n += 1 }}, {1}(s) {{ s.n += 10 }} }} }});\n"
-
-
-def codes(answer):
-    return answer.status, answer.json.get("code")
 
 
 def hang_up(server, said):
     before = server.log_text().count(said)
     server.process.send_signal(1)
     wait_until(lambda: server.log_text().count(said) > before, said)
-
-
-def starts(server):
-    """How often the process has said that it is ready."""
-    with open(server.log, errors="replace") as file:
-        return file.read().count('"message":"ready"')
 
 
 def start_again(server):

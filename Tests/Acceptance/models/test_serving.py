@@ -12,14 +12,10 @@ from harness.actions import action
 from harness.client import ConnectionLost
 from harness.expectations import expect, expect_equal, wait_until
 from harness.models import ROOT
-from harness.server import log_when_ready, start_refusal
+from harness.server import codes, log_when_ready, start_refusal
 
 HERE = pathlib.Path(__file__).parent
 COUNTER, TODO = ROOT / "config/models/counter.js", ROOT / "config/models/todo.js"
-
-
-def codes(answer):
-    return answer.status, answer.json.get("code")
 
 
 def good(client):

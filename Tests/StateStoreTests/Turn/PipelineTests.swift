@@ -349,4 +349,33 @@ struct PipelineTests {
         #expect(before == 0)
         #expect(store.version == 2 && store.state.count.value == 6)
     }
+
+    @Test(
+        "a commit of another writer that does not fit the domain stops the following, and nothing is committed behind it"
+    )
+    func misfit() throws {
+        let shared = MemoryJournal(try CompiledDomain(Sample()).bytes(of: Sample.State()))
+        let queue = ManualQueue()
+        let store = try store(shared, on: queue)
+        let unknown = Commit(
+            version: 1, time: Timestamp(milliseconds: 0), id: "x", types: ["new/add"], action: Array("{}".utf8),
+            patch: Array(#"[{"op":"add","path":"/new","value":1}]"#.utf8))
+        let before = store.lostHistory?.failure.code
+        _ = shared.append([unknown], after: 0)
+        store.onQueue {}
+
+        let outcome = Mutex<Outcome?>(nil)
+        store.enqueue(PendingTransaction(.of(Sample.Add(amount: 1))) { result in outcome.withLock { $0 = result } })
+        store.flushNow()
+        queue.run()
+
+        #expect(before == nil)
+        #expect(store.lostHistory?.failure.code == "domain-mismatch")
+        #expect(store.lostHistory?.failure.detail.contains("version 1") ?? false)
+        #expect(store.version == 0 && shared.latestVersion == 1)
+        guard case .notRecorded? = outcome.withLock(\.self) else {
+            Issue.record("the outcome is \(String(describing: outcome.withLock(\.self)))")
+            return
+        }
+    }
 }
