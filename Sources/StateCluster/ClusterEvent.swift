@@ -14,6 +14,8 @@ package enum ClusterEvent: Sendable {
     case quotaUsed(reason: String?)
     /// The history in etcd is older than the one of this server, and has another epoch now, or why it has not.
     case epochRenewed(failure: String?)
+    /// At a start the history is older than what this server has seen of it, and has got a new epoch.
+    case olderThanSeen
 }
 
 /// Why a history in etcd cannot be used, as a sentence.

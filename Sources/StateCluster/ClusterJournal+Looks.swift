@@ -29,6 +29,7 @@ extension ClusterJournal {
                 catchUp()
                 follower.renew()
             }
+            noteTurn(atLeastAfter: .seconds(2))
             guard let changed = turnStale(false) else { return }
             probe()
             report(.notFollowing(reason: nil))
@@ -52,6 +53,18 @@ extension ClusterJournal {
             report(.notFollowing(reason: reason))
             changed()
         }
+    }
+
+    /// Notes the newest turn in the directory of this server, where it has one and the last note is old enough.
+    func noteTurn(atLeastAfter pause: Duration) {
+        guard let directory = cache?.directory, condition.withLock({ $0.broken == nil }) else { return }
+        let turn = known.withLock { SeenTurn($0.epoch, $0.tipKey, $0.tip.hash) }
+        let isDue = condition.withLock { condition in
+            if let seen = condition.seen, seen.turn == turn || seen.time + pause > .now { return false }
+            condition.seen = (turn, .now)
+            return true
+        }
+        if isDue { turn.note(in: directory) }
     }
 
     /// Notes how much of its quota the fullest etcd has used.

@@ -28,7 +28,7 @@ package final class ClusterJournal: Journal {
     let client: EtcdClient
     private let retention: Retention
     let keys: ClusterKeys
-    private let cache: SnapshotCache?
+    let cache: SnapshotCache?
     /// The epoch of the history.
     package let epoch: Epoch
     let report: @Sendable (ClusterEvent) -> Void
@@ -66,6 +66,8 @@ package final class ClusterJournal: Journal {
         var isFit: @Sendable () -> Bool = { true }
         var documents: [ClusterDocument] = []
         var documentsWatcher: (@Sendable () -> Void)?
+        /// The newest turn that is noted in the directory of this server, and when.
+        var seen: (turn: SeenTurn, time: ContinuousClock.Instant)?
         /// The etcd that has used much of its quota.
         var quota: QuotaWatch.Finding?
 
@@ -106,6 +108,7 @@ package final class ClusterJournal: Journal {
             do {
                 let opened = try ClusterOpening(client, keys, cache: cache).run(initial)
                 let journal = try ClusterJournal(address, place, client, keys, cache, opened, retention, report)
+                if opened.isRenewed { report(.olderThanSeen) }
                 return (journal, opened.recovery)
             } catch let fault as ClusterFault where fault.isPassing {
                 if attempts.isMultiple(of: 20) { report(.waiting(reason: fault.description)) }
@@ -377,5 +380,6 @@ package final class ClusterJournal: Journal {
         follower.stop()
         quota.stop()
         background.sync {}
+        noteTurn(atLeastAfter: .zero)
     }
 }

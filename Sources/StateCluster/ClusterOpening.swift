@@ -29,16 +29,20 @@ struct ClusterOpening {
         var secret: String?
         /// The revision of etcd up to which everything is read.
         var revision: UInt64
+        /// Whether the history has a new epoch, because it is older than what this server has seen of it.
+        var isRenewed = false
     }
 
     private let client: EtcdClient
     private let keys: ClusterKeys
     private let snapshots: ClusterSnapshots
+    private let directory: String?
 
     /// - Parameter cache: where a copy of the newest snapshot is kept; nil for nowhere.
     init(_ client: EtcdClient, _ keys: ClusterKeys, cache: SnapshotCache? = nil) {
         self.client = client
         self.keys = keys
+        directory = cache?.directory
         snapshots = ClusterSnapshots(client: client, keys: keys, cache: cache)
     }
 
@@ -47,6 +51,11 @@ struct ClusterOpening {
         var found = try ClusterMeta.read(client, keys)
         if found == nil {
             try begin(initial())
+            found = try ClusterMeta.read(client, keys)
+        }
+        let isRenewed = try found.map(isOlderThanSeen) ?? false
+        if isRenewed, let old = found {
+            try renewEpoch(old.modified)
             found = try ClusterMeta.read(client, keys)
         }
         guard let found else {
@@ -88,7 +97,18 @@ struct ClusterOpening {
                 state: state.bytes(), version: state.version, oldest: oldest,
                 keys: known.keys.filter { $0.expiry > now }, patchesCount: Int(state.version - newest.version),
                 warnings: warnings),
-            metaRevision: found.modified, secret: found.meta.secret, revision: revision)
+            metaRevision: found.modified, secret: found.meta.secret, revision: revision, isRenewed: isRenewed)
+    }
+
+    /// Whether the newest turn that this server has seen is not there, as after the restore of an older backup.
+    ///
+    /// A turn that is deleted because it is old has newer ones behind it.
+    private func isOlderThanSeen(_ found: ClusterMeta.Found) throws -> Bool {
+        guard let seen = directory.flatMap({ SeenTurn(in: $0, of: found.epoch) }) else { return false }
+        let answer: Etcd.RangeResponse = try client.ask(
+            "/v3/kv/range", Etcd.Range(keys.turn(seen.key), upTo: ClusterKeys.end(of: keys.turns), limit: 1))
+        guard let pair = answer.kvs?.first, let key = keys.version(ofTurn: pair.key) else { return true }
+        return key == seen.key && !seen.isTurn(pair.value ?? Data())
     }
 
     /// The newest snapshot that is not damaged.

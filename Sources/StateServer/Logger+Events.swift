@@ -63,6 +63,9 @@ extension Logger {
         case .notFollowing(nil): notice("following etcd again")
         case .quotaUsed(let reason?): warning("etcd's quota is used", metadata: ["reason": .string(reason)])
         case .quotaUsed(nil): notice("etcd has room again")
+        case .olderThanSeen:
+            warning(
+                "the history in etcd is older than this server has seen it, as after a restore, and has a new epoch")
         case .epochRenewed(nil): warning("the history in etcd has a new epoch; restart this server to go on with it")
         case .epochRenewed(let reason?): error("no new epoch", metadata: ["reason": .string(reason)])
         case .writer(.this): notice("this server writes")

@@ -277,6 +277,50 @@ def test_an_etcd_that_is_an_older_backup_of_itself_stops_a_server_that_has_more(
 
 
 @pytest.mark.alone
+def test_an_older_backup_that_is_restored_while_no_server_runs_has_a_new_epoch_at_the_next_start(workspace):
+    etcds = Etcds(workspace, 1)
+    settings = {"cluster_directory": workspace.path("own")}
+    server = Server(workspace, etcds.address("back"), settings).start()
+    member, backup = os.path.join(etcds.directory, "e0"), os.path.join(etcds.directory, "backup")
+    cursors = []
+    for _ in range(2):
+        with server.client() as client:
+            for _ in range(3):
+                client.commit(add(1))
+            cursors.append(client.get("/v1").json["cursor"])
+        server.stop()
+        etcds.kill(0)
+        if not os.path.exists(backup):
+            shutil.copytree(member, backup)
+        etcds.start(0)
+        etcds.wait()
+        server.start()
+    with server.client() as client:
+        cursor = client.get("/v1").json["cursor"]
+        expect_equal(cursor, cursors[1], "the cursor where nothing was restored")
+    server.stop()
+    etcds.kill(0)
+    shutil.rmtree(member)
+    shutil.copytree(backup, member)
+    etcds.start(0)
+    etcds.wait()
+    server.start()
+    expect("is older than this server has seen it" in log_when_ready(server), "no word in the log", server.log_text())
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 3, "the state of the backup")
+        for lost in (cursors[1], cursors[0]):
+            answer = client.get(f"/v1/changes?since={lost}")
+            expect_equal((answer.status, answer.json["code"]), (410, "cursor-lost"), f"the answer to {lost}")
+        cursor = client.get("/v1").json["cursor"]
+        client.commit(add(1))
+    # Once only: the next start goes on with the new epoch.
+    server.stop()
+    server.start()
+    with server.client() as client:
+        expect_equal(len(client.get(f"/v1/changes?since={cursor}").json["changes"]), 1, "the commits behind the new epoch")
+
+
+@pytest.mark.alone
 @pytest.mark.rounds(2, long=50)
 @pytest.mark.seconds(long=3600)
 def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_and_etcds(
