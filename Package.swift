@@ -55,11 +55,13 @@ let package = Package(
         .systemLibrary(name: "CXXHash", providers: [.apt(["libxxhash-dev"])]),
         // JSON: typed decoding, encoding in a stable order, JSON Pointer, comparison, JSON Patch.
         .target(name: "StateJSON", dependencies: ["CSimdjson", "CXXHash"]),
+        // A thread of one's own, on pthreads.
+        .target(name: "Threads"),
         // The pure core: actions, reducers, slices, tables, middleware, selections, subscriptions, the turn.
         .target(
             name: "StateStore",
             dependencies: [
-                "StateJSON",
+                "StateJSON", "Threads",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ]),
@@ -109,11 +111,18 @@ let package = Package(
                 "CDocuments", "ContentCodings", "HTTPMessages", "StateJSON", "StateStore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
+        // JSON Web Tokens: what they say, the keys that verify them, and, with the trait JWT, the verification by JWTKit.
+        .target(
+            name: "JWT",
+            dependencies: [
+                "StateHTTP", "StateJSON", "StateStore",
+                .product(name: "JWTKit", package: "jwt-kit", condition: .when(traits: ["JWT"])),
+            ]),
         // An HTTP server in Swift: libmicrohttpd inside an event loop of this package.
         .target(
             name: "MicroHTTP",
             dependencies: [
-                "CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages",
+                "CMicroHTTPD", "CSocketCalls", "CXXHash", "HTTPMessages", "Threads",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HeapModule", package: "swift-collections"),
@@ -137,7 +146,7 @@ let package = Package(
         .target(
             name: "StateServer",
             dependencies: [
-                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "MicroHTTP", "Page", "StateCluster",
+                "CCrypto", "ContentCodings", "HTTPClient", "HTTPMessages", "JWT", "MicroHTTP", "Page", "StateCluster",
                 "StateHTTP",
                 "StateJSON",
                 "StateJournal", "StateStore",
@@ -146,7 +155,6 @@ let package = Package(
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "JWTKit", package: "jwt-kit", condition: .when(traits: ["JWT"])),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "SystemPackage", package: "swift-system"),
@@ -193,7 +201,8 @@ let further: [String: [Target.Dependency]] = [
     "StateClient": ["StateServer", "StateServerTesting"],
 ]
 for suite in [
-    "StateJSON", "StateStore", "Segments", "ContentCodings", "HTTPClient", "HTTPMessages", "StateHTTP", "MicroHTTP",
+    "StateJSON", "StateStore", "Segments", "JWT", "ContentCodings", "HTTPClient", "HTTPMessages", "StateHTTP",
+    "MicroHTTP",
     "StateCluster", "StateJournal", "StateServer",
     "StateServerTesting", "StateClient", "Showcase", "Documents", "Models", "Schemas",
 ] {
@@ -233,8 +242,8 @@ where [.regular, .executable, .test].contains(target.type)
         .enableUpcomingFeature("InternalImportsByDefault"),
         .treatAllWarnings(as: .error),
     ]
-    // With the trait JWT, StateServer imports CoreFoundation through JWTKit. In a debug build Swift 6.3 then takes the members
-    // of `stat` and `timespec` for members of CoreFoundation, and refuses them in some of the files that import Glibc.
+    // With the trait JWT, StateServer sees CoreFoundation behind JWTKit. In a debug build Swift 6.3 then takes the members of
+    // `stat` and `timespec` for members of CoreFoundation, and refuses them in some of the files that import Glibc.
     if target.name != "StateServer" {
         target.swiftSettings?.append(.enableUpcomingFeature("MemberImportVisibility"))
     }

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import Threads
 
 /// An HTTP/1.1 server on libmicrohttpd, with one thread of its own, or several that share its clients.
 ///
@@ -9,7 +10,7 @@ package final class HTTPServer: Sendable {
     /// A loop that runs: its mailbox and its thread.
     private struct Running {
         let mailbox: LoopMailbox
-        let thread: LoopThread
+        let thread: SystemThread
     }
 
     private struct State {
@@ -164,11 +165,11 @@ package final class HTTPServer: Sendable {
                 configuration: configuration.perLoop, index: index, handlers: handlers, memory: gauges.memory,
                 mailbox: mailbox, gauges: gauges.loops[index], listeners: listeners)
             try loop.start()
-            do throws(ServerError) {
-                return Running(mailbox: mailbox, thread: try LoopThread { loop.run() })
+            do throws(SystemThread.Unavailable) {
+                return Running(mailbox: mailbox, thread: try SystemThread { loop.run() })
             } catch {
                 loop.abandon()
-                throw error
+                throw .unavailable(reason: "pthread_create: \(ServerError.words(for: error.code))")
             }
         } catch {
             for listener in listeners { listener.close() }

@@ -1,6 +1,7 @@
 internal import CoreMetrics
 internal import Dispatch
 internal import Glibc
+internal import JWT
 public import Logging
 internal import MicroHTTP
 internal import Page

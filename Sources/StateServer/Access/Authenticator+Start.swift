@@ -1,3 +1,4 @@
+internal import JWT
 internal import Logging
 internal import MicroHTTP
 internal import StateHTTP

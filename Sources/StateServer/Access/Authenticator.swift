@@ -1,4 +1,5 @@
 internal import HTTPMessages
+internal import JWT
 internal import Logging
 internal import StateHTTP
 internal import StateStore

@@ -1,4 +1,5 @@
 internal import DequeModule
+internal import JWT
 internal import StateHTTP
 internal import StateStore
 

@@ -1,3 +1,4 @@
+internal import JWT
 internal import Logging
 internal import StateHTTP
 internal import StateStore
@@ -13,7 +14,7 @@ final class SignedTokens: Sendable {
     }
 
     private let state: Mutex<State>
-    private let file: WatchedFile<(keys: [VerificationKey], skippedCount: Int)?>
+    private let file: WatchedFile<JSONWebKeySet?>
     private let rules: ClaimRules
     private let verifier: SignatureVerifier
     private let catalogue: Catalogue
@@ -41,7 +42,7 @@ final class SignedTokens: Sendable {
         self.catalogue = catalogue
         self.date = date
         self.logger = logger
-        guard let (keys, _) = try self.file.content() else {
+        guard let keys = try self.file.content()?.keys else {
             throw SettingsFault(description: "there is no key file \(file.path), which the setting jwt_keys names")
         }
         guard !keys.isEmpty else {

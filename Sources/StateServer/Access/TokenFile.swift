@@ -79,7 +79,7 @@ struct TokenFile: Sendable {
         guard let bytes else { return nil }
         let tokens = try file.decode(bytes, as: Content.self).tokens
         for entry in tokens {
-            if let fault = entry.grant.fault ?? Self.fault(inSubject: entry.subject) {
+            if let fault = entry.grant.fault ?? Access.fault(inSubject: entry.subject) {
                 throw SettingsFault(description: "the token file \(path) has a fault in \(entry.id): \(fault)")
             }
         }
@@ -98,18 +98,6 @@ struct TokenFile: Sendable {
             guard let entries, entries != old else { return nil }
             return try file.encode(Content(tokens: entries))
         }
-    }
-
-    /// What is wrong with the name of a subject; nil for a good one.
-    static func fault(inSubject subject: String) -> String? {
-        (1...255).contains(subject.utf8.count)
-            && subject.unicodeScalars.allSatisfy { scalar in
-                switch scalar.properties.generalCategory {
-                case .control, .spaceSeparator, .lineSeparator, .paragraphSeparator: false
-                default: true
-                }
-            }
-            ? nil : "a subject has 1 to 255 bytes, without spaces and control characters"
     }
 }
 

@@ -5,6 +5,7 @@ internal import HTTPMessages
 internal import HTTPTypes
 internal import MicroHTTP
 internal import StateCluster
+internal import StateHTTP
 internal import StateStore
 
 /// What a server on a history in etcd does beside serving it: it sends actions on to the server that writes, and says how old

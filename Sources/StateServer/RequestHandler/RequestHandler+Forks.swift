@@ -4,6 +4,7 @@ internal import MicroHTTP
 internal import StateHTTP
 internal import StateJSON
 internal import StateStore
+internal import Synchronization
 
 /// Requests about forks, and to them.
 extension RequestHandler {

@@ -2,6 +2,7 @@ internal import HTTPMessages
 internal import MicroHTTP
 internal import StateHTTP
 internal import StateStore
+internal import Synchronization
 
 /// Actions that another server of the cluster is to carry out.
 extension RequestHandler {

@@ -2,6 +2,7 @@ internal import HTTPMessages
 internal import HTTPTypes
 internal import MicroHTTP
 internal import StateHTTP
+internal import StateJSON
 internal import StateStore
 internal import Synchronization
 

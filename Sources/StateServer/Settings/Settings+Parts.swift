@@ -1,5 +1,6 @@
 internal import HTTPClient
 internal import HTTPMessages
+internal import JWT
 internal import MicroHTTP
 internal import StateCluster
 internal import StateHTTP

@@ -1,6 +1,6 @@
 internal import Dispatch
-internal import Glibc
 internal import Synchronization
+internal import Threads
 
 /// A thread of its own for the landing of turns.
 ///
@@ -42,21 +42,8 @@ final class LandingThread: Sendable {
     }
 
     private func start() -> Bool {
-        var thread = pthread_t()
-        let work = Unmanaged.passRetained(work)
-        let status = pthread_create(
-            &thread, nil,
-            { pointer in
-                guard let pointer else { return nil }
-                // Released at the end of the thread, for the retain before its start.
-                Unmanaged<Work>.fromOpaque(pointer).takeRetainedValue().runAll()
-                return nil
-            }, work.toOpaque())
-        guard status == 0 else {
-            work.release()
-            return false
-        }
-        pthread_detach(thread)
+        guard let thread = try? SystemThread({ [work] in work.runAll() }) else { return false }
+        thread.detach()
         return true
     }
 }

@@ -6,6 +6,7 @@ import StateHTTP
 import Synchronization
 import Testing
 
+@testable import JWT
 @testable import StateServer
 @testable import StateStore
 @testable import TestSupport
@@ -91,7 +92,7 @@ struct AuthenticatorTests {
         _ subject: String = "ci", key: String = "a", exp: Double = 2000, header: String = #"{"alg":"EdDSA"}"#
     ) -> String {
         let claims = #"{"sub":"\#(subject)","exp":\#(exp),"storekeeper":{"read":["/tasks"]}}"#
-        return "\(SignedTokenTests.encoded(header)).\(SignedTokenTests.encoded(claims)).\(key)"
+        return "\(base64URL(header)).\(base64URL(claims)).\(key)"
     }
 
     @Test("a token is verified once and then known until its end and the leeway")

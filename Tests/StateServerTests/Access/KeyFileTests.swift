@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import JWT
 @testable import StateServer
 
 @Suite("The key file")
@@ -9,11 +10,11 @@ struct KeyFileTests {
     static let rsa = #"{"kty":"RSA","alg":"RS256","kid":"r","n":"AQ","e":"AQAB"}"#
 
     /// Reads a file with these keys.
-    func read(_ keys: String...) throws -> (keys: [VerificationKey], skippedCount: Int)? {
+    func read(_ keys: String...) throws -> JSONWebKeySet? {
         try read(text: "{\"keys\":[\(keys.joined(separator: ","))]}")
     }
 
-    func read(text: String) throws -> (keys: [VerificationKey], skippedCount: Int)? {
+    func read(text: String) throws -> JSONWebKeySet? {
         let file = FileManager.default.temporaryDirectory.appending(path: "keys-\(UUID().uuidString).json")
         try Data(text.utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }

@@ -2,6 +2,7 @@ import StateHTTP
 import StateStore
 import Testing
 
+@testable import JWT
 @testable import StateServer
 
 @Suite("Remembered tokens")

@@ -1,18 +1,15 @@
 import Foundation
 import StateHTTP
 import StateStore
+import TestSupport
 import Testing
 
-@testable import StateServer
+@testable import JWT
 
 @Suite("JSON Web Tokens before their verification")
 struct SignedTokenTests {
     /// A token with this header.
-    func token(_ header: String) -> String { "\(Self.encoded(header)).\(Self.encoded("{}")).c2ln" }
-
-    static func encoded(_ text: String) -> String {
-        Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").filter { $0 != "=" }
-    }
+    func token(_ header: String) -> String { "\(base64URL(header)).\(base64URL("{}")).c2ln" }
 
     @Test(
         "a header that the server knows is read",

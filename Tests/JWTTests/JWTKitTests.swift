@@ -4,7 +4,7 @@
     import StateHTTP
     import Testing
 
-    @testable import StateServer
+    @testable import JWT
 
     @Suite("Signatures of JSON Web Tokens")
     struct JWTKitTests {

@@ -1,10 +1,9 @@
 #if JWT
     internal import JWTKit
-    internal import StateHTTP
 
     extension SignatureVerifier {
         /// The verifier of this build.
-        static let built: SignatureVerifier? = SignatureVerifier(
+        package static let built: SignatureVerifier? = SignatureVerifier(
             fault: { key in
                 do {
                     _ = try PreparedKey(key.material)
@@ -26,7 +25,7 @@
                 case .ed25519(let key): await keys.add(eddsa: key)
                 }
                 // The collection has one key, so that neither the algorithm nor the name in the token picks another.
-                return try? await keys.verify(token.text, as: Claims.self)
+                return try? await keys.verify(token.text, as: Verified.self).claims
             })
     }
 
@@ -48,13 +47,20 @@
         }
     }
 
-    extension Claims: JWTPayload {
+    /// The claims of a token; no other target has to know JWTKit.
+    private struct Verified: JWTPayload {
+        let claims: Claims
+
+        init(from decoder: any Decoder) throws { claims = try Claims(from: decoder) }
+
+        func encode(to encoder: any Encoder) throws { try claims.encode(to: encoder) }
+
         /// The server checks the claims by itself, with a leeway that JWTKit has not.
         func verify(using algorithm: some JWTAlgorithm) {}
     }
 #else
     extension SignatureVerifier {
         /// This build has no verifier.
-        static let built: SignatureVerifier? = nil
+        package static let built: SignatureVerifier? = nil
     }
 #endif
