@@ -15,7 +15,7 @@ package final class Exchange: Sendable {
     package var client: String { share ?? address }
     private let address: String
     /// It is unsafe by declaration only: the handler sets it before another thread knows the exchange.
-    @exclusivity(unchecked) nonisolated(unsafe) private var share: String?
+    nonisolated(unsafe) private var share: String?
 
     /// The trace that the request belongs to, which its answer names; nil where it names none.
     ///
@@ -27,7 +27,7 @@ package final class Exchange: Sendable {
     /// It is unsafe by declaration only, as the share is.
     ///
     /// Another module would check each access to a stored property.
-    @exclusivity(unchecked) nonisolated(unsafe) private var ownTrace: TraceContext?
+    nonisolated(unsafe) private var ownTrace: TraceContext?
 
     private enum Stage: UInt8, AtomicRepresentable { case armed, fired, given }
 
@@ -37,7 +37,7 @@ package final class Exchange: Sendable {
     ///
     /// It is unsafe by declaration only: one thread writes it, after it has claimed the right to answer, and the loop takes
     /// it, after it has read the stage that the writer set behind it.
-    @exclusivity(unchecked) nonisolated(unsafe) private var given: Response?
+    nonisolated(unsafe) private var given: Response?
     /// Whether the loop looks for the answer in each of its iterations; only the loop thread uses it.
     nonisolated(unsafe) var isHeld = false
     /// The index among the ``PendingExchanges``, nil outside them; only the loop thread uses it.
@@ -45,7 +45,7 @@ package final class Exchange: Sendable {
     private let sink: any AnswerSink
 
     /// It is unsafe by declaration only, as the share is.
-    @exclusivity(unchecked) nonisolated(unsafe) private var added: AddedFields?
+    nonisolated(unsafe) private var added: AddedFields?
 
     /// Makes an exchange that gives its answer to `sink`.
     package init(id: UInt64, client: String, sink: any AnswerSink) {

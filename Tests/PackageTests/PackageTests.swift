@@ -159,7 +159,8 @@ struct TreeTests {
             .filter { !$0.contains("//") }
 
         #expect(lines.count { $0.contains(": @unchecked Sendable") } <= 5)
-        #expect(lines.count { $0.contains("@exclusivity(unchecked)") } <= 75)
+        // A debug build and a release build find an access that overlaps another one, wherever it is.
+        #expect(!lines.contains { $0.contains("@exclusivity(unchecked)") })
     }
 
     /// The files that look at the identity of an object or the address of bytes, with what keeps it from being another's.

@@ -12,18 +12,18 @@ final class ClientAcceptor {
     private let context: LoopContext
     private var listeners: [ListeningSocket]
     /// The accepted sockets that wait for an iteration, by the addresses of their clients.
-    @exclusivity(unchecked) private var waiting = ClientTurns<Int32>()
+    private var waiting = ClientTurns<Int32>()
     /// How many clients libmicrohttpd has got since the last iteration.
-    @exclusivity(unchecked) private var addedCount = 0
+    private var addedCount = 0
     /// How many clients libmicrohttpd gets in an iteration: their first requests take a millisecond where they are
     /// expensive, and a POST that is synced to the disk needs two or three iterations.
     private static let addedCountMax = 8
     /// Whether the poller watches the listening sockets.
-    @exclusivity(unchecked) private var isListening = false
+    private var isListening = false
     /// Answers a connection over capacity and ends it.
     private let refuse: (ClientConnection) -> Void
     /// Whether the system has refused a client, and the time to try again has not come.
-    @exclusivity(unchecked) private var awaitsRetry = false
+    private var awaitsRetry = false
     /// The connections over capacity, by number.
     private var overCapacity: [UInt64: ClientConnection] = [:]
     /// How long a connection over capacity has to send a request.

@@ -19,9 +19,9 @@ final class EventLoop {
     private let wire: WireObserver
     private let idle: IdleConnections
 
-    @exclusivity(unchecked) private var items: [LoopMailbox.Item] = []
-    @exclusivity(unchecked) private var published = Statistics()
-    @exclusivity(unchecked) private var iterationCount = 0
+    private var items: [LoopMailbox.Item] = []
+    private var published = Statistics()
+    private var iterationCount = 0
     /// What the loop calls when it has ended.
     private var whenStopped: [@Sendable () -> Void] = []
     /// How long answers that are being sent when the grace time ends may take.

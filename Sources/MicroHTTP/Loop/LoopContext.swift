@@ -9,20 +9,20 @@ final class LoopContext {
     let poller: Poller
     let memory: MemoryBudget
     let answers: AnswerCounts
-    @exclusivity(unchecked) var clients = ClientCounts()
+    var clients = ClientCounts()
     /// How many requests have heads that were accepted and no complete answers.
-    @exclusivity(unchecked) var inFlightCount = 0
-    @exclusivity(unchecked) var statistics = Statistics()
-    @exclusivity(unchecked) var stage = Stage.serving
-    @exclusivity(unchecked) private var alarms = Alarms()
-    @exclusivity(unchecked) private var startedDaemon: Daemon?
-    @exclusivity(unchecked) private var iterationTime: LoopInstant?
+    var inFlightCount = 0
+    var statistics = Statistics()
+    var stage = Stage.serving
+    private var alarms = Alarms()
+    private var startedDaemon: Daemon?
+    private var iterationTime: LoopInstant?
     /// The date of answers.
-    @exclusivity(unchecked) var date = HTTPDate()
+    var date = HTTPDate()
     /// Whether the current iteration has done more than to look at held connections.
-    @exclusivity(unchecked) private(set) var hasProgressed = false
+    private(set) var hasProgressed = false
     /// Whether the current iteration has received a request.
-    @exclusivity(unchecked) private(set) var hasReceived = false
+    private(set) var hasReceived = false
 
     init(
         configuration: ServerConfiguration, handlers: Handlers, memory: MemoryBudget, answers: AnswerCounts

@@ -42,51 +42,51 @@ final class ClientConnection {
     /// Whether the peer is a proxy whose requests name their clients.
     let isProxy: Bool
     /// The client that the current request's head names, if the peer is such a proxy.
-    @exclusivity(unchecked) var namedClient: String?
+    var namedClient: String?
     /// The number of a connection over capacity; nil for any other.
     let overCapacity: UInt64?
-    @exclusivity(unchecked) var phase = Phase.idle
+    var phase = Phase.idle
     /// Until when the current request is held, if it is.
-    @exclusivity(unchecked) var heldUntil: LoopInstant?
+    var heldUntil: LoopInstant?
     /// What has been received of the next request, or of the current one's body.
-    @exclusivity(unchecked) var input = RequestInput()
+    var input = RequestInput()
     /// Whether the head of a request has been accepted that is not complete or not answered.
     var isInFlight = false
     /// The head of the current request; nil before it is complete and after the answer.
-    @exclusivity(unchecked) var head: ParsedHead?
+    var head: ParsedHead?
     /// What is counted of the current request when it is answered; nil before it is complete and after its answer.
-    @exclusivity(unchecked) var counted: CountedRequest?
+    var counted: CountedRequest?
     /// The current request, complete, while a handler defers it.
-    @exclusivity(unchecked) var deferred: Request?
+    var deferred: Request?
     /// The part of its body that has been received.
-    @exclusivity(unchecked) var body: [UInt8] = []
+    var body: [UInt8] = []
     /// How many bytes of the memory budget the body has.
-    @exclusivity(unchecked) var reservedCount = 0
+    var reservedCount = 0
     /// The options of the current request if it waits and the loop could not park its connection yet.
-    @exclusivity(unchecked) var parkingOptions: ResponseOptions?
+    var parkingOptions: ResponseOptions?
     /// Whether no request follows the current one: the client asks for that, or the answer says so.
     ///
     /// What has come behind it is then never read as a head (RFC 9112, section 9.6).
-    @exclusivity(unchecked) var isLastRequest = false
-    @exclusivity(unchecked) var idleCheck = IdleCheck.none
+    var isLastRequest = false
+    var idleCheck = IdleCheck.none
     /// Whether libmicrohttpd has closed the connection, and the descriptor may be that of another one.
     var isClosed = false
     /// What the socket has not taken of the answer to the current request.
-    @exclusivity(unchecked) var unsentAnswer: Outgoing?
+    var unsentAnswer: Outgoing?
     /// What that counts in the memory budget.
-    @exclusivity(unchecked) var holding: MemoryBudget.Holding?
+    var holding: MemoryBudget.Holding?
     /// How many socket calls of the connection have moved bytes, and how many had when its activity was last looked at.
-    @exclusivity(unchecked) var activityCount = 0
+    var activityCount = 0
     var activityCountSeen = -1
     /// Since when there has been no activity, as far as ``WireObserver/check()`` has noticed.
     var silentSince: LoopInstant?
     /// Whether the current request is answered, so that libmicrohttpd sends for that answer.
-    @exclusivity(unchecked) var isAnswering = false
+    var isAnswering = false
     /// How many answers libmicrohttpd has been given.
-    @exclusivity(unchecked) var answersCount = 0
+    var answersCount = 0
     /// Whether libmicrohttpd neither receives nor sends anything more: the server has refused a request while it was being
     /// received, or closes the connection.
-    @exclusivity(unchecked) var isRefused = false
+    var isRefused = false
     /// Whether the server has answered a request whose body it discards, so that libmicrohttpd sends nothing more.
     var isAnsweredEarly = false
     /// Since when a request has been arriving, as far as ``WireObserver/check()`` has noticed, and which one it is.

@@ -11,7 +11,7 @@ import Glibc
 /// Only the loop thread uses it.
 final class IdleConnections {
     private let context: LoopContext
-    @exclusivity(unchecked) private var connections: [ClientConnection] = []
+    private var connections: [ClientConnection] = []
     private static let interval = Duration.milliseconds(50)
 
     init(_ context: LoopContext) { self.context = context }

@@ -20,10 +20,10 @@ import HTTPMessages
 final class PendingExchanges {
     private let context: LoopContext
     /// In no order; each exchange has its index, so that neither holding it nor finding it takes a search.
-    @exclusivity(unchecked) private var connections: [ClientConnection] = []
+    private var connections: [ClientConnection] = []
     /// Those whose exchanges have a deadline, by number.
-    @exclusivity(unchecked) private var timed: [UInt64: ClientConnection] = [:]
-    @exclusivity(unchecked) private var heldCount = 0
+    private var timed: [UInt64: ClientConnection] = [:]
+    private var heldCount = 0
 
     private let delay: LoopInstant.Span
 

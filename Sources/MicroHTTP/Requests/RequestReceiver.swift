@@ -14,7 +14,7 @@ final class RequestReceiver {
     private let intake: RequestIntake
     private let wire: WireObserver
     private let idle: IdleConnections
-    @exclusivity(unchecked) private var lastNumber: UInt64
+    private var lastNumber: UInt64
     private let numberStride: UInt64
 
     /// - Parameter index: the index of the loop, which determines the numbers that it gives out.

@@ -16,17 +16,17 @@ final class LaterCalls {
     }
 
     private let context: LoopContext
-    @exclusivity(unchecked) private var shares = IterationShares()
+    private var shares = IterationShares()
     /// The sockets that wait for their turn.
-    @exclusivity(unchecked) private var waiting = ClientTurns<Call>()
+    private var waiting = ClientTurns<Call>()
     /// The same sockets, for a lookup: libmicrohttpd asks again for a socket that waits when more comes on it.
-    @exclusivity(unchecked) private var isWaiting: Set<Call> = []
+    private var isWaiting: Set<Call> = []
     /// The sockets whose turn is in this iteration, and that have not been used in it.
-    @exclusivity(unchecked) private var resumed: Set<Call> = []
+    private var resumed: Set<Call> = []
     /// Those of them whose clients had had their share before they were used: their turn comes first in the next iteration.
-    @exclusivity(unchecked) private var again: [Call] = []
+    private var again: [Call] = []
     /// How many sockets had their turn in the last iteration, and were used.
-    @exclusivity(unchecked) private var usedCount = 0
+    private var usedCount = 0
 
     init(_ context: LoopContext) { self.context = context }
 

@@ -18,9 +18,9 @@ final class WireObserver {
     ///
     /// unsafe: libmicrohttpd has a reference to each of them until ``remove(_:)`` has returned, so this list counts none: each
     /// request needs them three times.
-    @exclusivity(unchecked) private var connections: [Unmanaged<ClientConnection>?] = []
+    private var connections: [Unmanaged<ClientConnection>?] = []
     private let later: LaterCalls
-    @exclusivity(unchecked) private var isCheckDue = false
+    private var isCheckDue = false
     /// Where bytes are received.
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: receivedBytesMax, alignment: 16)
     private static let receivedBytesMax = 64 << 10

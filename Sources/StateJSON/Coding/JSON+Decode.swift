@@ -211,22 +211,20 @@ extension Set: JSONArrayShaped {}
 
 /// The notes of one call to decode: which fields the type asks for, and which keys it does not know.
 final class JSONDecodingSession {
-    // One thread uses a session, and lends none of its variables to code that calls the session: the run-time checks of
-    // exclusive access can find nothing.
     let document: JSONDocument
     /// For each object, the keys that no container so far knows.
     ///
     /// A type can read one object through several containers.
-    @exclusivity(unchecked) var unknownFields: [Int: Set<Int>] = [:]
+    var unknownFields: [Int: Set<Int>] = [:]
     /// Whether the type has asked for anything; a type without fields does not.
-    @exclusivity(unchecked) var isRead = false
+    var isRead = false
     /// The object whose fields are noted, and the fields that the type has asked it for; nil outside a fault.
-    @exclusivity(unchecked) var asked: (object: Int, fields: [String])?
+    var asked: (object: Int, fields: [String])?
 
     /// The index of the value that is decoded.
     let outermost: Int
     /// Where a container looks for the next member of that value, where it is an object.
-    @exclusivity(unchecked) var hint: Int
+    var hint: Int
 
     /// - Parameter outermost: the index of the value to decode.
     init(_ document: JSONDocument, _ outermost: Int) {

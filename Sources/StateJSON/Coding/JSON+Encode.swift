@@ -23,18 +23,12 @@ extension JSON {
 ///
 /// All containers write into one buffer. The session closes a nested container when its parent is written to again.
 final class JSONEncodingSession {
-    // One thread uses a session, from one call to the next. Only `write` lends a variable, the writer, and no closure that it
-    // lends it to calls the session. The run-time checks of exclusive access can therefore find nothing.
-    @exclusivity(unchecked)
     private var writer: JSONWriter
-    @exclusivity(unchecked)
     private var open: [OpenContainer] = []
-    @exclusivity(unchecked)
     private var nextID = 0
     /// Whether a key has been written whose value has not.
     ///
     /// A value that encodes nothing becomes `{}`.
-    @exclusivity(unchecked)
     private var isValueDue = true
     private var misuse: String?
 

@@ -3,7 +3,6 @@
 /// It is no part of the generic container: Swift would look up the metadata of its type for each object.
 private final class MemberHint {
     // Only one access at a time lends it, to a search that calls no other code.
-    @exclusivity(unchecked)
     var index: Int
 
     init(_ index: Int) { self.index = index }

@@ -56,31 +56,29 @@ extension Middleware {
 
 /// What a middleware sees of an action on its way to the reducers.
 public final class MiddlewareContext<State: StateType> {
-    // The thread of the turn reads and replaces the properties, and lends them to no function that an adopter has written: the
-    // run-time checks of exclusive access can find nothing.
     /// The state: before `next`, the one that the action finds; after it, the one that the action has made.
     public var state: State { latest.state }
     /// The version that the action makes if it is committed.
     public var version: Version { before.version + 1 }
     /// Whether this is a dry run, of which the store keeps nothing.
-    @exclusivity(unchecked) public private(set) var isDryRun: Bool
+    public private(set) var isDryRun: Bool
     /// The subject that dispatches the action; nil where the server knows no subjects, and for an action of the process.
     ///
     /// A follow-up has the subject of the commit that caused it.
-    @exclusivity(unchecked) public private(set) var subject: String?
-    @exclusivity(unchecked) private var before: Snapshot<State>
+    public private(set) var subject: String?
+    private var before: Snapshot<State>
     /// The time of the commit, the ID that the client gave to the action that is on its way, and its position.
-    @exclusivity(unchecked) var item: (time: Timestamp, id: String?, index: Int)
+    var item: (time: Timestamp, id: String?, index: Int)
     /// The snapshot that the actions have made so far; `before` until the first has reached the reducers.
-    @exclusivity(unchecked) private var latest: Snapshot<State>
+    private var latest: Snapshot<State>
     /// The actions that have reached the reducers; `entries` has the entry of each.
-    @exclusivity(unchecked) private(set) var applied: [any Action] = []
-    @exclusivity(unchecked) private(set) var entries: [ActionEntry] = []
+    private(set) var applied: [any Action] = []
+    private(set) var entries: [ActionEntry] = []
     /// What middleware and creators have dispatched, which the store queues after the commit.
-    @exclusivity(unchecked) private(set) var followUps: [FollowUp] = []
+    private(set) var followUps: [FollowUp] = []
     /// How many commands, one from the other, have made the action that is on its way, and whether one has made an action of
     /// the transaction.
-    @exclusivity(unchecked) var commands = (depth: 0, haveMade: false)
+    var commands = (depth: 0, haveMade: false)
 
     init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil, at time: Timestamp) {
         self.before = before

@@ -45,7 +45,7 @@ final class Snapshot<State: StateType>: AnySnapshot {
     /// Empty for a past state, whose views have no values in a cache.
     ///
     /// unsafe: only the turn that makes the snapshot sets it, before another thread can have the snapshot.
-    @exclusivity(unchecked) nonisolated(unsafe) private(set) var viewVersions: [Version]
+    nonisolated(unsafe) private(set) var viewVersions: [Version]
     private let domain: CompiledDomain<State>
 
     init(_ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: [Version]) {
