@@ -49,6 +49,8 @@ package final class Model: Sendable {
             package var mount: String
             /// The JSON Schema of its state; nil for any JSON.
             package var schema: JSONValue?
+            /// Whether its state begins as that of an entity adapter.
+            package var isTable: Bool
         }
 
         package struct Action: Sendable {
@@ -199,8 +201,13 @@ extension Model.Fault {
     fileprivate init(_ fault: JSONObject) {
         func text(_ name: String) -> String? { if case .string(let text)? = fault[name] { text } else { nil } }
         func number(_ name: String) -> Int? { if case .integer(let number)? = fault[name] { Int(number) } else { nil } }
+        // A name that the file does not have may be a mistyped one of what is built in.
+        var hint = ""
+        if let missing = text("missing"), case .array(let known)? = fault["known"] {
+            hint = NearestNames.hint(missing, among: known.map { Optional($0).text })
+        }
         self.init(
-            message: text("message") ?? "", file: text("file"), line: number("line"), column: number("column"),
+            message: (text("message") ?? "") + hint, file: text("file"), line: number("line"), column: number("column"),
             source: text("source"), pointer: text("pointer"), isTimeout: fault["timeout"] == true)
     }
 }
@@ -215,7 +222,9 @@ extension Model.Description {
         version = given(answer["version"])
         migrates = answer["migrates"] == true
         slices = objects("slices").map {
-            Slice(name: $0["name"].text, mount: $0["mount"].text, schema: given($0["schema"]))
+            Slice(
+                name: $0["name"].text, mount: $0["mount"].text, schema: given($0["schema"]),
+                isTable: $0["table"] == true)
         }
         actions = objects("actions").map { action in
             let slice: String? = if case .string(let name)? = action["slice"] { name } else { nil }

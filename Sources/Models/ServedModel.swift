@@ -80,7 +80,7 @@ package final class ServedModel: Sendable {
         var parts = description.slices.map { slice in
             let pointer = JSONPointer(text: slice.mount) ?? .root
             mounts[ExactText(slice.name)] = pointer
-            return JSONDomain.Part(pointer, schema: slice.schema)
+            return JSONDomain.Part(pointer, schema: slice.schema, isTable: slice.isTable)
         }
         var initial = JSONTree(description.initial)
         if let version = description.version {
@@ -241,7 +241,10 @@ extension Model.Description {
     fileprivate func declares(theSameAs other: Self) -> Bool {
         func slices(_ description: Self) -> [JSONValue] {
             description.slices.map {
-                ["name": .string($0.name), "mount": .string($0.mount), "schema": $0.schema ?? nil]
+                [
+                    "name": .string($0.name), "mount": .string($0.mount), "schema": $0.schema ?? nil,
+                    "table": .bool($0.isTable),
+                ]
             }
         }
         func actions(_ description: Self) -> [JSONValue] {

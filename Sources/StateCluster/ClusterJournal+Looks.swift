@@ -64,7 +64,8 @@ extension ClusterJournal {
             condition.seen = (turn, .now)
             return true
         }
-        if isDue { turn.note(in: directory) }
+        // A slow disk holds up no look at etcd.
+        if isDue { background.async { turn.note(in: directory) } }
     }
 
     /// Notes how much of its quota the fullest etcd has used.

@@ -379,7 +379,7 @@ package final class ClusterJournal: Journal {
         lease.stop()
         follower.stop()
         quota.stop()
-        background.sync {}
         noteTurn(atLeastAfter: .zero)
+        background.sync {}
     }
 }

@@ -7,6 +7,9 @@ let mounts = [];            // {tokens, key, reducer, name}: where in the state 
 let lines = [], fileName = '', firstColumn = 0, definitions = {};
 const texts = { plain: '', script: '' };
 
+/** Names that a file for Node or a browser has. */
+const ELSEWHERE = new Set(['require', 'module', 'exports', 'process', 'Buffer', 'window', 'document', 'localStorage', 'crypto']);
+
 /** Where in the model's file an error comes from, and what it says. */
 function faultOf(error) {
   const fault = { message: 'the model threw a value that is no Error' };
@@ -15,6 +18,9 @@ function faultOf(error) {
     if (error instanceof Error) {
       fault.message = error instanceof ModelFault ? error.message : `${error.name}: ${error.message}`;
       if (error.pointer !== undefined) fault.pointer = error.pointer;
+      const missing = /^Can't find variable: (.+)$/.exec(error.message)?.[1];
+      if (ELSEWHERE.has(missing)) fault.message += ' (a model has neither Node nor a browser around it: what it may use is built in and needs no import)';
+      else if (missing !== undefined) Object.assign(fault, { missing, known: Object.keys(toolkit) });
       const frames = String(error.stack ?? '').split('\n').map((each) => /^(?:.*@)?(.*):(\d+):(\d+)$/.exec(each));
       const frame = frames.find((each) => each?.[1] === fileName);
       if (error.at !== undefined) at = error.at;
@@ -131,7 +137,7 @@ const load = (script) => guarded(() => {
     version,
     migrates: migrate !== undefined,
     slices: mounts.map(({ tokens, reducer, name }) => {
-      return { name, mount: tokens.map((token) => `/${escaped(token)}`).join(''), schema: reducer.schema ?? null };
+      return { name, mount: tokens.map((token) => `/${escaped(token)}`).join(''), schema: reducer.schema ?? null, table: reducer.isTable?.() ?? false };
     }),
     actions: [...model.actions.values()],
     views: [...model.views.keys()].map((name) => ({ name })),

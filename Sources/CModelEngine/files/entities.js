@@ -1,5 +1,8 @@
 // Tables of entities, {ids, entities}: each verb changes a draft and costs what it touches.
 
+/** The first states of adapters: a slice that begins with one is a table. */
+const tables = new WeakSet();
+
 function createEntityAdapter({ selectId = (entity) => entity.id, sortComparer = false } = {}) {
   const entry = (entity) => {
     const id = selectId(entity);
@@ -111,7 +114,9 @@ function createEntityAdapter({ selectId = (entity) => entity.id, sortComparer = 
     selectId, sortComparer,
     getInitialState: (others = {}, entities = []) => {
       const state = { ids: [], entities: {}, ...others };
-      return adapter.addMany(state, entities);
+      const table = adapter.addMany(state, entities);
+      tables.add(table);
+      return table;
     },
     getSelectors: (selectTable = (state) => state) =>
       Object.fromEntries(Object.entries(select).map(([name, selector]) => [name, (state, ...values) => selector(selectTable(state), ...values)])),

@@ -145,7 +145,7 @@ function reducerOf(cases, initialState) {
     }
     return state;
   };
-  return Object.assign(reducer, { cases, getInitialState: () => plainCopy(initial()) });
+  return Object.assign(reducer, { cases, getInitialState: () => plainCopy(initial()), isTable: () => tables.has(initial()) });
 }
 
 function createReducer(initialState, build) {

@@ -18,7 +18,7 @@ struct DomainSchemas: Sendable {
             return switch part.kind {
             case .entities: (part, ["type": "object", "additionalProperties": schema])
             case .order: (part, ["type": "array", "items": OpenAPIDocument.reference("schemas", "EntityID")])
-            case .field, .value: (part, schema)
+            case .field, .value, .members: (part, schema)
             }
         }
     }

@@ -133,7 +133,7 @@ extension Contract {
 
     /// The entities of a part with the JSON Schema of their values; a name of nil stands for every ID.
     private static func entities(of part: StatePart) -> [(name: EntityName?, schema: JSONValue)] {
-        let schema = part.valueType.map(SchemaProbe.schema) ?? [:]
+        let schema = part.schema ?? part.valueType.map(SchemaProbe.schema) ?? [:]
         switch part.kind {
         case .entities: return [(nil, schema)]
         // The first ID of an order has null, which a type of Swift does not write.
@@ -146,14 +146,23 @@ extension Contract {
             ]
         case .field: return [(.whole, schema)]
         case .value:
-            guard case .object(let object) = schema, object["type"] == "object" else { return [(.whole, schema)] }
-            var named: [(EntityName?, JSONValue)] = []
-            if case .object(let members)? = object["properties"] {
-                named = members.members.map { (.member(JSONKey($0.key)), $0.value) }
-            }
-            let others = object["additionalProperties"] ?? [:]
-            return others == false ? named : named + [(nil, others)]
+            // What may be any JSON is told by its members where it is an object, and whole where it is not.
+            guard schema["type"] != .null else { return [(nil, [:]), (.whole, schema)] }
+            guard schema["type"] == "object" else { return [(.whole, schema)] }
+            return members(of: schema, besides: [])
+        case .members(let others): return members(of: schema, besides: others)
         }
+    }
+
+    private static func members(
+        of schema: JSONValue, besides others: Set<String>
+    ) -> [(name: EntityName?, schema: JSONValue)] {
+        var named: [(EntityName?, JSONValue)] = []
+        if case .object(let members) = schema["properties"] {
+            named = members.members.filter { !others.contains($0.key) }.map { (.member(JSONKey($0.key)), $0.value) }
+        }
+        let rest = schema["additionalProperties"]
+        return rest == false ? named : named + [(nil, rest == .null ? [:] : rest)]
     }
 }
 

@@ -10,7 +10,7 @@ internal import Synchronization
 extension RequestHandler {
     func readiness(_ requestID: RequestID) -> Response {
         if isDraining.load(ordering: .relaxed) { return respond(.draining, requestID) }
-        if let journal, journal.failure != nil {
+        if let journal, journalFailure != nil {
             // A load balancer sends no action to a server that is not ready, so the probe itself has to try the journal.
             schedule.slow(.read, "") { journal.probe() }
             return respond(.notDurable, requestID)
@@ -26,13 +26,13 @@ extension RequestHandler {
     func verboseReadiness() -> Response {
         let unreadableReason = authenticator.unreadableReason
         let isReady = reasons.isEmpty
-        if journal?.failure != nil, let journal { schedule.slow(.read, "") { journal.probe() } }
+        if journalFailure != nil, let journal { schedule.slow(.read, "") { journal.probe() } }
         let draining = isDraining.load(ordering: .relaxed)
         var lines = [
             draining ? "[-]draining: the server is stopping and takes no more actions" : "[+]draining: no"
         ]
-        if let journal {
-            lines.append(journal.failure.map { "[-]journal: \($0)" } ?? "[+]journal: it takes commits")
+        if journal != nil {
+            lines.append(journalFailure.map { "[-]journal: \($0)" } ?? "[+]journal: it takes commits")
         } else {
             lines.append("[+]journal: none, the state is in memory only")
         }
@@ -55,11 +55,18 @@ extension RequestHandler {
             fields: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"], body: Array(text.utf8))
     }
 
+    /// Why the journal takes no commits; nil where it does.
+    ///
+    /// A server whose answers say how old they may be takes none.
+    private var journalFailure: String? {
+        journal?.failure ?? cluster?.staleness.map { _ in "no majority of the etcds answers" }
+    }
+
     /// Why the server is not ready; empty where it is.
     private var reasons: [String] {
         [
             isDraining.load(ordering: .relaxed) ? "the server is stopping and takes no more actions" : nil,
-            journal?.failure, authenticator.unreadableReason, store.domainFailure?.detail,
+            journalFailure, authenticator.unreadableReason, store.domainFailure?.detail,
         ].compactMap(\.self)
     }
 

@@ -12,6 +12,8 @@ package struct StatePart: Sendable {
         case field
         /// A slice that is `Codable` as a whole: each member of its object is an entity, and any other value is one.
         case value
+        /// An object whose members are entities, but for those that are parts of their own.
+        case members(besides: Set<String>)
     }
 
     package let kind: Kind
@@ -46,7 +48,8 @@ package struct StatePart: Sendable {
     /// The pointer to an entity of the part in the whole state; for the place of an ID, the pointer to the whole order.
     package func pointer(of name: EntityName) -> JSONPointer {
         switch (kind, name) {
-        case (.entities, .member(let key)), (.value, .member(let key)): pointer.appending(key.text)
+        case (.entities, .member(let key)), (.value, .member(let key)), (.members, .member(let key)):
+            pointer.appending(key.text)
         case _: pointer
         }
     }

@@ -31,9 +31,24 @@ package struct JSONDomain: Domain {
         package var schema: JSONValue?
         /// Whether the part is a derived store.
         package var isStore: Bool
+        /// Whether the part is a table, `{ids, entities}`, whose state stream tells each entity by itself.
+        package var isTable: Bool
 
-        package init(_ pointer: JSONPointer, schema: JSONValue? = nil, isStore: Bool = true) {
-            (self.pointer, self.schema, self.isStore) = (pointer, schema, isStore)
+        package init(_ pointer: JSONPointer, schema: JSONValue? = nil, isStore: Bool = true, isTable: Bool = false) {
+            (self.pointer, self.schema, self.isStore, self.isTable) = (pointer, schema, isStore, isTable)
+        }
+
+        /// What a state stream tells of the part.
+        var stateParts: [StatePart] {
+            guard isTable else { return [StatePart(.value, at: pointer, of: nil, schema: schema)] }
+            let (ids, entities) = (pointer.appending("ids"), pointer.appending("entities"))
+            return [
+                StatePart(.members(besides: ["ids", "entities"]), at: pointer, of: nil, schema: schema),
+                StatePart(
+                    .entities(ids: ids), at: entities, of: nil,
+                    schema: schema?[pointer: JSONPointer(["properties", "entities", "additionalProperties"])]),
+                StatePart(.order, at: ids, of: nil),
+            ]
         }
     }
 
@@ -119,7 +134,7 @@ package struct JSONLayout: Reducer {
         declaration.reload = { [reload] in try reload($0.tree) }
         for part in parts ?? [] {
             if part.isStore, !part.pointer.tokens.isEmpty { declaration.slices.append(part.pointer.tokens) }
-            declaration.parts.append(StatePart(.value, at: part.pointer, of: nil, schema: part.schema))
+            declaration.parts += part.stateParts
         }
         if parts == nil { declaration.parts.append(StatePart(.value, at: .root, of: nil)) }
     }

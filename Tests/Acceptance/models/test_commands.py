@@ -97,6 +97,8 @@ def test_a_test_that_does_not_hold_is_named_with_its_line(workspace, command, ch
         (COUNTER + "\nconst = 2;\n", f"model.js:{len(COUNTER.splitlines()) + 2}", "const = 2;"),
         ("const nothing = 1;\n", "no reducer", "createSlice"),
         (COUNTER.replace("state.value = 0", "state.value = undefined"), "counter/reset", "undefined"),
+        (COUNTER.replace("createSlice(", "creatSlice("), "model.js:", "did you mean createSlice?"),
+        (COUNTER + "\nmodule.exports = counter;\n", f"model.js:{len(COUNTER.splitlines()) + 2}", "neither Node nor a browser"),
     ],
 )
 def test_a_fault_is_told_with_file_line_and_the_line_itself(workspace, command, text, place, says):

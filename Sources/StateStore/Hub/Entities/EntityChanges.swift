@@ -99,7 +99,14 @@ package struct EntityChanges: Sendable {
     private func counts(_ pointer: JSONPointer, in part: StatePart) -> Bool {
         guard part.pointer.overlaps(pointer) else { return false }
         var pointer = pointer
-        let entity = if case .entities = part.kind { part.pointer.tokens.count + 1 } else { part.pointer.tokens.count }
+        var entity = part.pointer.tokens.count
+        switch part.kind {
+        case .entities: entity += 1
+        case .members(let others):
+            if let name = pointer.tokens.dropFirst(entity).first, others.contains(name) { return false }
+            entity += 1
+        case .order, .field, .value: break
+        }
         // An operation on an element of an array changes the elements behind it, too.
         if pointer.tokens.count > entity, let last = pointer.tokens.last, last == "-" || JSONPointer.index(last) != nil
         {
@@ -119,8 +126,8 @@ package struct EntityChanges: Sendable {
             order.apply(operation, tokens, value) { touched.note(index, .member(JSONKey($0)), $1, $2) }
             orders[index] = order
         case .field, .value: try change(part.pointer, operation, tokens, value, index, .whole, &touched)
-        case .entities:
-            guard let key = tokens.first else { return try replace(part.pointer, with: value, index, &touched) }
+        case .entities, .members:
+            guard let key = tokens.first else { return try replace(part, with: value, index, &touched) }
             try change(
                 part.pointer.appending(key), operation, tokens.dropFirst(), value, index, .member(JSONKey(key)),
                 &touched)
@@ -146,10 +153,12 @@ package struct EntityChanges: Sendable {
         values[pointer] = .some(held)
     }
 
-    /// Replaces a whole table.
+    /// Replaces a whole table, or all members of an object.
     private mutating func replace(
-        _ pointer: JSONPointer, with value: JSONValue?, _ part: Int, _ touched: inout TouchedEntities
+        _ replaced: StatePart, with value: JSONValue?, _ part: Int, _ touched: inout TouchedEntities
     ) throws {
+        let pointer = replaced.pointer
+        let others: Set<String> = if case .members(let others) = replaced.kind { others } else { [] }
         var keys: [JSONKey] = []
         if case .object(let members)? = try parsed(pointer) { keys = members.members.map { JSONKey($0.key) } }
         let depth = pointer.tokens.count
@@ -157,7 +166,7 @@ package struct EntityChanges: Sendable {
             .map { JSONKey($0.tokens[depth]) }.sorted { $0.text < $1.text }
         if case .object(let members)? = value { keys += members.members.map { JSONKey($0.key) } }
         var seen: Set<JSONKey> = []
-        for key in keys where seen.insert(key).inserted {
+        for key in keys where seen.insert(key).inserted && !others.contains(key.text) {
             let entity = pointer.appending(key.text)
             touched.note(part, .member(key), try current(entity), at: entity)
             let after: JSONValue? = if case .object(let members)? = value { members[key.text] } else { nil }

@@ -42,43 +42,57 @@ package struct EntityPage: Sendable {
                     isMore = true
                     return
                 }
-                let value = try names.value(place)
+                defer { end += 1 }
+                // A model may have an ID without an entity.
+                guard let value = try names.value(place) else { continue }
                 entities.append(StateEntity(part: index, name: names.name(place), value: value))
                 bytes += value.count
-                end += 1
             }
         }
     }
 
     /// The entities of one part, whose values are read one by one.
-    private struct Names {
+    fileprivate struct Names {
         var count: Int
         var name: (Int) -> EntityName
-        var value: (Int) throws -> [UInt8]
+        /// The value as UTF-8 JSON; nil where there is none.
+        var value: (Int) throws -> [UInt8]?
     }
 
     private static func names(of part: StatePart, in snapshot: any AnySnapshot) throws -> Names {
-        let bytes = { (pointer: JSONPointer) in try snapshot.selected(.pointer(pointer), countMax: .max).bytes ?? [] }
+        let bytes = { (pointer: JSONPointer) in try snapshot.selected(.pointer(pointer), countMax: .max).bytes }
+        let parsed = { (pointer: JSONPointer) in
+            try bytes(pointer).map { try JSONValue(parsing: $0, depthMax: 1000) }
+        }
         switch part.kind {
         case .field: return Names(count: 1, name: { _ in .whole }, value: { _ in try bytes(part.pointer) })
         case .entities(let ids):
-            let order = try EntityOrder(JSONValue(parsing: bytes(ids), depthMax: 1000))
+            let order = EntityOrder(try parsed(ids))
             return Names(
                 count: order.keys.count, name: { .member(JSONKey(order.keys[$0])) },
                 value: { try bytes(part.pointer.appending(order.keys[$0])) })
         case .order:
-            let order = try EntityOrder(JSONValue(parsing: bytes(part.pointer), depthMax: 1000))
+            let order = EntityOrder(try parsed(part.pointer))
             return Names(
                 count: order.keys.count, name: { .member(JSONKey(order.keys[$0])) },
                 value: { order.link(at: $0).text })
         case .value:
-            let value = try JSONValue(parsing: bytes(part.pointer), depthMax: 1000)
+            guard let value = try parsed(part.pointer) else { return Names(of: []) }
             guard case .object(let object) = value else {
                 return Names(count: 1, name: { _ in .whole }, value: { _ in value.text })
             }
-            return Names(
-                count: object.members.count, name: { .member(JSONKey(object.members[$0].key)) },
-                value: { object.members[$0].value.text })
+            return Names(of: object.members.map { ($0.key, $0.value) })
+        case .members(let others):
+            guard case .object(let object)? = try parsed(part.pointer) else { return Names(of: []) }
+            return Names(of: object.members.lazy.filter { !others.contains($0.key) }.map { ($0.key, $0.value) })
         }
+    }
+}
+
+extension EntityPage.Names {
+    /// Members of an object.
+    fileprivate init(of members: [(key: String, value: JSONValue)]) {
+        self.init(
+            count: members.count, name: { .member(JSONKey(members[$0].key)) }, value: { members[$0].value.text })
     }
 }
