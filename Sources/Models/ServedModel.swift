@@ -7,6 +7,8 @@ package final class ServedModel: Sendable {
     private let serving: Model.Serving
     private let description: Model.Description
     private let copies: Mutex<ModelCopies>
+    /// The file that the functions are from.
+    private let source: Mutex<[UInt8]>
     /// The parts of the state that have a schema.
     private let checks: [(part: JSONPointer, faults: @Sendable ([UInt8]) -> [JSONFault])]
 
@@ -16,8 +18,11 @@ package final class ServedModel: Sendable {
     /// Loads a file.
     ///
     /// - Throws: ``Model/Fault`` where the file has one, or the machine has no engine.
-    package init(_ serving: Model.Serving) throws(Model.Fault) {
-        let source = try serving.read()
+    ///
+    /// - Parameter source: the file as it was read; nil reads it.
+    package init(_ serving: Model.Serving, source: [UInt8]? = nil) throws(Model.Fault) {
+        let source = if let source { source } else { try serving.read() }
+        self.source = Mutex(source)
         let model = try Self.load(source, serving)
         self.serving = serving
         description = model.description
@@ -52,19 +57,22 @@ package final class ServedModel: Sendable {
     /// - Throws: the fault of the file, or why it cannot go on from the state.
     private func reload(for state: JSONTree) throws -> DomainReload {
         let source = try serving.read()
+        let present = self.source.withLock(\.self)
+        guard source != present else { return .unchanged }
         let model = try Self.load(source, serving)
         guard model.description.declares(theSameAs: description) else {
-            let other = try CompiledDomain(try ServedModel(serving).domain())
+            let other = try CompiledDomain(try ServedModel(serving, source: source).domain())
             do {
                 _ = try other.resumed(from: state.text)
             } catch {
                 throw Model.Fault("the state does not fit the file: at \(error.place) \(error.detail)")
             }
-            return .needsRestart
+            return .needsRestart(checked: source, present: present)
         }
         let new = try Self.copies(model, source, serving)
         // The old engines end outside the lock.
         _ = copies.withLock { exchange(&$0, with: new) }
+        self.source.withLock { $0 = source }
         return .taken
     }
 

@@ -185,6 +185,8 @@ public struct StateServer: Service, Sendable {
         shareMetrics()
         try onReady(Address(host: address?.host ?? "", port: address?.port ?? 0))
         notify(.ready)
+        // The start has taken the file that was kept for it, and there may be a newer one.
+        if restart != nil, KeptFile.wasTaken { kill(getpid(), SIGHUP) }
         // The sleep ends by cancellation, and its error says only that.
         await cancelWhenGracefulShutdown { try? await Task.sleep(for: .seconds(3600 * 24 * 365 * 100)) }
         await stop()
@@ -242,15 +244,16 @@ public struct StateServer: Service, Sendable {
 
     /// Takes a model or a schema that has changed.
     ///
-    /// - Returns: whether a start has to take it.
-    private func reloadDomain() async -> Bool {
+    /// - Returns: the one that is served now, where a start has to take another one; nil where none has to.
+    private func reloadDomain() async -> [UInt8]? {
         do {
+            let present: [UInt8]
             switch try handler.store.reloadDomain() {
-            case .unchanged: return false
+            case .unchanged: return nil
             case .taken:
                 logger.notice("model loaded again")
-                return false
-            case .needsRestart: break
+                return nil
+            case .needsRestart(_, let file): present = file
             }
             let declares = "the file declares other slices, actions, schemas, views or another version"
             guard let restart else { throw SettingsFault(description: "\(declares): it takes a restart") }
@@ -260,10 +263,10 @@ public struct StateServer: Service, Sendable {
             }
             try await restart.check()
             logger.notice("the server starts again", metadata: ["reason": .string(declares)])
-            return true
+            return present
         } catch {
             logger.error("model not loaded again; the old one goes on", metadata: ["reason": .string("\(error)")])
-            return false
+            return nil
         }
     }
 
@@ -308,8 +311,8 @@ public struct StateServer: Service, Sendable {
         let hangUps = Task { [server] in
             for await _ in await UnixSignalsSequence(trapping: .sighup) {
                 server.refreshTokens()
-                guard await server.reloadDomain() else { continue }
-                restart?.ask()
+                guard let present = await server.reloadDomain() else { continue }
+                restart?.ask(keeping: present)
                 await group.triggerGracefulShutdown()
             }
         }
@@ -330,7 +333,7 @@ public struct StateServer: Service, Sendable {
         queue.asyncAfter(deadline: .now() + .nanoseconds(Int(exitDelay / .nanoseconds(1)))) { [logger, restart] in
             logger.critical("the stop took too long; the process ends")
             StateLogHandler.flush(within: .milliseconds(200))
-            if restart?.isWanted ?? false { _ = Restart.begin() }
+            if let restart, restart.isWanted { _ = restart.begin() }
             _exit(70)
         }
     }
@@ -354,6 +357,10 @@ public struct StateServer: Service, Sendable {
         } catch {
             // Every acknowledged commit is on the disk already; the next start only takes longer.
             logger.warning("journal not closed", metadata: ["reason": .string("\(error)")])
+        }
+        // The file of now, where it fits the last state; else the new start takes the present one again.
+        if startsAgain, case .needsRestart(let checked, _)? = try? handler.store.reloadDomain() {
+            restart?.keep(checked)
         }
         logger.info("stopped", metadata: ["cursor": .string(handler.latest.description)])
     }

@@ -7,10 +7,12 @@ internal import StateStore
 /// The domain of a document, with the schema that the settings name.
 enum DocumentSchema {
     /// - Throws: `SettingsFault` for a schema that cannot be used, and for one that no first document fits.
-    static func domain(_ settings: Settings) throws(SettingsFault) -> Document {
+    ///
+    /// - Parameter source: the schema as it was read; nil reads it.
+    static func domain(_ settings: Settings, source: [UInt8]? = nil) throws(SettingsFault) -> Document {
         guard settings.schema != "none" else { return Document() }
         let file = settings.schema
-        let bytes = try ModelFile.bytes(file)
+        let bytes = if let source { source } else { try ModelFile.bytes(file) }
         let value: JSONValue
         do throws(JSONFault) {
             value = try JSONValue(parsing: bytes)
@@ -37,15 +39,16 @@ enum DocumentSchema {
         return Document(
             initial: initial, schema: value, check: check,
             reload: { state in
-                guard try ModelFile.bytes(file) != bytes else { return .unchanged }
+                let read = try ModelFile.bytes(file)
+                guard read != bytes else { return .unchanged }
                 do {
-                    _ = try CompiledDomain(try domain(settings)).resumed(from: state.text)
+                    _ = try CompiledDomain(try domain(settings, source: read)).resumed(from: state.text)
                 } catch let misfit as JSONFault {
                     throw SettingsFault(
                         description: "the document does not fit the schema \(file): at \(misfit.place) \(misfit.detail)"
                     )
                 }
-                return .needsRestart
+                return .needsRestart(checked: read, present: bytes)
             })
     }
 }

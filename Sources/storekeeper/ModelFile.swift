@@ -21,8 +21,9 @@ enum ModelFile {
 
     /// The domain of the model that the settings name.
     ///
+    /// - Parameter source: the file as it was read; nil reads it.
     /// - Throws: `SettingsFault` with the file, the line and the fault.
-    static func domain(_ settings: Settings) throws(SettingsFault) -> any Domain {
+    static func domain(_ settings: Settings, source: [UInt8]?) throws(SettingsFault) -> any Domain {
         let logger = Logger(label: "storekeeper.model")
         let (path, dropped) = (settings.model, settings.dropSlice)
         let serving = Model.Serving(
@@ -35,7 +36,7 @@ enum ModelFile {
             check: check,
             log: { logger.info("console", metadata: ["text": .string($0)]) })
         do throws(Model.Fault) {
-            return try ServedModel(serving).domain()
+            return try ServedModel(serving, source: source).domain()
         } catch {
             throw SettingsFault(description: "the model cannot be served: \(error)")
         }

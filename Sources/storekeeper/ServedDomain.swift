@@ -11,8 +11,10 @@ enum ServedDomain: String, CaseIterable {
     ///
     /// - Throws: `SettingsFault` when a setting that the domain needs is invalid.
     static func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
-        if settings.model != "none" { return try ModelFile.domain(settings) }
-        if settings.domain == .document { return try DocumentSchema.domain(settings) }
+        // What the program before has checked, where it has started again; the file may be another one by now.
+        let source = StateServer.takeKeptFile()
+        if settings.model != "none" { return try ModelFile.domain(settings, source: source) }
+        if settings.domain == .document { return try DocumentSchema.domain(settings, source: source) }
         return try settings.domain.made(settings)
     }
 

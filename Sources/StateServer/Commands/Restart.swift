@@ -11,6 +11,8 @@ final class Restart: Sendable {
     }
 
     private let wish = Mutex(Wish.none)
+    /// The file of the domain that the new start takes, whatever is in its place by then.
+    private let file = Mutex<[UInt8]>([])
     /// Throws where the start would be refused.
     let check: @Sendable () async throws -> Void
 
@@ -19,7 +21,19 @@ final class Restart: Sendable {
     /// Whether the program starts again when the server has stopped.
     var isWanted: Bool { wish.withLock { $0 == .wanted } }
 
-    func ask() { wish.withLock { if $0 == .none { $0 = .wanted } } }
+    /// Asks for it; a second call changes nothing.
+    ///
+    /// - Parameter file: what the new start takes, unless ``keep(_:)`` names another file.
+    func ask(keeping file: [UInt8]) {
+        wish.withLock { wish in
+            guard wish == .none else { return }
+            wish = .wanted
+            keep(file)
+        }
+    }
+
+    /// Has the new start take a file as it was checked.
+    func keep(_ file: [UInt8]) { self.file.withLock { $0 = file } }
 
     /// Makes the stop of the server the end of the program, also where a new start is wanted.
     func forbid() { wish.withLock { $0 = .forbidden } }
@@ -29,7 +43,7 @@ final class Restart: Sendable {
     /// The call does not return unless the system refuses that.
     ///
     /// - Returns: the reason.
-    static func begin() -> String {
+    func begin() -> String {
         var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         // The name is that of the file which was started, also where the command line has another; a file that is there no
         // more is still open.
@@ -46,7 +60,50 @@ final class Restart: Sendable {
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)
         HTTPServer.closeOthersOnExec()
+        KeptFile.keep(file.withLock(\.self))
         execv(path, &arguments)
         return String(cString: strerror(errno))
     }
+}
+
+/// A file that a program leaves to the one that it goes on with in the same process, in memory.
+enum KeptFile {
+    /// The variable with the process and the descriptor.
+    private static let variable = "KEPT_DOMAIN_FILE"
+
+    /// Leaves a file; where the system has no room for it, the next program reads its own.
+    static func keep(_ bytes: [UInt8]) {
+        let name = "/storekeeper-\(getpid())"
+        let descriptor = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        guard descriptor >= 0 else { return }
+        shm_unlink(name)
+        guard write(descriptor, bytes, bytes.count) == bytes.count else { return }
+        _ = fcntl(descriptor, F_SETFD, 0)
+        setenv(variable, "\(getpid()),\(descriptor)", 1)
+    }
+
+    private static let isTaken = Atomic(false)
+    /// Whether this program has begun with what was left.
+    static var wasTaken: Bool { isTaken.load(ordering: .relaxed) }
+
+    /// Takes what was left, once; nil where there is nothing.
+    static func take() -> [UInt8]? {
+        let numbers = getenv(variable).map { String(cString: $0).split(separator: ",").compactMap { Int32($0) } } ?? []
+        guard numbers.count == 2, numbers[0] == getpid() else { return nil }
+        unsetenv(variable)
+        defer { close(numbers[1]) }
+        var status = stat()
+        guard fstat(numbers[1], &status) == 0, status.st_size > 0 else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+        guard pread(numbers[1], &bytes, bytes.count, 0) == bytes.count else { return nil }
+        isTaken.store(true, ordering: .relaxed)
+        return bytes
+    }
+}
+
+extension StateServer {
+    /// The file of the domain that the program before has left, where it has started again in the same process.
+    ///
+    /// Any other start, and a second call, returns nil.
+    package static func takeKeptFile() -> [UInt8]? { KeptFile.take() }
 }

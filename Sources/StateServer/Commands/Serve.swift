@@ -38,7 +38,7 @@ struct Serve: SettingsCommand {
         let restart = Restart { _ = try await options.read() }
         try await server.runUntilSignal(restart: restart)
         StateLogHandler.flush()
-        if restart.isWanted { throw Failure("the program cannot start again: \(Restart.begin())") }
+        if restart.isWanted { throw Failure("the program cannot start again: \(restart.begin())") }
         // The process exits without freeing its objects: freeing a million of them takes seconds.
         Self.exit()
     }

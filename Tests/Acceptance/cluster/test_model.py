@@ -70,8 +70,8 @@ def test_a_server_whose_domain_a_commit_does_not_fit_turns_red_and_serves_nothin
         expect_equal((answer.status, answer.json), (200, {"value": 5}), "the state at the older one")
         expect("state-age" in answer.fields, "how old it is", answer)
         expect_equal(codes(old.get(f"/v1/state?at-least={last}&wait=1")), (503, "behind"), "a version that it has not")
-        # The newer one carries out what is sent here, and knows no such action.
-        expect_equal(codes(old.post(action("counter/add", {"amount": 1}))), (422, "unknown-action"), "an action")
+        # The newer one carries out what is sent here, once this one has seen that it writes, and knows no such action.
+        wait_until(lambda: codes(old.post(action("counter/add", {"amount": 1}))) == (422, "unknown-action"), "it is sent on")
         answer = old.post(action("document/set", {"path": "/other", "value": 2}))
         expect_equal((answer.status, answer.json["code"]), (422, "unknown-action"), "an action that only the newer one knows")
         servers[1].stop()
