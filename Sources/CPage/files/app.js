@@ -108,9 +108,11 @@ function say(text, seconds = 8) {
 
 function drawHeader() {
     const parts = document.getElementById("views")
+    const hadFocus = parts.contains(document.activeElement)
     fill(parts, views.filter(({ needs, isHidden }) => !isHidden && (!needs || model.can[needs]))
         .map(({ name, title, isOutsideForks }) => link(title, address(name, {}, isOutsideForks ? null : shown.fork),
             name === shown.view || (name === "forks" && shown.view === "compare") ? { "aria-current": "page" } : {})))
+    if (hadFocus) parts.querySelector("[aria-current]")?.focus()
     fill(document.getElementById("tools"),
         shown.fork && h("span", { class: "fork" }, "In fork ", h("bdi", {}, shown.fork), " ",
             link("leave", address(shown.view === "compare" ? "forks" : shown.view, {}, null))),
@@ -239,5 +241,10 @@ document.addEventListener("keydown", event => {
     event.preventDefault()
 })
 
+// The address is that of the view, so the link to the content moves the focus only.
+document.querySelector(".skip").addEventListener("click", event => {
+    event.preventDefault()
+    main.focus()
+})
 addEventListener("hashchange", () => route())
 begin()

@@ -57,10 +57,12 @@ export async function open(main, parameters, context) {
                 : `${epoch}.${field.value.replaceAll(/[ ,]/g, "")}`
             const body = stringify({ test: asked, from: cursor(from), to: cursor(to) })
             const { value: found } = await request("/v1/bisect", { method: "POST", body, signal: mine.signal })
-            fill(outcome, found.found ? answer(found)
-                : h("p", { class: "found" }, h("strong", {}, found.reason === "holds-at-start"
-                ? "It holds at the first version already." : "It does not hold at the last version."),
-                    ` ${plural(found.looks, "look")} at the state.`),
+            fill(outcome, found.found ? answer(found) : h("p", { class: "found" }, h("strong", {},
+                found.reason === "holds-at-start" ? "It holds at the first version already."
+                    : "It does not hold at the last version."), found.reason === "holds-at-start"
+                ? " Give a version before it became so as From version."
+                : " Where it did once, give a version at which it held as To version.",
+            ` ${plural(found.looks, "look")} at the state.`),
             copyable("This search", curl("/v1/bisect", ` --json ${quote(body)}`)))
         } catch (error) {
             if (!mine.signal.aborted) fill(outcome, h("p", { class: "error", role: "alert" },
@@ -87,7 +89,12 @@ export async function open(main, parameters, context) {
         ]
     }
 
-    show(parameters)
-    if (parameters.path !== undefined && parameters.test) run()
-    return { update: show, close() { control?.abort() } }
+    function update(next) {
+        const before = stringify(now())
+        show(next)
+        if (next.path !== undefined && next.test && stringify(now()) !== before) run()
+    }
+
+    update(parameters)
+    return { update, close() { control?.abort() } }
 }

@@ -54,8 +54,8 @@ function content(context, commit, signal) {
         h("dl", { class: "facts" },
             fact("Version", h("span", { class: "number" }, count(version))),
             fact("Time", when(commit.time)),
-            commit.by !== undefined && fact("Author",
-                link(foreign(commit.by), context.address("live", { by: commit.by }))),
+            fact("Author", commit.by === undefined ? h("span", { class: "hint" }, "none recorded")
+                : link(foreign(commit.by), context.address("live", { by: commit.by }))),
             commit.id !== cursor && fact("ID", foreign(commit.id)),
             commit.cause && fact("Caused by", to(commit.cause, foreign(commit.cause))),
             commit.root && commit.root !== commit.cause

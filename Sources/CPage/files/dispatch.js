@@ -8,8 +8,21 @@ import { count, parse, plural, stringify, visible } from "./json.js"
 export async function open(main, parameters, context) {
     const catalogue = await context.catalogue()
     let form = null, current = null, control = null
-    const filter = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => drawTypes() })
-    const types = h("ul", { class: "types" })
+    const filter = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => drawTypes(),
+        onkeydown: event => {
+            if (event.key === "Enter") types.querySelector("a")?.click()
+            else if (event.key === "ArrowDown") types.querySelector("a")?.focus()
+            else return
+            event.preventDefault()
+        } })
+    const types = h("ul", { class: "types", onkeydown: event => {
+        const way = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key]
+        if (!way) return
+        const next = event.target.closest("li")[way]?.querySelector("a")
+        if (next) next.focus()
+        else if (event.key === "ArrowUp") filter.focus()
+        event.preventDefault()
+    } })
     const side = h("section", { class: "side", "aria-label": "The action" })
     const split = h("div", { class: "split narrow" },
         h("section", { class: "column", "aria-label": "Actions" },
@@ -32,6 +45,7 @@ export async function open(main, parameters, context) {
         if (entry && entry === current && !next.payload) return
         control?.abort()
         current = entry
+        const isChosen = types.contains(document.activeElement) || document.activeElement === filter
         drawTypes()
         if (!entry) {
             fill(side, h("div", { class: "detail" }, next.type
@@ -62,6 +76,8 @@ export async function open(main, parameters, context) {
         const submit = h("button", { class: "primary" }, "Dispatch")
         const element = h("form", { class: "detail action", novalidate: true,
             onsubmit: event => { event.preventDefault(); run(false) },
+            // What was answered is of another text.
+            oninput: event => { if (!submit.disabled && !rawPlace.contains(event.target)) { forget(); fill(outcome) } },
             onkeydown: event => { if (event.key === "Enter"
                 && event.ctrlKey) { event.preventDefault(); run(false) } } },
             link("← Actions", context.address("dispatch"), { class: "back" }),
@@ -69,6 +85,9 @@ export async function open(main, parameters, context) {
             context.fork && h("p", { class: "hint" }, "In a fork: the present is not touched."),
             form.element, h("div", { class: "buttons" }, submit, preview), outcome, rawPlace)
         fill(side, element)
+        // A keyboard goes on in the form; on a phone that would cover it.
+        const first = form.element.querySelector("input, select, textarea") ?? submit
+        if (isChosen && matchMedia("(pointer: fine)").matches) first.focus()
 
         function body() {
             const payload = form.text()
@@ -101,20 +120,21 @@ export async function open(main, parameters, context) {
             } catch (error) {
                 if (mine.signal.aborted) fill(outcome, h("p", {},
                     "Given up. Whether the action was committed is shown by the commits."))
-                else refused(error)
+                else refused(error, isDry)
             }
             events.removeEventListener("gone", keep)
             submit.disabled = preview.disabled = false
         }
 
-        function refused(error) {
+        function refused(error, isDry) {
             let first = null
             for (const { pointer, detail } of error.errors ?? []) {
                 const target = form.refuse(pointer, visible(detail))
                 first ??= target
             }
             fill(outcome, h("div", { class: "refusal", role: "alert" },
-                h("p", {}, h("strong", {}, "Refused: nothing was changed. "), visible(error.message)),
+                h("p", {}, h("strong", {}, isDry ? "It would be refused. " : "Refused: nothing was changed. "),
+                    visible(error.message)),
                 error.code && h("p", { class: "hint" }, "Code ", h("code", {}, foreign(error.code)),
                     error.status && `, status ${error.status}`),
                 error.body?.expected !== undefined && h("p", {},

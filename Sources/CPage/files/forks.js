@@ -66,7 +66,8 @@ export async function open(main, parameters, context) {
 
     async function draw() {
         const { value } = await get("/v1/forks", { signal: control.signal })
-        fill(list, value.forks.length === 0 ? h("p", { class: "hint" }, "There is none.") : h("table", {},
+        fill(list, value.forks.length === 0 ? h("p", { class: "hint" }, "There is none.")
+            : h("div", { class: "wide", tabindex: "0" }, h("table", {},
             h("thead", {}, h("tr", {}, ["Fork", "From", "To", "Run again", "Left out", "Refused", "Ends",
                 ""].map((title, index) =>
                 h("th", { scope: "col", class: index > 0 && index < 6 ? "number" : "" },
@@ -79,7 +80,7 @@ export async function open(main, parameters, context) {
                 h("td", {}, button("End it", async () => {
                     await request(fork.href, { method: "DELETE" }).catch(error => context.say(error.message))
                     draw().catch(() => {})
-                }, { class: "small", "aria-label": `End it: fork ${fork.name}` })))))))
+                }, { class: "small", "aria-label": `End it: fork ${fork.name}` }))))))))
     }
 
     await draw()

@@ -2,11 +2,18 @@
 import { curl, epochOf, get, query, request, versionOf } from "./api.js"
 import { button, copyable, fact, fill, foreign, h, link } from "./dom.js"
 import { fetchCommit, typesOf } from "./commit.js"
-import { brief, bytes, count, isTree, parent, path, plural, pretty } from "./json.js"
+import { brief, bytes, count, isTree, parent, path, plural, pretty, stringify } from "./json.js"
 import { StateTree } from "./tree.js"
 import { VirtualList } from "./list.js"
 
 const ROW = 28
+
+// Since when a plain value is what it is; of a list or an object one asks other things.
+function plainTest(part) {
+    if (part?.kind !== "value" || isTree(part.value)) return {}
+    const value = stringify(part.value)
+    return value.length > 200 ? {} : { test: "value", value }
+}
 
 export async function open(main, parameters, context) {
     const follower = context.follower
@@ -263,12 +270,14 @@ export async function open(main, parameters, context) {
         fill(panel,
             button("← State", () => split.classList.remove("has-detail"), { class: "back small" }),
             h("h2", {}, pointer === "" ? "The whole state" : h("bdi", { class: "mono" }, foreign(pointer, 300))),
+            tree.version !== null && h("p", { class: "hint" }, `As it was at version ${count(tree.version)}. `,
+                link("Now", context.address("state", { path: pointer || undefined }))),
             facts,
             h("div", { class: "buttons" },
                 button("Who changed this last?", event => whoDid(pointer, who, event.currentTarget), { class: "who" }),
                 link("All commits of it", context.address("live", { path: pointer || undefined }), { class: "button" }),
-                context.can.bisect && !context.fork && link("Find when…", context.address("bisect", { path: pointer }),
-                    { class: "button" })),
+                context.can.bisect && !context.fork && link("Find when…", context.address("bisect",
+                    { path: pointer, to: tree.version ?? undefined, ...plainTest(part) }), { class: "button" })),
             who,
             part?.kind === "large" && button(`Fetch ${bytes(part.bytes)}`, () => tree.want(pointer, true)),
             part?.kind === "value" && [h("h3", {}, "Value"),
@@ -324,7 +333,7 @@ export async function open(main, parameters, context) {
             link(commit.action === null ? "a commit whose action this token may not see"
                 : foreign(typesOf(commit).slice(0, 3).join(", ")), context.address("live", { commit: commit.cursor })),
             `, version ${count(commit.version)}, `, h("time", { datetime: commit.time }, time.toLocaleString("en-GB")),
-                commit.cause && ", as a follow-up", ".")
+                commit.cause && ", as a follow-up", commit.by === undefined ? "; no author is recorded." : ".")
     }
 
     await show(parameters)

@@ -1,0 +1,54 @@
+"""What a stranger stumbled over, who had only the screen and the keyboard."""
+
+from harness.actions import action, add
+from harness.expectations import expect, expect_equal
+
+
+def test_the_link_to_the_content_moves_the_focus_and_keeps_the_view(server, open_tab):
+    tab = open_tab()
+    tab.open("bisect", path="/counter/value")
+    tab.expect_text("Find when it happened")
+    address = tab.page.url
+    tab.page.locator(".skip").focus()
+    tab.page.keyboard.press("Enter")
+    expect_equal(tab.page.url, address, "the address")
+    expect_equal(tab.page.evaluate("document.activeElement.id"), "main", "what has the focus")
+    tab.expect_text("Find when it happened")
+
+
+def test_an_action_is_chosen_and_refused_by_the_keyboard_alone(server, open_tab):
+    with server.client() as client:
+        client.commit(action("tasks/add", {"id": 7, "title": "there"}))
+    tab = open_tab()
+    tab.open("dispatch")
+    page = tab.page
+    page.get_by_label("Find an action").focus()
+    page.keyboard.type("tasks/ad")
+    page.keyboard.press("ArrowDown")
+    expect("tasks/add" in page.evaluate("document.activeElement.textContent"), "the first action has the focus")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.activeElement.closest('form.action') !== null")
+    page.keyboard.type("7")
+    page.keyboard.press("Control+Enter")
+    tab.expect_text("Refused: nothing was changed.")
+    page.wait_for_function("document.activeElement.closest('form.action') !== null")
+    page.keyboard.type("8")
+    expect("Refused" not in tab.text("main"), "the answer is of what was there before")
+    # The way between views keeps the focus where it is.
+    page.locator("nav a", has_text="State").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.activeElement.textContent === 'State'")
+
+
+def test_since_when_a_value_is_what_it_is_takes_one_click(server, open_tab):
+    with server.client() as client:
+        for _ in range(9):
+            client.commit(add(1))
+        cursor = client.get("/v1").json["cursor"].partition(".")[0]
+    tab = open_tab()
+    tab.open("state", path="/counter/value", at=f"{cursor}.5")
+    tab.expect_text("As it was at version 5.")
+    tab.page.get_by_text("Find when…").click()
+    tab.expect_text("It holds since version 5")
+    tab.open("bisect", path="/counter/value", test="value", value="4")
+    tab.expect_text("Where it did once, give a version at which it held as To version.")
