@@ -25,7 +25,7 @@ extension StateClient {
         /// The whole problem document; null where there is none.
         public var document: JSONValue = .null
         /// After how many seconds the server wants to be asked again.
-        public var retryAfter = 0
+        var retryAfter = 0
 
         /// Whether the same request can succeed later.
         public var isPassing: Bool { [0, 408, 429, 502, 503, 504].contains(status) }

@@ -367,7 +367,9 @@ package final class ClusterJournal: Journal {
             do {
                 let opening = ClusterOpening(client, keys, cache: cache)
                 try opening.save(snapshot.whole(), link, key, records, epoch)
-                known.withLock { $0.noteSnapshot(at: .now()) }
+                let now = Timestamp.now()
+                let live = records.filter { $0.expiry > now }
+                _ = known.withLock { $0.noteSnapshot(keeping: live, ofFirst: records.count) }
                 saved(try opening.prune(retention, latest: link.version))
             } catch {
                 report(.snapshotNotSaved(reason: "\(error)"))

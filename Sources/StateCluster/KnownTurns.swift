@@ -75,9 +75,14 @@ struct KnownTurns: Sendable {
     func commit(id: String, by subject: String?) -> Commit? { commits.last { $0.has(clientID: id, by: subject) } }
 
     /// Forgets the keys that have expired, and begins to count anew, because a snapshot of a version is saved.
-    mutating func noteSnapshot(at time: Timestamp) {
+    ///
+    /// - Parameters:
+    ///   - live: those of the first keys that have not expired.
+    ///   - count: how many first keys these were.
+    /// - Returns: the keys so far, which end outside the caller's lock.
+    mutating func noteSnapshot(keeping live: [KeyRecord], ofFirst count: Int) -> [KeyRecord] {
         sinceSnapshot = (0, 0)
-        keys.removeAll { $0.expiry <= time }
+        return exchange(&keys, with: live + keys.dropFirst(count))
     }
 
     private mutating func note(_ new: [Commit], _ first: Version, _ link: ChainLink) {

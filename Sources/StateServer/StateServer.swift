@@ -38,7 +38,7 @@ public struct StateServer: Service, Sendable {
     }
 
     /// The version of Storekeeper, which is that of this package.
-    public static let version = "0.1.0"
+    package static let version = "0.1.0"
 
     /// The package traits that this build has.
     static var traits: [String] { SignatureVerifier.built == nil ? [] : ["JWT"] }

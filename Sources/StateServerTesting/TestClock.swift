@@ -34,7 +34,7 @@ public final class TestClock: Clock, Sendable {
     /// Zero: the clock has no smallest step.
     public var minimumResolution: Duration { .zero }
     /// How many tasks sleep on the clock.
-    public var sleepersCount: Int { state.withLock { $0.sleepers.count } }
+    private var sleepersCount: Int { state.withLock { $0.sleepers.count } }
 
     /// Sleeps until a test has advanced the clock to a deadline.
     ///

@@ -166,10 +166,11 @@ final class Authenticator: Sendable {
             return shutWhereUnreadable()
         case nil: return shutWhereUnreadable()
         }
+        let byDigest = Dictionary((entries ?? []).compactMap { entry in entry.digest.map { ($0, entry) } }) { $1 }
         let (ended, wasOpen) = state.withLock { state in
             (state.unreadableSince, state.isShut) = (nil, false)
             let wasOpen = state.open != nil
-            return (Self.take(entries ?? [], isThere: entries != nil, catalogue, into: &state), wasOpen)
+            return (Self.take(byDigest, isThere: entries != nil, catalogue, into: &state), wasOpen)
         }
         for access in ended { access.end() }
         logger.notice(
@@ -211,11 +212,10 @@ final class Authenticator: Sendable {
 
     /// Takes the entries of a new version of the file; returns the accesses that have ended.
     private static func take(
-        _ entries: [TokenFile.Entry], isThere: Bool, _ catalogue: Catalogue, into state: inout State
+        _ byDigest: [[UInt8]: TokenFile.Entry], isThere: Bool, _ catalogue: Catalogue, into state: inout State
     ) -> [Access] {
         var ended: [Access] = []
         if isThere, let open = state.open.take() { ended.append(open) }
-        let byDigest = Dictionary(entries.compactMap { entry in entry.digest.map { ($0, entry) } }) { $1 }
         for (digest, known) in state.accesses where byDigest[digest] != known.entry {
             ended.append(known.access)
             state.accesses[digest] = nil
@@ -236,8 +236,9 @@ struct Failures {
     mutating func take(_ client: String, at now: Instant) -> Bool {
         if byClient.count >= Self.clientsMax, byClient[client] == nil {
             byClient = byClient.filter { Self.refilled($0.value, at: now) < Self.burst }
-            // More addresses than that are an attack, in which an address counts for little.
-            if byClient.count >= Self.clientsMax { byClient = [:] }
+            // So many addresses are an attack, in which an address counts for little; the next look is some thousand failures
+            // away.
+            if byClient.count >= Self.clientsMax / 2 { byClient = [:] }
         }
         let left = byClient[client].map { Self.refilled($0, at: now) } ?? Self.burst
         byClient[client] = (max(0, left - 1), now)

@@ -153,7 +153,8 @@ final class Forks: Sendable {
         guard let entry = entry(name) else { return false }
         let inner = entry.transport.send(request) { [weak self] event in
             guard case .answer(let response) = event else { return }
-            self?.state.withLock { $0.hangUps[exchange.id] = nil }
+            // The closure holds the fork's transport, and ends outside the lock.
+            _ = self?.state.withLock { $0.hangUps.removeValue(forKey: exchange.id) }
             exchange.answer(response)
         }
         let transport = entry.transport

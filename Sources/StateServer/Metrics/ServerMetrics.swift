@@ -291,14 +291,21 @@ private final class CountersByLabel<Label: Hashable & Sendable>: Sendable {
     }
 
     func add(_ count: Int, _ label: Label) {
-        let counter = counters.withLock { counters in
-            if let known = counters[label] { return known }
-            let label = bound(label, counters.count)
-            let counter = counters[label] ?? make(label)
-            counters[label] = counter
-            return counter
-        }
+        let counter = counters.withLock { $0[label] } ?? counter(label)
         counter.increment(by: Int64(count))
+    }
+
+    /// The counter of a label, which the program's own metrics system makes where there is none, outside the lock.
+    private func counter(_ label: Label) -> any CounterHandler {
+        let label = bound(label, counters.withLock { $0.count })
+        if let known = counters.withLock({ $0[label] }) { return known }
+        let made = make(label)
+        return counters.withLock { counters in
+            // Another thread may have been first.
+            if let known = counters[label] { return known }
+            counters[label] = made
+            return made
+        }
     }
 }
 

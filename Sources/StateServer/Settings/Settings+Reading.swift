@@ -20,9 +20,9 @@ public struct SettingsReading: Sendable {
     /// The effective values.
     public var settings = Settings()
     /// The source of each value, by key: `default`, the path of the file, the name of the variable, or `flag`.
-    public var origins: [String: String] = [:]
+    package var origins: [String: String] = [:]
     /// The variables that Kubernetes has set for a Service whose name begins with `storekeeper`, in order; they set nothing.
-    public var ignoredVariables: [String] = []
+    var ignoredVariables: [String] = []
     /// Every setting, those of the package first.
     let declared: [DeclaredSetting]
 

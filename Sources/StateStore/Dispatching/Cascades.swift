@@ -55,13 +55,13 @@ public struct CascadeReport: Sendable {
     }
 
     /// How many commits, and how many refusals, a report lists; the report only counts further commits.
-    public static let listedMax = 1000
+    static let listedMax = 1000
 
-    /// The commits in order, at most ``listedMax``.
+    /// The commits in order, at most 1,000.
     public internal(set) var caused: [Caused] = []
     /// How many commits there were.
     public internal(set) var causedCount = 0
-    /// The refused follow-ups, at most ``listedMax``.
+    /// The refused follow-ups, at most 1,000.
     public internal(set) var refused: [Refused] = []
     /// Whether no follow-up waits and no effect runs.
     public internal(set) var isComplete = false

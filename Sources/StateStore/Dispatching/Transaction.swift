@@ -222,7 +222,7 @@ public final class Receipt: Sendable {
     ///
     /// Behind a direct turn each access compares the two states, which the receipt keeps, at a cost of O(n) in
     /// the size of what the action's reducers can change. States that cannot be encoded count as different.
-    public var isChange: Bool { hasChanged ?? transition?.isChange ?? true }
+    package var isChange: Bool { hasChanged ?? transition?.isChange ?? true }
     /// The ID that the client gave; nil for a commit that its cursor names.
     package let ownID: String?
     /// Nil behind a direct turn.

@@ -29,7 +29,7 @@ public enum EntityKey: Comparable, Sendable {
     case text(String)
 
     /// The spelling as a JSON key.
-    public var token: String {
+    var token: String {
         switch self {
         case .number(let number): String(number)
         case .text(let text): text

@@ -5,8 +5,7 @@ public struct StoreInit: Action {
     /// `storekeeper/init`.
     public static let type = "storekeeper/init"
 
-    /// Makes the action, which has no fields.
-    public init() {}
+    init() {}
 }
 
 /// The action that a store commits when it starts from a journal, if the action changes the state.

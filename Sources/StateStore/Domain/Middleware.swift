@@ -59,7 +59,7 @@ public final class MiddlewareContext<State: StateType> {
     /// The state: before `next`, the one that the action finds; after it, the one that the action has made.
     public var state: State { latest.state }
     /// The version that the action makes if it is committed.
-    public var version: Version { before.version + 1 }
+    var version: Version { before.version + 1 }
     /// Whether this is a dry run, of which the store keeps nothing.
     public private(set) var isDryRun: Bool
     /// The subject that dispatches the action; nil where the server knows no subjects, and for an action of the process.
@@ -157,7 +157,7 @@ extension Middleware {
     }
 
     /// Calls `log` with a record of each action after the reducers and the later middleware.
-    public static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> Middleware {
+    package static func logging(_ log: @escaping @Sendable (LogRecord) -> Void) -> Middleware {
         Middleware(passingOn: { action, context, next throws(Rejection) in
             let type = action.typeName
             do throws(Rejection) {
@@ -172,13 +172,13 @@ extension Middleware {
 }
 
 /// The record that the logging middleware makes of an action; it never has the payload.
-public struct LogRecord: Sendable {
+package struct LogRecord: Sendable {
     /// The action's type.
-    public var actionType: String
+    package var actionType: String
     /// The version that the action makes, or would have made.
-    public var version: Version
+    package var version: Version
     /// Whether the action came in a dry run.
-    public var isDryRun: Bool
+    package var isDryRun: Bool
     /// The rejection of the action; nil when it passed.
-    public var rejection: Rejection?
+    package var rejection: Rejection?
 }

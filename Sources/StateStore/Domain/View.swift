@@ -8,7 +8,7 @@ internal import Synchronization
 /// something that the view reads has changed.
 public struct View<State: Sendable>: Reducer {
     /// The name under `/v1/views`.
-    public let name: String
+    let name: String
     private(set) var reads: [JSONPointer]
     /// The declared parts that the view reads, as it names them by key path; nil where it names them by pointer.
     private var paths: [any PartialKeyPath<State> & Sendable]?

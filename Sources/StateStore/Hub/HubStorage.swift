@@ -67,10 +67,10 @@ struct HubStorage: Sendable {
     /// - Parameter dropped: gets the snapshots that the hub has no more.
     /// - Returns: whether the caller has to schedule a pass: there are watches to compare and none is scheduled.
     mutating func publish(
-        _ snapshot: any AnySnapshot, _ commits: [Commit], dropping dropped: inout DroppedSnapshots
+        _ snapshot: any AnySnapshot, _ commits: [Commit], dropping dropped: inout Dropped
     ) -> Bool {
         dropped.latest = exchange(&latest, with: snapshot)
-        for commit in commits { history.append(commit) }
+        for commit in commits { history.append(commit, dropping: &dropped.commits) }
         dropped.past = history.note(snapshot)
         if !hasJournal { oldest = history.base }
         let version = snapshot.cursor.version

@@ -115,15 +115,18 @@ extension WatchHub {
 
     /// Sends heartbeats to streams that have sent nothing for their heartbeat interval.
     package func silent(_ ids: [Watch.ID]) {
-        let now = now()
-        var batch = DeliveryBatch(.latest(latest.cursor))
-        storage.withLock { storage in
-            for id in ids {
-                guard let version = storage.comparedVersion(of: id) else { continue }
-                batch.add(storage.update(id) { $0.silent(examined: version, at: now) })
+        // Streams that were woken together fall silent together.
+        for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
+            let now = now()
+            var batch = DeliveryBatch(.latest(latest.cursor))
+            storage.withLock { storage in
+                for id in ids[start..<min(start + Self.batchSize, ids.count)] {
+                    guard let version = storage.comparedVersion(of: id) else { continue }
+                    batch.add(storage.update(id) { $0.silent(examined: version, at: now) })
+                }
             }
+            batch.deliver()
         }
-        batch.deliver()
     }
 
     /// Ends watches because the server stops; a stream that is sending ends behind its chunk.

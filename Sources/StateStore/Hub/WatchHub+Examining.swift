@@ -38,8 +38,9 @@ extension WatchHub {
                 if storage.withLock({ $0.parks(id, follower) }) { return nil }
                 continue
             }
+            let now = now()
             let action = storage.withLock { storage in
-                storage.update(id) { $0.prepared(.first, follower.examinedVersion, hasMore: false, at: now()) }?.action
+                storage.update(id) { $0.prepared(.first, follower.examinedVersion, hasMore: false, at: now) }?.action
             }
             guard action == .answer else { return nil }
             guard case .page(let page) = found else { return .notInMemory(since: follower.examinedVersion) }

@@ -29,12 +29,11 @@ extension WatchHub {
             let ids = storage.withLock { $0.followers(key) }
             // Nearly all followers have examined the same version; a watch that came between two turns has not.
             var groups: [Version: [Watch.ID]] = [:]
-            storage.withLock { storage in
-                for id in ids {
-                    guard let examinedVersion = storage.examinedVersion(of: id), examinedVersion < version else {
-                        continue
-                    }
-                    groups[max(examinedVersion, first - 1), default: []].append(id)
+            for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
+                let ids = ids[start..<min(start + Self.batchSize, ids.count)]
+                let examined = storage.withLock { storage in ids.map { storage.examinedVersion(of: $0) } }
+                for case (let id, let examined?) in zip(ids, examined) where examined < version {
+                    groups[max(examined, first - 1), default: []].append(id)
                 }
             }
             for (since, ids) in groups {
@@ -76,7 +75,8 @@ extension WatchHub {
 
     private func compare(_ selection: IndexedSelection, of snapshot: any AnySnapshot) -> Int {
         // A stream that is sending examines the newest value when its chunk is written, so no value is encoded for it now.
-        guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now()) }) else { return 0 }
+        let now = now()
+        guard storage.withLock({ !$0.noteBehind(selection, snapshot.cursor.version, at: now) }) else { return 0 }
         do {
             let selected = try snapshot.selected(selection.selection, countMax: Self.quickCountMax)
             if case .overBudget = selected {

@@ -162,7 +162,7 @@ package final class WatchHub: Sendable {
     ///
     /// One turn at a time calls this. The cost is O(n) in the changed pointers; the fan-out compares the watches later.
     func publish(_ snapshot: any AnySnapshot, _ commits: [Commit]) {
-        var dropped = DroppedSnapshots()
+        var dropped = Dropped()
         let mustFanOut = storage.withLock { storage in
             // Under the lock: a client that has seen this snapshot must not get an answer of the generation before.
             endGeneration()
@@ -177,10 +177,12 @@ package final class WatchHub: Sendable {
     func scheduleFanOut() { queues.fanOut { self.fanOut() } }
 }
 
-/// Snapshots that end outside the hub's lock: with a state its adopter's objects end, which may read the store.
-struct DroppedSnapshots {
+/// What ends outside the hub's lock: with a state its adopter's objects end, which may read the store, and one large commit may
+/// push out thousands of small ones.
+struct Dropped {
     var latest: (any AnySnapshot)?
     var past: [any AnySnapshot] = []
+    var commits: [Commit] = []
 }
 
 /// The oldest version and the newest cursor of a history.

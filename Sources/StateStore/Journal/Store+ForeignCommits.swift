@@ -46,9 +46,10 @@ extension Store {
 
     /// Notes that the store cannot follow the history any more: what it has is right, and grows old.
     private func stopFollowing(_ failure: DomainFailure) {
+        let found = LostHistory(failure: failure, since: monotonicNow())
         let isNew = lost.withLock { lost in
             guard lost == nil else { return false }
-            lost = LostHistory(failure: failure, since: monotonicNow())
+            lost = found
             return true
         }
         guard isNew else { return }

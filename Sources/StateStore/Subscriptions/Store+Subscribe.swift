@@ -194,7 +194,7 @@ extension Store {
     public static var isInTurn: Bool { TurnMark.current != nil }
 
     /// How many subscriptions the store has.
-    public var subscriptionsCount: Int { subscribers.count }
+    package var subscriptionsCount: Int { subscribers.count }
 
     /// Notifies the subscribers of a commit, and dispatches the follow-ups that they have batched as one transaction.
     func notify(_ commit: Commit, from old: Snapshot<State>, to new: Snapshot<State>, _ causation: Causation) {

@@ -3,13 +3,13 @@ public struct StoreLimits: Sendable {
     /// How many transactions may wait for a turn or its landing; the store refuses more at once.
     public var mailboxMax: Int
     /// How many idempotency keys the store keeps; above it, the store refuses a transaction with a new key.
-    public var idempotencyKeysMax: Int
+    package var idempotencyKeysMax: Int
     /// How long the store keeps an idempotency key.
-    public var idempotencyLifetime: Duration
+    package var idempotencyLifetime: Duration
     /// How many commits the history keeps in memory for `/v1/changes`.
-    public var historyCommitsMax: Int
+    package var historyCommitsMax: Int
     /// About how many bytes of commits the history keeps in memory.
-    public var historyBytesMax: Int
+    package var historyBytesMax: Int
     /// How many commits deep a cascade may be; the store refuses a deeper follow-up.
     public var cascadeDepthMax = 100_000
     /// How many actions a cascade may dispatch in all; the store refuses more.
@@ -17,14 +17,16 @@ public struct StoreLimits: Sendable {
     /// How much processor time the actions of one transaction may take; the store rejects a transaction that takes more.
     ///
     /// The store looks behind each 16 actions, so a transaction of up to 16 has no limit.
-    public var transactionTime = Duration.milliseconds(250)
+    package var transactionTime = Duration.milliseconds(250)
     /// The most bytes of a commit, which are those of its actions and of its patch; the store rejects a larger one.
     package var commitBytesMax = Int.max
     /// How many effects may run at once; the store does not start more, and reports each.
     public var effectsMax = 10_000
 
-    /// Makes limits; the defaults are those of the shipped configuration.
-    public init(
+    /// Makes limits; they are those of the shipped configuration.
+    public init() { self.init(mailboxMax: 65_536) }
+
+    package init(
         mailboxMax: Int = 65_536, idempotencyKeysMax: Int = 1_000_000, idempotencyLifetime: Duration = .seconds(86_400),
         historyCommitsMax: Int = 100_000, historyBytesMax: Int = 64 << 20
     ) {

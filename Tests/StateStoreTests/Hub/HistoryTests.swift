@@ -26,7 +26,7 @@ struct HistoryTests {
         let snapshot = Snapshot(
             core.state, of: core.domain, at: Cursor(core.epoch, version), viewVersions: [])
         var history = History(beginningWith: snapshot, countMax: countMax, weightMax: weightMax)
-        for next in version..<head { history.append(.sample(next + 1)) }
+        for next in version..<head { history.keep(.sample(next + 1)) }
         return history
     }
 
@@ -55,25 +55,25 @@ struct HistoryTests {
     func weight() throws {
         var history = try history(weightMax: 2000)
 
-        for version in 1...10 { history.append(.sample(Version(version), bytes: 500)) }
+        for version in 1...10 { history.keep(.sample(Version(version), bytes: 500)) }
         #expect(history.commits(after: history.base)?.count == 2)
 
-        history.append(.sample(11, bytes: 100_000))
+        history.keep(.sample(11, bytes: 100_000))
         #expect(history.commits(after: history.base)?.map(\.version) == [11])
     }
 
     @Test("a commit is found by its ID and the IDs of its actions, and a repeated ID finds the newest commit")
     func ids() throws {
         var history = try history(countMax: 3)
-        history.append(.sample(1, id: "order"))
-        history.append(.sample(2, memberIDs: ["line-1", "line-2"]))
-        history.append(.sample(3, id: "order"))
+        history.keep(.sample(1, id: "order"))
+        history.keep(.sample(2, memberIDs: ["line-1", "line-2"]))
+        history.keep(.sample(3, id: "order"))
 
         #expect(history.commit(id: "order")?.version == 3)
         #expect(history.commit(id: "line-2")?.version == 2)
         #expect(history.commit(id: "aaaaaaaaaaaaaaaa.2") == nil)
 
-        for version in 4...5 { history.append(.sample(Version(version))) }
+        for version in 4...5 { history.keep(.sample(Version(version))) }
         #expect(history.commit(id: "line-2") == nil)
         #expect(history.commit(id: "order")?.version == 3)
     }
@@ -82,12 +82,12 @@ struct HistoryTests {
     func canonicallyEquivalent() throws {
         let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
         var history = try history(countMax: 2)
-        history.append(.sample(1, id: composed))
-        history.append(.sample(2, id: decomposed))
+        history.keep(.sample(1, id: composed))
+        history.keep(.sample(2, id: decomposed))
 
         #expect(history.commit(id: composed)?.version == 1)
         #expect(history.commit(id: decomposed)?.version == 2)
-        history.append(.sample(3))
+        history.keep(.sample(3))
         #expect(history.commit(id: composed) == nil)
         #expect(history.commit(id: decomposed)?.version == 2)
     }
@@ -105,7 +105,7 @@ struct HistoryTests {
             for action in actions {
                 let turn = core.run([.of(action)])
                 for commit in turn.commits {
-                    history.append(commit)
+                    history.keep(commit)
                     states.append(try JSONValue(parsing: Array(try #require(try core.json()).utf8)))
                 }
             }
@@ -193,5 +193,13 @@ struct ChangesPageTests {
         #expect(page.commits.isEmpty)
         #expect(page.next == 10_000)
         #expect(page.isMore)
+    }
+}
+
+extension History {
+    /// Appends a commit, and forgets what is dropped for it.
+    fileprivate mutating func keep(_ commit: Commit) {
+        var dropped: [Commit] = []
+        append(commit, dropping: &dropped)
     }
 }

@@ -25,7 +25,8 @@ struct History: Sendable {
         self.weightMax = weightMax
     }
 
-    mutating func append(_ commit: Commit) {
+    /// Appends a commit; those that are not kept any more go to `dropped`.
+    mutating func append(_ commit: Commit, dropping dropped: inout [Commit]) {
         commits.append(commit)
         weight += commit.weight
         weightSinceCheckpoint += commit.weight
@@ -35,6 +36,7 @@ struct History: Sendable {
             weight -= oldest.weight
             base = oldest.version
             for name in oldest.names where versions[name] == oldest.version { versions[name] = nil }
+            dropped.append(oldest)
         }
     }
 
