@@ -289,16 +289,13 @@ public final class Store<State: StateType>: Sendable {
 
     /// Reduces the newest computed state by an action, which has no middleware to pass.
     ///
-    /// - Returns: the snapshots before and after; nil where a middleware has to see the action, or the store is stopping.
-    func reduceDirectly(
-        _ action: any Action, _ entry: ActionEntry
-    ) throws(Rejection) -> (before: Snapshot<State>, after: Snapshot<State>)? {
+    /// - Returns: the snapshot after it; nil where a middleware has to see the action, or the store is stopping.
+    func reduceDirectly(_ action: any Action, _ entry: ActionEntry) throws(Rejection) -> Snapshot<State>? {
         guard !mailbox.withLock({ $0.isClosed }) else { return nil }
         let isMiddlewareNew = isMiddlewareNew.exchange(false, ordering: .acquiringAndReleasing)
         return try core.withValue { core throws(Rejection) in
             if isMiddlewareNew { core.install(middleware) }
-            let before = core.latest
-            return try core.reduceDirectly(action, by: entry).map { (before, $0) }
+            return try core.reduceDirectly(action, by: entry)
         }
     }
 

@@ -218,17 +218,10 @@ public final class Receipt: Sendable {
     public var cursor: String { commitCursor.description }
     /// The commit's cursor, not yet as text.
     package let commitCursor: Cursor
-    /// Whether the state differs from the version before.
-    ///
-    /// Behind a direct turn each access compares the two states, which the receipt keeps, at a cost of O(n) in
-    /// the size of what the action's reducers can change. States that cannot be encoded count as different.
-    package var isChange: Bool { hasChanged ?? transition?.isChange ?? true }
+    /// Whether the state differs from the version before; true behind a direct turn, which compares nothing.
+    package let isChange: Bool
     /// The ID that the client gave; nil for a commit that its cursor names.
     package let ownID: String?
-    /// Nil behind a direct turn.
-    private let hasChanged: Bool?
-    /// Both states of a direct turn, which says only when it is asked what it has made; nil for another turn.
-    private let transition: (any DirectTransition)?
     /// Whether an earlier request with the same idempotency key made the commit.
     package let isReplay: Bool
     /// The types of the committed actions, in order; empty for a replay, whose types the store does not keep.
@@ -241,19 +234,10 @@ public final class Receipt: Sendable {
         representation: [(pointer: JSONPointer, value: [UInt8]?)]? = nil
     ) {
         self.commitCursor = commitCursor
-        (self.ownID, hasChanged, transition) = (ownID, isChange, nil)
+        (self.ownID, self.isChange) = (ownID, isChange)
         self.isReplay = isReplay
         self.types = types
         self.representation = representation
-    }
-
-    /// Makes the receipt of a direct turn.
-    init(_ transition: any DirectTransition, types: [String]) {
-        commitCursor = transition.cursor
-        (ownID, hasChanged, self.transition) = (nil, nil, transition)
-        isReplay = false
-        self.types = types
-        representation = nil
     }
 
     fileprivate var withoutRepresentation: Receipt {

@@ -76,18 +76,6 @@ final class Snapshot<State: StateType>: AnySnapshot {
         for reads in entry.reads { viewVersions[reads.view] = version }
     }
 
-    /// Whether the state differs from one before it, where only the reducers of an action can have changed it.
-    ///
-    /// States that cannot be encoded count as different.
-    func differs(from before: Snapshot, by entry: ActionEntry) -> Bool {
-        var patch = JSONPatch()
-        var encodings = KnownTexts()
-        do {
-            try domain.compare(before.state, with: state, by: [entry], into: &patch, knowing: &encodings)
-            return !patch.isEmpty
-        } catch { return true }
-    }
-
     func selected(_ selection: Selection, countMax: Int) throws -> SelectedValue {
         let viewVersions = viewVersions.isEmpty ? nil : viewVersions
         return try domain.select(selection, in: state, viewVersions: viewVersions, countMax: countMax)

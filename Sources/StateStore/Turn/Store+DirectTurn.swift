@@ -16,29 +16,12 @@ extension Store {
         onQueue {
             guard subscribers.count == 0 else { return }
             do throws(Rejection) {
-                guard let (before, after) = try reduceDirectly(action, entry) else { return }
+                guard let after = try reduceDirectly(action, entry) else { return }
                 hub.publish(after)
-                receipt = Receipt(Transition(before: before, after: after, entry: entry), types: entry.types)
+                receipt = Receipt(after.cursor, ownID: nil, isChange: true, isReplay: false, types: entry.types)
             } catch { rejection = error }
         }
         if let rejection { throw .rejected(rejection, index: 0) }
         return receipt
     }
-}
-
-/// The way from one state to the next in a direct turn.
-protocol DirectTransition: Sendable {
-    /// The cursor of the state after it.
-    var cursor: Cursor { get }
-    /// Whether the states differ, which it compares at each access.
-    var isChange: Bool { get }
-}
-
-private struct Transition<State: StateType>: DirectTransition {
-    let before: Snapshot<State>
-    let after: Snapshot<State>
-    let entry: ActionEntry
-
-    var cursor: Cursor { after.cursor }
-    var isChange: Bool { after.differs(from: before, by: entry) }
 }

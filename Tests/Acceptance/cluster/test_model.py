@@ -16,14 +16,19 @@ from harness.server import Server, codes, starts
 TODO = ROOT / "config/models/todo.js"
 
 
-def test_servers_that_share_a_history_reduce_one_model_to_one_state(workspace):
-    etcds = Etcds(workspace, 1)
-    servers = []
-    for _ in range(2):
+def led(workspace, name, settings):
+    """Servers of these settings on one history, one of which writes for all."""
+    etcds, servers = Etcds(workspace, 1), []
+    for each in settings:
         port = free_port()
-        server = Server(workspace, etcds.address("model"), {"model": TODO, "cluster_address": f"http://127.0.0.1:{port}"})
+        server = Server(workspace, etcds.address(name), each | {"cluster_address": f"http://127.0.0.1:{port}"})
         server.fixed_port = port
         servers.append(server.start())
+    return servers
+
+
+def test_servers_that_share_a_history_reduce_one_model_to_one_state(workspace):
+    servers = led(workspace, "model", [{"model": TODO}] * 2)
     titles = []
     for number in range(60):
         with servers[number % 2].client() as client:
@@ -46,14 +51,7 @@ def test_servers_that_share_a_history_reduce_one_model_to_one_state(workspace):
 
 
 def test_a_server_whose_domain_a_commit_does_not_fit_turns_red_and_serves_nothing_newer(workspace):
-    etcds = Etcds(workspace, 1)
-    older, newer = {"domain": "counter"}, {"domain": "document"}
-    servers = []
-    for settings in (older, newer):
-        port = free_port()
-        server = Server(workspace, etcds.address("domains"), settings | {"cluster_address": f"http://127.0.0.1:{port}"})
-        server.fixed_port = port
-        servers.append(server.start())
+    servers = led(workspace, "domains", [{"domain": "counter"}, {"domain": "document"}])
     with servers[0].client() as old, servers[1].client() as new:
         wait_until(lambda: servers[0].metric(old, "cluster_writer") == 1, "the older one writes")
         cursor = old.commit(action("counter/add", {"amount": 5}))["cursor"]
@@ -106,16 +104,10 @@ def test_a_server_with_an_older_version_of_the_model_serves_nothing_newer_until_
 
 def test_servers_are_upgraded_one_after_the_other_under_load(workspace, figures):
     """By SIGHUP: an action more, then a version more with a migration. What is acknowledged is recorded once."""
-    etcds = Etcds(workspace, 1)
     path = pathlib.Path(workspace.path("model.js"))
     slice_of = "export const a = createSlice({{ name: 'a', initialState: {{ n: 0 }}, reducers: {{ add(s) {{ s.n += 1 }}{} }} }});\n"
     path.write_text(slice_of.format(""))
-    servers = []
-    for _ in range(3):
-        port = free_port()
-        server = Server(workspace, etcds.address("rolling"), {"model": path, "cluster_address": f"http://127.0.0.1:{port}"})
-        server.fixed_port = port
-        servers.append(server.start())
+    servers = led(workspace, "rolling", [{"model": path}] * 3)
     acknowledged, failures, finished = {}, [], threading.Event()
 
     def post(name):
