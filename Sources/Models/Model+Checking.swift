@@ -84,21 +84,25 @@ extension Model {
 
     /// Runs each reducer once on the initial state, with an example made of its schema.
     ///
-    /// - Returns: for each action its type and what has come of it.
-    package func tried() throws(Fault) -> [(type: String, outcome: String)] {
-        var tried: [(String, String)] = []
+    /// - Returns: for each action its type and what has come of it, or its fault.
+    package func tried() throws(Fault) -> [(type: String, outcome: Result<String, Fault>)] {
+        var tried: [(String, Result<String, Fault>)] = []
         for action in description.actions {
             try load(description.initial.text)
             let payload = action.schema.map(Self.sample) ?? [:]
             do {
                 switch try reduce(action.type, payload.text, meta: Self.sampleMeta.text) {
-                case .patch(let patch): tried.append((action.type, String(decoding: patch.text, as: UTF8.self)))
-                case .rejected(let code, let detail, _): tried.append((action.type, "rejected with \(code): \(detail)"))
+                case .patch(let patch):
+                    tried.append((action.type, .success(String(decoding: patch.text, as: UTF8.self))))
+                case .rejected(let code, let detail, _):
+                    tried.append((action.type, .success("rejected with \(code): \(detail)")))
                 }
             } catch {
-                throw Fault(
-                    message: "\(action.type) with an example of its payload: \(error.message)", file: error.file,
-                    line: error.line, column: error.column, source: error.source, pointer: error.pointer)
+                let example = String(decoding: payload.text.prefix(200), as: UTF8.self)
+                let hint = action.schema == nil ? " (the action has no payload schema)" : ""
+                var fault = error
+                fault.message = "\(action.type) with an example of its payload, \(example)\(hint): \(error.message)"
+                tried.append((action.type, .failure(fault)))
             }
         }
         return tried

@@ -19,14 +19,22 @@ struct ModelCheck: AsyncParsableCommand {
     @Argument(help: "A JavaScript file in the shape of Redux Toolkit.")
     var file: String
 
+    /// What the examples have found, a fault after the other.
+    private struct Faults: Error, CustomStringConvertible {
+        var all: [Model.Fault]
+        var description: String { all.map(\.description).joined(separator: "\nError: ") }
+    }
+
     func run() async throws {
         let model = try ModelFile.load(file)
         _ = try model.checks(ModelFile.check)
         let description = model.description
         let slices = description.slices.map { "\($0.name) at \($0.mount)" }.joined(separator: ", ")
         let tried = try model.tried()
+        let faults = tried.compactMap { if case .failure(let fault) = $0.outcome { fault } else { nil } }
+        guard faults.isEmpty else { throw Faults(all: faults) }
         print("slices: \(slices); the initial state has \(description.initialBytesCount) bytes")
-        for (type, outcome) in tried { print("\(type): \(outcome)") }
+        for case (let type, .success(let outcome)) in tried { print("\(type): \(outcome)") }
         for view in description.views { print("view \(view): \(try model.initialView(view))") }
         for line in model.takeConsole() { print("console \(line)") }
     }

@@ -7,8 +7,13 @@ let mounts = [];            // {tokens, key, reducer, name}: where in the state 
 let lines = [], fileName = '', firstColumn = 0, definitions = {};
 const texts = { plain: '', script: '' };
 
-/** Names that a file for Node or a browser has. */
-const ELSEWHERE = new Set(['require', 'module', 'exports', 'process', 'Buffer', 'window', 'document', 'localStorage', 'crypto']);
+/** What to do instead of a name that a file for Node or a browser has. */
+const builtIn = 'a model has neither Node nor a browser around it: what it may use is built in and needs no import';
+const ELSEWHERE = {
+  require: builtIn, module: builtIn, exports: builtIn, process: builtIn, Buffer: builtIn, window: builtIn, document: builtIn,
+  localStorage: builtIn, Promise: client, crypto: 'a random ID would be another one when an action is replayed: use action.meta.id',
+};
+const isFrozen = /readonly property|not extensible|unconfigurable property/;
 
 /** Where in the model's file an error comes from, and what it says. */
 function faultOf(error) {
@@ -19,8 +24,11 @@ function faultOf(error) {
       fault.message = error instanceof ModelFault ? error.message : `${error.name}: ${error.message}`;
       if (error.pointer !== undefined) fault.pointer = error.pointer;
       const missing = /^Can't find variable: (.+)$/.exec(error.message)?.[1];
-      if (ELSEWHERE.has(missing)) fault.message += ' (a model has neither Node nor a browser around it: what it may use is built in and needs no import)';
+      if (missing !== undefined && hasOwn(ELSEWHERE, missing)) fault.message += ` (${ELSEWHERE[missing]})`;
       else if (missing !== undefined) Object.assign(fault, { missing, known: Object.keys(toolkit) });
+      else if (error.known !== undefined) Object.assign(fault, { missing: error.missing, known: error.known });
+      else if (error instanceof TypeError && isFrozen.test(error.message))
+        fault.message += ' (a reducer changes the state that it gets, and nothing else: what is outside of it is frozen)';
       const frames = String(error.stack ?? '').split('\n').map((each) => /^(?:.*@)?(.*):(\d+):(\d+)$/.exec(each));
       const frame = frames.find((each) => each?.[1] === fileName);
       if (error.at !== undefined) at = error.at;
@@ -156,7 +164,7 @@ function rootReducer() {
     return combineReducers(reducers);
   }
   if (typeof definitions.$default === 'function') return definitions.$default;
-  return refuse('the file has no reducer: it calls createSlice, combineReducers or configureStore, or has `export default` before a reducer');
+  return refuse('the file has no reducer: it has to call createSlice, combineReducers or configureStore, or to have `export default` before a reducer');
 }
 
 function mount(reducer, tokens, key) {

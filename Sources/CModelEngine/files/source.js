@@ -67,9 +67,9 @@ function scriptOf(source) {
   const pieces = [], names = new Set();
   let copied = 0;
   const lineOf = (token) => source.slice(0, token.start).split('\n').length;
-  const stop = (token, sentence) => {
+  const stop = (token, sentence, mistyped = {}) => {
     const error = new ModelFault(sentence);
-    Object.assign(error, { at: { line: lineOf(token), column: token.start - source.lastIndexOf('\n', token.start - 1) } });
+    Object.assign(error, mistyped, { at: { line: lineOf(token), column: token.start - source.lastIndexOf('\n', token.start - 1) } });
     throw error;
   };
   const replace = (first, last, text) => {
@@ -103,7 +103,8 @@ function scriptOf(source) {
         const isName = name.kind === 'name' && (found[at - 1].text === '{' || found[at - 1].text === ',');
         if (isName && name.text === 'type' && found[at + 1].kind === 'name') typescript(name);
         if (isName && !hasOwn(toolkit, name.text))
-          stop(name, advice[name.text] ?? `'${name.text}' is nothing that a model can use`);
+          stop(name, advice[name.text] ?? `'${name.text}' is nothing that a model can use`,
+            hasOwn(advice, name.text) ? {} : { missing: name.text, known: Object.keys(toolkit) });
       }
       const last = found[end + 1]?.text === ';' ? end + 1 : end;
       replace(token, found[last], `const${clause(index + 1, end - 1)}=$toolkit;`);

@@ -157,13 +157,21 @@ function createReducer(initialState, build) {
   return reducerOf(cases, initialState);
 }
 
+const SLICE_MEMBERS = ['name', 'initialState', 'reducers', 'extraReducers', 'selectors', 'schema', 'reducerPath'];
+const REDUCER_MEMBERS = ['payload', 'reducer'];
+
+/** Refuses a member of an object that means nothing; it may be a mistyped one. */
+function refuseMember(owner, missing, known) {
+  throw Object.assign(new ModelFault(`${owner} has a member '${missing}', which means nothing here`), { missing, known });
+}
+
 function createSlice({ name, initialState, reducers = {}, extraReducers, selectors = {}, schema, reducerPath = name, ...others } = {}) {
   loadingOnly('createSlice');
   if (typeof name !== 'string' || name === '') refuse('createSlice needs a name');
+  for (const key of Object.keys(others)) refuseMember(`the slice ${name}`, key, SLICE_MEMBERS);
   if (initialState === undefined) refuse(`the slice ${name} needs an initialState`);
   if (typeof reducers === 'function')
     refuse(`the slice ${name}: reducers is an object; the form with a function exists for asynchronous thunks`);
-  for (const key of Object.keys(others)) refuse(`the slice ${name} has a member '${key}', which means nothing here`);
   const cases = new Cases();
   const actions = {}, caseReducers = {};
   for (const key of Object.keys(reducers)) {
@@ -171,6 +179,9 @@ function createSlice({ name, initialState, reducers = {}, extraReducers, selecto
     const declared = typeof reducers[key] === 'function' ? { reducer: reducers[key] } : reducers[key];
     if (declared?.prepare !== undefined)
       refuse(`${type} has a prepare callback: an action is what a client sends, so the client prepares it; IDs and times are action.meta.id and action.meta.time`);
+    for (const member of Object.keys(declared ?? {})) {
+      if (!REDUCER_MEMBERS.includes(member)) refuseMember(type, member, REDUCER_MEMBERS);
+    }
     if (typeof declared?.reducer !== 'function') refuse(`${type} has no reducer function`);
     declareAction(type, schemaOf(declared.payload, type), name);
     actions[key] = creator(type);

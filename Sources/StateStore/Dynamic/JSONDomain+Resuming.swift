@@ -13,7 +13,10 @@ extension JSONDomain {
         state = try state.with(parts, from: initial)
         if let unknown = state.firstPlace(outside: parts) {
             let names = parts.map(\.description).joined(separator: ", ")
-            throw JSONFault(.mismatch, at: unknown, "the domain declares no such member; it declares \(names)")
+            throw JSONFault(
+                .mismatch, at: unknown,
+                "the model has no slice any more; it has \(names). --drop-slice \(unknown.tokens.first ?? "NAME") drops the value, and another version with migrate moves it"
+            )
         }
         return state
     }

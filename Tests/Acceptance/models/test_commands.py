@@ -98,6 +98,12 @@ def test_a_test_that_does_not_hold_is_named_with_its_line(workspace, command, ch
         ("const nothing = 1;\n", "no reducer", "createSlice"),
         (COUNTER.replace("state.value = 0", "state.value = undefined"), "counter/reset", "undefined"),
         (COUNTER.replace("createSlice(", "creatSlice("), "model.js:", "did you mean createSlice?"),
+        (COUNTER.replace("payload:", "paylaod:"), "model.js:", "did you mean payload?"),
+        (COUNTER.replace("initialState:", "intialState:"), "model.js:", "did you mean initialState?"),
+        (COUNTER.replace("import { createSlice }", "import { creatSlice }"), "model.js:", "did you mean createSlice?"),
+        (COUNTER.replace("state.value = 0", "COUNTS.n = 1") + "\nconst COUNTS = { n: 0 };\n", "model.js:", "what is outside of it is frozen"),
+        (COUNTER.replace("state.value = 0", "state.id = crypto.randomUUID()"), "model.js:", "use action.meta.id"),
+        (COUNTER.replace("state.value = sum", "state.value = NaN").replace("state.value = 0", "state.value = undefined"), "counter/add with an example of its payload, {\"amount\":1}: NaN", "counter/reset"),
         (COUNTER + "\nmodule.exports = counter;\n", f"model.js:{len(COUNTER.splitlines()) + 2}", "neither Node nor a browser"),
     ],
 )
