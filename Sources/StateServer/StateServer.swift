@@ -55,7 +55,7 @@ public struct StateServer: Service, Sendable {
     private var exitDelay: Duration?
     /// The service manager of the process; nil where the process has other things to do, or was started by hand.
     private var manager: ServiceManager?
-    /// Whether the process goes on with a new start; nil where it cannot.
+    /// How the process can go on with a new start; nil where it cannot.
     private var restart: Restart?
 
     /// Builds a server: compiles the domain, opens the journal and recovers the state.
