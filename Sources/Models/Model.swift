@@ -1,6 +1,6 @@
 internal import CModelEngine
 package import StateJSON
-internal import Synchronization
+internal import StateStore
 
 /// A state and its reducers in JavaScript: a file in an engine, which has a copy of the state.
 ///
@@ -85,7 +85,7 @@ package final class Model: Sendable {
     }
 
     package let description: Description
-    private let engine: Mutex<Engine>
+    private let engine: Owned<Engine>
 
     private struct Engine {
         let model: OpaquePointer
@@ -110,10 +110,10 @@ package final class Model: Sendable {
             model_free(made)
             throw error
         }
-        engine = Mutex(Engine(model: made, console: console))
+        engine = Owned(Engine(model: made, console: console))
     }
 
-    deinit { engine.withLock { model_free($0.model) } }
+    deinit { engine.withValue { model_free($0.model) } }
 
     /// The types for TypeScript of what a file can import, for editors.
     package static var types: String { String(cString: model_types()) }
@@ -134,16 +134,16 @@ package final class Model: Sendable {
     }
 
     /// The bytes of the engine's memory; the engine walks it for that.
-    package var bytesCount: Int { engine.withLock { model_bytes($0.model) } }
+    package var bytesCount: Int { engine.withValue { model_bytes($0.model) } }
 
     /// The resident bytes of this process, which are cheap to count; no engine has more.
     package static var processBytesCount: Int { model_process_bytes() }
 
     /// Frees what the engine holds and does not need any more; O(n) in the size of the state.
-    package func collect() { engine.withLock { model_collect($0.model) } }
+    package func collect() { engine.withValue { model_collect($0.model) } }
 
     /// Takes what the file has written to the console since it was last taken.
-    package func takeConsole() -> [String] { engine.withLock { exchange(&$0.console, with: []) } }
+    package func takeConsole() -> [String] { engine.withValue { exchange(&$0.console, with: []) } }
 
     /// The state; O(n) in its size.
     package func state() throws(Fault) -> JSONValue { try answer { model_state($0) }["state"] ?? .null }
@@ -181,7 +181,7 @@ package final class Model: Sendable {
     }
 
     private func answer(_ call: (OpaquePointer) -> ModelText) throws(Fault) -> JSONObject {
-        try engine.withLock { (engine) throws(Fault) in try Self.answer(call(engine.model), &engine.console) }
+        try engine.withValue { (engine) throws(Fault) in try Self.answer(call(engine.model), &engine.console) }
     }
 
     private static func answer(_ text: ModelText, _ console: inout [String]) throws(Fault) -> JSONObject {

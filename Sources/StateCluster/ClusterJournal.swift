@@ -290,7 +290,14 @@ package final class ClusterJournal: Journal {
 
     private func take(_ first: Version, _ value: [UInt8]) {
         do throws(KnownTurns.Fault) {
-            guard try known.withLock({ known throws(KnownTurns.Fault) in try known.take(first, value) }) else { return }
+            // An append of this node may land while the turn is read: then it is known, or has another tip to follow.
+            var isTaken = false
+            while !isTaken {
+                let tip = try known.withLock { (known) throws(KnownTurns.Fault) in try known.tip(before: first, value) }
+                guard let tip else { return }
+                let turn = try KnownTurns.verify(first, value, after: tip, epoch)
+                isTaken = known.withLock { $0.take(turn) }
+            }
         } catch {
             switch error {
             case .gap: return catchUp()

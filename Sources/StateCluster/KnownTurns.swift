@@ -40,21 +40,42 @@ struct KnownTurns: Sendable {
     /// The value of a turn's key: the hash of the segment, then its body.
     static func value(_ hash: SegmentHash, _ body: [UInt8]) -> [UInt8] { hash.bytes + body }
 
+    /// A turn that was read, and verified to follow a tip.
+    struct Verified {
+        fileprivate let first: Version
+        fileprivate let before: ChainLink
+        let link: ChainLink
+        let commits: [Commit]
+    }
+
+    /// The tip that the turn with the value of its key has to follow; nil where the turn is known.
+    func tip(before first: Version, _ value: [UInt8]) throws(Fault) -> ChainLink? {
+        guard first <= tip.version else {
+            guard first == tip.version + 1 else { throw .gap }
+            return tip
+        }
+        let hash = try Self.hash(value)
+        guard first != tipKey || hash == tip.hash else {
+            throw .broken("its hash is another one than it was")
+        }
+        return nil
+    }
+
+    /// Takes a turn that was verified outside the caller's lock.
+    ///
+    /// - Returns: false where the tip has moved meanwhile.
+    mutating func take(_ turn: Verified) -> Bool {
+        guard turn.before == tip else { return false }
+        note(turn.commits, turn.first, turn.link)
+        return true
+    }
+
     /// Takes the value of a turn's key.
     ///
     /// - Returns: whether the turn is new.
     mutating func take(_ first: Version, _ value: [UInt8]) throws(Fault) -> Bool {
-        guard let hash = SegmentHash(value.prefix(16)) else { throw .broken("it has \(value.count) bytes") }
-        guard first > tip.version else {
-            guard first != tipKey || hash == tip.hash else {
-                throw .broken("its hash is another one than it was")
-            }
-            return false
-        }
-        guard first == tip.version + 1 else { throw .gap }
-        let (link, new) = try Self.decode(first, value, hash, after: tip, epoch)
-        note(new, first, link)
-        return true
+        guard let tip = try tip(before: first, value) else { return false }
+        return take(try Self.verify(first, value, after: tip, epoch))
     }
 
     /// Notes a turn of this node, which is in etcd.
@@ -100,10 +121,11 @@ struct KnownTurns: Sendable {
 
     private static func bytes(_ commit: Commit) -> Int { commit.action.count + commit.patch.count }
 
-    /// Reads a turn's commits, and verifies that it follows the one before.
-    static func decode(
-        _ first: Version, _ value: [UInt8], _ hash: SegmentHash, after tip: ChainLink, _ epoch: Epoch
-    ) throws(Fault) -> (ChainLink, [Commit]) {
+    /// Reads a turn, and verifies that it follows a tip; the cost is that of its bytes.
+    static func verify(
+        _ first: Version, _ value: [UInt8], after tip: ChainLink, _ epoch: Epoch
+    ) throws(Fault) -> Verified {
+        let hash = try hash(value)
         do {
             return try value.withUnsafeBytes { bytes in
                 let body = UnsafeRawBufferPointer(rebasing: bytes[16...])
@@ -112,13 +134,19 @@ struct KnownTurns: Sendable {
                 guard SegmentHash(after: tip.hash, first: first, last: link.version, body: body) == hash else {
                     throw SegmentFault("its hash is wrong, or it does not follow version \(tip.version)")
                 }
-                return (link, try (0..<decoder.count).map { try decoder.commit(at: $0) })
+                let commits = try (0..<decoder.count).map { try decoder.commit(at: $0) }
+                return Verified(first: first, before: tip, link: link, commits: commits)
             }
         } catch let fault as SegmentFault {
             throw .broken(fault.detail)
         } catch {
             throw .broken("\(error)")
         }
+    }
+
+    private static func hash(_ value: [UInt8]) throws(Fault) -> SegmentHash {
+        guard let hash = SegmentHash(value.prefix(16)) else { throw .broken("it has \(value.count) bytes") }
+        return hash
     }
 
     /// Whether this is the value of the key at which a history begins, which has no commits.

@@ -31,9 +31,9 @@ struct TurnChain {
                 return commits
             }
             guard first == before.version + 1 else { throw .gap }
-            let (link, commits) = try KnownTurns.decode(first, value, hash, after: before, epoch)
-            tip = link
-            return commits
+            let turn = try KnownTurns.verify(first, value, after: before, epoch)
+            tip = turn.link
+            return turn.commits
         } catch {
             switch error {
             case .gap: throw ClusterFault("the turn of version \((tip?.version ?? 0) + 1) in etcd is missing")

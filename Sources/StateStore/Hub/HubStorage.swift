@@ -188,7 +188,7 @@ struct HubStorage: Sendable {
         }
         watches[watch.id] = watch
         if watch.isStream { streams[watch.route] += 1 } else { waits[watch.route] += 1 }
-        if watch.waitsForOneValue { untilCount += 1 }
+        if watch.wanted != nil { untilCount += 1 }
         countByClient[watch.client, default: 0] += 1
         return nil
     }
@@ -205,7 +205,8 @@ struct HubStorage: Sendable {
     mutating func addToIndex(_ id: Watch.ID) {
         guard let subject = watches[id]?.subject else { return }
         switch subject {
-        case .value(let selection, _): index.insert(id, at: selection)
+        case .value(let selection, let condition):
+            index.insert(id, at: selection, waitsForOneValue: condition.wanted != nil)
         case .version(let awaited): versions.insert(id, at: awaited)
         case .changes(let filter, let limit, let weightMax):
             followers[FollowerKey(filter: filter, limit: limit, weightMax: weightMax), default: []].insert(id)
@@ -240,7 +241,7 @@ struct HubStorage: Sendable {
     mutating func remove(_ id: Watch.ID) {
         guard let watch = watches.removeValue(forKey: id) else { return }
         if watch.isStream { streams[watch.route] -= 1 } else { waits[watch.route] -= 1 }
-        if watch.waitsForOneValue { untilCount -= 1 }
+        if watch.wanted != nil { untilCount -= 1 }
         if let count = countByClient[watch.client], count > 1 {
             countByClient[watch.client] = count - 1
         } else {
@@ -368,22 +369,19 @@ struct HubStorage: Sendable {
         return false
     }
 
-    /// Whether one of these watches waits for one value.
-    func isAnyWaitingForOneValue(_ ids: [Watch.ID]) -> Bool {
-        guard untilCount > 0 else { return false }
-        return ids.contains { id in watches.index(forKey: id).map { watches.values[$0].waitsForOneValue } ?? false }
-    }
-
     /// The version that a parked follower has examined: the passes have compared it with all commits up to theirs.
     func examinedByPasses(_ follower: Follower) -> Follower {
         Follower(
             key: follower.key, examinedVersion: max(follower.examinedVersion, comparedVersion), isSlow: follower.isSlow)
     }
 
-    /// The watches of a selection that wait for one value.
-    func watchesForOneValue(at selection: IndexedSelection) -> [Watch.ID] {
+    /// The watches of a selection that wait for one value, with that value.
+    func wantedValues(at selection: IndexedSelection) -> [(id: Watch.ID, value: JSONValue)] {
         guard untilCount > 0 else { return [] }
-        return index.watches(at: selection).filter { watches[$0]?.waitsForOneValue == true }
+        return index.watchesForOneValue(at: selection).compactMap { id in
+            guard case .value(_, let condition)? = watches[id]?.subject else { return nil }
+            return condition.wanted.map { (id, $0) }
+        }
     }
 
     func followers(_ key: FollowerKey) -> [Watch.ID] { followers[key].map(Array.init) ?? [] }

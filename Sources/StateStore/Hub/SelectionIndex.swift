@@ -1,3 +1,4 @@
+internal import DequeModule
 internal import StateJSON
 
 /// A selection in the index, which compares and hashes by its identity.
@@ -36,12 +37,18 @@ struct SelectionIndex: Sendable {
         /// The current value; nil where it has not been encoded since it last changed.
         var encoded: Encoded?
         var watches: Set<Watch.ID> = []
+        /// Those of the watches that wait for one value.
+        var oneValue: Set<Watch.ID> = []
         /// The version of the newest commit that may have changed the value.
         var changedVersion: Version
         /// The version of the newest value that was compared with the watches.
         var comparedVersion: Version = 0
         /// How many values are being encoded or compared.
         var comparisonsCount = 0
+        /// The number of the place in ``SelectionIndex/idle`` that counts: the newest one.
+        var idleNumber: UInt64 = 0
+
+        var isIdle: Bool { watches.isEmpty && comparisonsCount == 0 }
     }
 
     private var known: [Selection: IndexedSelection] = [:]
@@ -52,14 +59,17 @@ struct SelectionIndex: Sendable {
     private(set) var dirty: Set<IndexedSelection> = []
     /// The newest version that the index knows of.
     private var latestVersion: Version
+    /// The unwatched selections with cached values, the longest unwatched first; also places that no longer count.
+    private var idle: Deque<(selection: IndexedSelection, number: UInt64, bytes: Int)> = []
     private var idleBytes = 0
-    private var idleCount = 0
-    /// The limits of the cached encodings of unwatched selections; at a limit the index drops all of them.
+    private var idleNumber: UInt64 = 0
+    /// The limits of the cached encodings of unwatched selections; at a limit the index drops the oldest.
     private let idleBytesMax = 32 << 20
-    private let idleCountMax = 4096
+    private let idleCountMax: Int
 
-    init(viewReads: [String: [JSONPointer]], version: Version = 0) {
+    init(viewReads: [String: [JSONPointer]], version: Version = 0, idleCountMax: Int = 4096) {
         self.viewReads = viewReads
+        self.idleCountMax = idleCountMax
         latestVersion = version
     }
 
@@ -71,32 +81,48 @@ struct SelectionIndex: Sendable {
 
     /// Caches the current value of a selection.
     mutating func note(_ encoded: Encoded, for selection: Selection) {
-        if idleCount >= idleCountMax || idleBytes + encoded.body.count > idleBytesMax { dropIdle() }
-        entries[add(selection)]?.encoded = encoded
-        idleCount += 1
-        idleBytes += encoded.body.count
+        let added = add(selection)
+        entries[added]?.encoded = encoded
+        idles(added)
     }
 
-    private mutating func dropIdle() {
-        for (selection, entry) in entries where entry.watches.isEmpty && entry.comparisonsCount == 0 {
-            removeEntry(selection)
+    /// Keeps the value of a selection that nothing uses for the next one who asks, or removes an entry without a value.
+    ///
+    /// An entry with a comparison under way stays, so that its count is right.
+    private mutating func idles(_ selection: IndexedSelection) {
+        guard let index = entries.index(forKey: selection), entries.values[index].isIdle else { return }
+        guard let bytes = entries.values[index].encoded?.body.count else { return removeEntry(selection) }
+        idleNumber += 1
+        entries.values[index].idleNumber = idleNumber
+        idle.append((selection, idleNumber, bytes))
+        idleBytes += bytes
+        while idle.count > idleCountMax || idleBytes > idleBytesMax, let oldest = idle.popFirst() {
+            idleBytes -= oldest.bytes
+            if let entry = entries[oldest.selection], entry.isIdle, entry.idleNumber == oldest.number {
+                removeEntry(oldest.selection)
+            }
         }
-        (idleCount, idleBytes) = (0, 0)
     }
 
     /// The watches of a selection.
     func watches(at selection: IndexedSelection) -> Set<Watch.ID> { entries[selection]?.watches ?? [] }
 
-    mutating func insert(_ id: Watch.ID, at selection: Selection) {
-        entries[add(selection)]?.watches.insert(id)
+    /// The watches of a selection that wait for one value.
+    func watchesForOneValue(at selection: IndexedSelection) -> Set<Watch.ID> { entries[selection]?.oneValue ?? [] }
+
+    mutating func insert(_ id: Watch.ID, at selection: Selection, waitsForOneValue: Bool = false) {
+        let added = add(selection)
+        entries[added]?.watches.insert(id)
+        if waitsForOneValue { entries[added]?.oneValue.insert(id) }
     }
 
     mutating func remove(_ id: Watch.ID, at selection: Selection) {
         guard let selection = known[selection], let index = entries.index(forKey: selection) else { return }
         entries.values[index].watches.remove(id)
+        entries.values[index].oneValue.remove(id)
         guard entries.values[index].watches.isEmpty else { return }
         dirty.remove(selection)
-        removeIfUnused(selection)
+        idles(selection)
     }
 
     /// Adds an entry for a selection that has none.
@@ -114,13 +140,6 @@ struct SelectionIndex: Sendable {
         entries[added] = Entry(changedVersion: latestVersion)
         for pointer in pointers { tree.insert(added, at: pointer) }
         return added
-    }
-
-    /// Removes an entry without watches and value; one with a comparison under way stays, so that its count is right.
-    private mutating func removeIfUnused(_ selection: IndexedSelection) {
-        guard let entry = entries[selection], entry.watches.isEmpty, entry.encoded == nil, entry.comparisonsCount == 0
-        else { return }
-        removeEntry(selection)
     }
 
     private mutating func removeEntry(_ selection: IndexedSelection) {
@@ -146,7 +165,7 @@ struct SelectionIndex: Sendable {
         for pointer in pointers { tree.collect(overlapping: pointer, into: &found) }
         for selection in found {
             guard let index = entries.index(forKey: selection) else { continue }
-            if entries.values[index].watches.isEmpty, entries.values[index].comparisonsCount == 0 {
+            if entries.values[index].isIdle {
                 removeEntry(selection)
             } else {
                 entries.values[index].encoded = nil
@@ -191,6 +210,6 @@ struct SelectionIndex: Sendable {
     mutating func endComparing(_ selection: IndexedSelection) {
         guard let index = entries.index(forKey: selection), entries.values[index].comparisonsCount > 0 else { return }
         entries.values[index].comparisonsCount -= 1
-        removeIfUnused(selection)
+        idles(selection)
     }
 }

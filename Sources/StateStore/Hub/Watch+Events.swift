@@ -163,11 +163,6 @@ extension Watch {
 }
 
 extension Watch {
-    /// Whether the watch waits for one value, which may stand for one turn only.
-    var waitsForOneValue: Bool {
-        if case .value(_, .equalTo) = subject { true } else { false }
-    }
-
     /// Makes a stream that has sent a value wait for another one.
     mutating func waitsForOther(than encoded: Encoded?) {
         guard case .value(let selection, _) = subject else { return }

@@ -181,19 +181,19 @@ package enum WatchCondition: Sendable {
     case present
 
     /// Whether a value meets the condition; nil where the selection has no value.
-    package func isMet(by encoded: Encoded?) -> Bool { isMet(by: encoded) { encoded?.value } }
-
-    /// Whether a value meets the condition.
     ///
-    /// - Parameter tree: gives the parsed value, which several watches share.
-    func isMet(by encoded: Encoded?, tree: () -> JSONValue?) -> Bool {
+    /// The cost of ``equalTo(_:)`` is that of parsing the value and comparing it with another one; that of the others is small.
+    package func isMet(by encoded: Encoded?) -> Bool {
         switch self {
         // A selection without a value has other content than every tag names, so it meets the condition.
         case .otherThan(let tags): !tags.contains(encoded?.tag)
-        case .equalTo(let wanted): tree() == wanted
+        case .equalTo(let wanted): encoded?.value == wanted
         case .present: encoded != nil
         }
     }
+
+    /// The one value that meets the condition; nil where others do.
+    var wanted: JSONValue? { if case .equalTo(let value) = self { value } else { nil } }
 }
 
 /// Carries out the actions of the watches that it has registered.
@@ -226,7 +226,8 @@ package struct Delivery: Sendable {
 
 extension Watch {
     /// About how many bytes the value has that the watch waits for; 0 where it waits for any change.
-    var valueBytes: Int {
-        if case .value(_, until: .equalTo(let value)) = subject { value.memoryBytes } else { 0 }
-    }
+    var valueBytes: Int { wanted?.memoryBytes ?? 0 }
+
+    /// The one value that the watch waits for, which may stand for one turn only; nil where it waits for any change.
+    var wanted: JSONValue? { if case .value(_, let condition) = subject { condition.wanted } else { nil } }
 }

@@ -62,13 +62,13 @@ extension WatchHub {
         var wokenCount = 0
         for passed in passed where selection.isChanged(by: passed.commits) {
             let snapshot = passed.snapshot
-            let ids = storage.withLock { $0.watchesForOneValue(at: selection) }
+            let wanted = storage.withLock { $0.wantedValues(at: selection) }
             // A view that cannot be encoded has no value for its watches.
-            guard !ids.isEmpty,
+            guard !wanted.isEmpty,
                 let selected = try? snapshot.selected(selection.selection, countMax: Self.quickCountMax),
                 let encoded = selected.bytes.map(Encoded.init)
             else { continue }
-            wokenCount += compare(ids, Reading(cursor: snapshot.cursor, encoded: encoded))
+            wokenCount += compare(wanted.map(\.id), wanted, Reading(cursor: snapshot.cursor, encoded: encoded))
         }
         return wokenCount
     }
@@ -112,18 +112,27 @@ extension WatchHub {
 
     private func compare(_ selection: IndexedSelection, with reading: Reading) -> Int {
         defer { storage.withLock { $0.endComparing(selection) } }
-        let ids = storage.withLock { $0.endEncoding(selection, reading.encoded, at: reading.cursor.version) }
-        return compare(ids, reading)
+        let (ids, wanted) = storage.withLock { storage in
+            let ids = storage.endEncoding(selection, reading.encoded, at: reading.cursor.version)
+            return (ids, ids.isEmpty ? [] : storage.wantedValues(at: selection))
+        }
+        return compare(ids, wanted, reading)
     }
 
-    private func compare(_ ids: [Watch.ID], _ reading: Reading) -> Int {
+    /// Compares watches with a value.
+    ///
+    /// - Parameter wanted: those of the watches that wait for one value; clients choose how long it takes to compare theirs,
+    ///   so that is done outside the lock.
+    private func compare(
+        _ ids: [Watch.ID], _ wanted: [(id: Watch.ID, value: JSONValue)], _ reading: Reading
+    ) -> Int {
         let version = reading.cursor.version
-        // A large value takes long to parse, which must not happen under the lock.
-        let needsTree = storage.withLock { $0.isAnyWaitingForOneValue(ids) }
-        let tree = needsTree ? reading.encoded?.value : nil
-        return compare(ids, with: .value(reading)) { watch, now in
+        let value = wanted.isEmpty ? nil : reading.encoded?.value
+        let waiting = Set(wanted.lazy.filter { $0.value != value }.map(\.id))
+        return compare(waiting.isEmpty ? ids : ids.filter { !waiting.contains($0) }, with: .value(reading)) {
+            watch, now in
             guard case .value(_, let condition) = watch.subject,
-                condition.isMet(by: reading.encoded, tree: { tree })
+                condition.wanted != nil || condition.isMet(by: reading.encoded)
             else { return .nothing }
             let action = watch.published(version, at: now)
             if case .send = action { watch.waitsForOther(than: reading.encoded) }

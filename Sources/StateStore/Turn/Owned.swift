@@ -2,23 +2,23 @@ internal import Synchronization
 
 /// A value that one owner at a time changes, for as long as that takes: reducers run meanwhile.
 ///
-/// No thread waits for it, because its owners come one after the other, on a queue.
+/// No thread waits for it, because its owners come one after the other: from a queue, or from a pool.
 ///
 /// unchecked: the flag lets one owner at a time at the value.
-final class Owned<Value: Sendable>: @unchecked Sendable {
+package final class Owned<Value>: @unchecked Sendable {
     private var value: Value
     private let isOwned = Atomic(false)
 
-    init(_ value: consuming Value) { self.value = value }
+    package init(_ value: consuming sending Value) { self.value = value }
 
     /// Runs a function that owns the value.
     ///
     /// - Precondition: there is no other owner.
-    func withValue<Result, Failure: Error>(
-        _ body: (inout Value) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
+    package func withValue<Result, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
         let isTaken = isOwned.exchange(true, ordering: .acquiring)
-        precondition(!isTaken, "a turn has begun inside another one, which a reducer must not cause")
+        precondition(!isTaken, "a value has two owners: a reducer must not cause the turn that it runs in, or another one")
         defer { isOwned.store(false, ordering: .releasing) }
         return try body(&value)
     }

@@ -134,6 +134,43 @@ struct SelectionIndexTests {
 
         #expect(index.encoded(.pointer(JSONPointer(["e\u{301}"]))) == nil)
     }
+
+    @Test("the value that was cached longest ago is dropped at the limit, and one that is watched stays")
+    func oldest() {
+        var index = SelectionIndex(viewReads: [:], idleCountMax: 2)
+        func selection(_ number: Int) -> Selection { .pointer(JSONPointer(["\(number)"])) }
+        index.note(Self.old, for: selection(0))
+        index.insert(1, at: selection(0))
+        for number in 1...4 { index.note(Self.old, for: selection(number)) }
+        #expect((0...4).map { index[selection($0)] != nil } == [true, false, false, true, true])
+
+        // A value that nothing watches any more is the newest one to drop.
+        index.remove(1, at: selection(0))
+        #expect((0...4).map { index[selection($0)] != nil } == [true, false, false, false, true])
+        // One that is used again and again is not dropped for it.
+        for _ in 1...5 {
+            index.insert(1, at: selection(0))
+            index.remove(1, at: selection(0))
+        }
+        #expect(index[selection(0)] != nil)
+        for number in 5...6 { index.note(Self.old, for: selection(number)) }
+        #expect((0...6).map { index[selection($0)] != nil } == [false, false, false, false, false, true, true])
+    }
+
+    @Test("values that many selections had while they were watched do not pile up")
+    func watchedOnce() {
+        var index = SelectionIndex(viewReads: [:], idleCountMax: 10)
+        for number in 1...1000 {
+            let selection = Selection.pointer(JSONPointer(["\(number)"]))
+            index.insert(1, at: selection)
+            index.invalidate(changing: [JSONPointer(["\(number)"])], at: Version(number))
+            _ = index.beginEncoding()
+            _ = index.endEncoding(selection, Self.new, at: Version(number))
+            index.endComparing(selection)
+            index.remove(1, at: selection)
+        }
+        #expect((1...1000).count { index[.pointer(JSONPointer(["\($0)"]))] != nil } == 10)
+    }
 }
 
 @Suite("Version index")
