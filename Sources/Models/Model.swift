@@ -67,7 +67,14 @@ package final class Model: Sendable {
         package var migrates: Bool
         package var slices: [Slice]
         package var actions: [Action]
-        package var views: [String]
+        /// A value that the file computes.
+        package struct View: Sendable {
+            package var name: String
+            /// The members of the state that it gets; nil for the whole state.
+            package var reads: [String]?
+        }
+
+        package var views: [View]
         package var initial: JSONValue
 
         /// The size of the initial state as JSON.
@@ -230,7 +237,11 @@ extension Model.Description {
             let slice: String? = if case .string(let name)? = action["slice"] { name } else { nil }
             return Action(type: action["type"].text, schema: given(action["schema"]), slice: slice)
         }
-        views = objects("views").map { $0["name"].text }
+        views = objects("views").map { view in
+            let reads: [String]? =
+                if case .array(let names)? = view["reads"] { names.map { Optional($0).text } } else { nil }
+            return View(name: view["name"].text, reads: reads)
+        }
         initial = answer["initial"] ?? .null
     }
 }

@@ -112,8 +112,10 @@ package final class ServedModel: Sendable {
                 } else { DeclaredAction.Declaration(action.type) }
             actions.append(.init(declaration, part: action.slice.flatMap { mounts[ExactText($0)] }))
         }
-        let views = description.views.map { name in
-            (name: name, look: { @Sendable (tree: JSONTree) throws(ViewFault) in try self.look(at: name, of: tree) })
+        let views = description.views.map { view in
+            JSONDomain.Viewed(view.name, reads: view.reads?.map { JSONPointer([$0]) } ?? [.root]) {
+                (tree) throws(ViewFault) in try self.look(at: view.name, of: tree)
+            }
         }
         let places = parts.map(\.pointer)
         return JSONDomain(
@@ -258,8 +260,13 @@ extension Model.Description {
         func actions(_ description: Self) -> [JSONValue] {
             description.actions.map { ["type": .string($0.type), "schema": $0.schema ?? nil] }
         }
-        return slices(self) == slices(other) && actions(self) == actions(other)
-            && views.map { ExactText($0) } == other.views.map { ExactText($0) } && version == other.version
+        func views(_ description: Self) -> [JSONValue] {
+            description.views.map {
+                ["name": .string($0.name), "reads": $0.reads.map { .array($0.map { .string($0) }) } ?? nil]
+            }
+        }
+        return slices(self) == slices(other) && actions(self) == actions(other) && views(self) == views(other)
+            && version == other.version
     }
 }
 

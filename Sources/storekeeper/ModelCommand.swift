@@ -35,7 +35,10 @@ struct ModelCheck: AsyncParsableCommand {
         guard faults.isEmpty else { throw Faults(all: faults) }
         print("slices: \(slices); the initial state has \(description.initialBytesCount) bytes")
         for case (let type, .success(let outcome)) in tried { print("\(type): \(outcome)") }
-        for view in description.views { print("view \(view): \(try model.initialView(view))") }
+        for view in description.views {
+            let reads = view.reads.map { " reads \($0.joined(separator: ", "))" } ?? ""
+            print("view \(view.name)\(reads): \(try model.initialView(view.name))")
+        }
         for line in model.takeConsole() { print("console \(line)") }
     }
 }

@@ -140,6 +140,7 @@ const load = (script) => guarded(() => {
   run = null;
   phase[0] = 0;
   freeze(definitions, new Set());
+  checkReads();
   for (const each of [...mounts.map(({ reducer }) => reducer), ...model.slices, ...model.views.values()]) freeze(each, new Set());
   return {
     version,
@@ -148,7 +149,7 @@ const load = (script) => guarded(() => {
       return { name, mount: tokens.map((token) => `/${escaped(token)}`).join(''), schema: reducer.schema ?? null, table: reducer.isTable?.() ?? false };
     }),
     actions: [...model.actions.values()],
-    views: [...model.views.keys()].map((name) => ({ name })),
+    views: [...model.views].map(([name, { reads }]) => ({ name, reads })),
     initial: holder.state,
   };
 });
@@ -165,6 +166,17 @@ function rootReducer() {
   }
   if (typeof definitions.$default === 'function') return definitions.$default;
   return refuse('the file has no reducer: it has to call createSlice, combineReducers or configureStore, or to have `export default` before a reducer');
+}
+
+function checkReads() {
+  const parts = new Set(mounts.map(({ tokens }) => tokens[0]));
+  for (const [name, { reads }] of model.views) {
+    for (const read of reads ?? []) {
+      if (parts.has(read)) continue;
+      const known = [...parts].filter((part) => part !== undefined);
+      throw Object.assign(new ModelFault(`the view ${name} reads '${read}', and no slice is mounted there`), { missing: read, known });
+    }
+  }
 }
 
 function mount(reducer, tokens, key) {
@@ -218,11 +230,22 @@ const reduce = (type, text) => guarded(() => {
   return { patch };
 });
 
+/** The members of the state that a view names; another one is a fault, because its change would not reach the view. */
+function narrowed(state, name, reads) {
+  const part = {};
+  for (const key of Object.keys(state)) {
+    if (reads.includes(key)) put(part, key, state[key]);
+    else Object.defineProperty(part, key, { get: () => refuse(`the view ${name} reads '${key}', which is not among its reads`) });
+  }
+  return part;
+}
+
 const viewOf = (name) => guarded(() => {
-  const select = model.views.get(name);
-  if (select === undefined) refuse(`the model has no view '${name}'`);
+  const view = model.views.get(name);
+  if (view === undefined) refuse(`the model has no view '${name}'`);
   start();
-  const selected = select(draft(holder.state, null, '', true).proxy) ?? null;
+  const { proxy } = draft(holder.state, null, '', true);
+  const selected = view.select(view.reads === null ? proxy : narrowed(proxy, name, view.reads)) ?? null;
   const value = draftOf(selected)?.raw ?? adopt(selected, '');   // a part of the state is JSON already
   run = null;
   phase[0] = 0;

@@ -119,6 +119,7 @@ function createEntityAdapter({ selectId = (entity) => entity.id, sortComparer = 
       return table;
     },
     getSelectors: (selectTable = (state) => state) =>
-      Object.fromEntries(Object.entries(select).map(([name, selector]) => [name, (state, ...values) => selector(selectTable(state), ...values)])),
+      Object.fromEntries(Object.entries(select).map(([name, selector]) => 
+        [name, reading((state, ...values) => selector(selectTable(state), ...values), readsOf.get(selectTable))])),
   });
 }

@@ -16,8 +16,13 @@ declare module 'storekeeper' {
     /** Refuses the action: nothing changes, and the client gets 409 with the code and the sentence. */
     export function reject(code: string, sentence: string, pointer?: string): never
 
-    /** A value that clients read at /v1/views/<name>, and await as a part of the state. */
-    export function view<State = any>(name: string, select: (state: State) => unknown): void
+    /**
+     * A value that clients read at /v1/views/<name>, and await as a part of the state.
+     *
+     * `reads` names the members of the state that the view gets: it is computed again after their changes only. A selector of
+     * a slice, and one that createSelector makes of such, says it by itself.
+     */
+    export function view<State = any>(name: string, select: (state: State) => unknown, options?: { reads?: string[] }): void
 }
 
 declare module '@reduxjs/toolkit' {

@@ -157,6 +157,13 @@ function createReducer(initialState, build) {
   return reducerOf(cases, initialState);
 }
 
+/** Which members of the state a selector reads, where that is known: it gets no others. */
+const readsOf = new WeakMap();
+function reading(selector, reads) {
+  if (reads !== undefined) readsOf.set(selector, reads);
+  return selector;
+}
+
 const SLICE_MEMBERS = ['name', 'initialState', 'reducers', 'extraReducers', 'selectors', 'schema', 'reducerPath'];
 const REDUCER_MEMBERS = ['payload', 'reducer'];
 
@@ -192,9 +199,10 @@ function createSlice({ name, initialState, reducers = {}, extraReducers, selecto
     refuse(`the slice ${name}: extraReducers is a function of a builder`);
   extraReducers?.(cases);
   const reducer = Object.assign(reducerOf(cases, initialState), { sliceName: name, schema: schemaOf(schema, `the slice ${name}`) ?? null });
-  const selectSlice = (state) => state[reducerPath];
+  const selectSlice = reading((state) => state[reducerPath], [reducerPath]);
   const getSelectors = (select = (state) => state) =>
-    Object.fromEntries(Object.entries(selectors).map(([key, selector]) => [key, (state, ...rest) => selector(select(state), ...rest)]));
+    Object.fromEntries(Object.entries(selectors).map(([key, selector]) =>
+      [key, reading((state, ...rest) => selector(select(state), ...rest), readsOf.get(select))]));
   const { getInitialState } = reducer;
   const slice = {
     name, reducerPath, reducer, actions, caseReducers, selectSlice, getSelectors, getInitialState,
@@ -231,13 +239,17 @@ function configureStore({ reducer, middleware, preloadedState, enhancers } = {})
   return { dispatch: serverHasIt, getState: serverHasIt, subscribe: serverHasIt, replaceReducer: serverHasIt };
 }
 
-/** A value that clients read at /v1/views/<name>, computed from the state. */
-function view(name, select) {
+/** A value that clients read at /v1/views/<name>, computed from the state, or from those members of it that `reads` names. */
+function view(name, select, options = {}) {
   loadingOnly('view');
   if (typeof name !== 'string' || name === '' || typeof select !== 'function')
     refuse('view takes a name and a function of the state');
+  for (const key of Object.keys(options)) if (key !== 'reads') refuseMember(`the view ${name}`, key, ['reads']);
+  const { reads = readsOf.get(select) ?? null } = options;
+  if (reads !== null && !(Array.isArray(reads) && reads.every((each) => typeof each === 'string')))
+    refuse(`the view ${name}: reads is an array of names of members of the state`);
   if (model.views.has(name)) refuse(`two views have the name ${name}`);
-  model.views.set(name, select);
+  model.views.set(name, { select, reads });
 }
 
 /** Selectors do not remember results here: what a function remembers would not be in the state. */
@@ -246,7 +258,9 @@ function createSelector(...parts) {
   const inputs = parts.flat();
   if ([combine, ...inputs].some((part) => typeof part !== 'function'))
     refuse('createSelector takes functions; its options are of no use here');
-  return (...values) => combine(...inputs.map((input) => input(...values)));
+  const reads = inputs.map((input) => readsOf.get(input));
+  const selector = (...values) => combine(...inputs.map((input) => input(...values)));
+  return reading(selector, reads.includes(undefined) ? undefined : [...new Set(reads.flat())]);
 }
 
 const matches = (matcher, action) => (matcher.match ?? matcher)(action);

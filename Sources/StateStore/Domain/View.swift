@@ -80,9 +80,9 @@ public struct View<State: Sendable>: Reducer {
         self.evaluate = evaluate
     }
 
-    /// Declares a view of the whole state by the function that makes its compact JSON.
-    init(_ name: String, _ look: @escaping JSONDomain.Look) where State == JSONState {
-        self.init(name, nil, [.root]) { state in
+    /// Declares a view by the function that makes its compact JSON.
+    init(_ view: JSONDomain.Viewed) where State == JSONState {
+        self.init(view.name, nil, view.reads) { [look = view.look] state in
             ViewValue(json: Result { () throws(ViewFault) in try look(state.tree) })
         }
     }

@@ -64,6 +64,18 @@ package struct JSONDomain: Domain {
         }
     }
 
+    /// A named value that is computed from the state.
+    package struct Viewed: Sendable {
+        package var name: String
+        /// The parts that the view reads: their changes make it compute anew.
+        package var reads: [JSONPointer]
+        package var look: Look
+
+        package init(_ name: String, reads: [JSONPointer], look: @escaping Look) {
+            (self.name, self.reads, self.look) = (name, reads, look)
+        }
+    }
+
     /// Makes the state of an action; the cost is best that of what the action changes.
     package typealias Reduce =
         @Sendable (JSONTree, DeclaredAction, ReducerContext) throws(Rejection) -> JSONTree
@@ -80,7 +92,7 @@ package struct JSONDomain: Domain {
     /// The parts of the state; nil for a state that is any JSON.
     package var parts: [Part]?
     package var actions: [Handled]
-    package var views: [(name: String, look: Look)]
+    package var views: [Viewed]
     package var reduce: Reduce
     /// Makes the state that a server goes on from of a recorded one.
     package var resume: Resume
@@ -91,7 +103,7 @@ package struct JSONDomain: Domain {
     package var declines: @Sendable (JSONTree) -> DomainFailure?
 
     package init(
-        initial: JSONTree, parts: [Part]?, actions: [Handled], views: [(name: String, look: Look)] = [],
+        initial: JSONTree, parts: [Part]?, actions: [Handled], views: [Viewed] = [],
         resume: @escaping Resume, reload: @escaping Reload,
         failure: @escaping @Sendable () -> DomainFailure?,
         declines: @escaping @Sendable (JSONTree) -> DomainFailure? = { _ in nil }, reduce: @escaping Reduce
@@ -162,6 +174,6 @@ private struct JSONHandlers: Reducer {
                     state.tree = try reduce(state.tree, action, context)
                 })
         }
-        for (name, look) in domain.views { declaration.views.append(View(name, look)) }
+        for view in domain.views { declaration.views.append(View(view)) }
     }
 }

@@ -18,7 +18,7 @@ package final class Owned<Value>: @unchecked Sendable {
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         let isTaken = isOwned.exchange(true, ordering: .acquiring)
-        precondition(!isTaken, "a value has two owners: a reducer must not cause the turn that it runs in, or another one")
+        precondition(!isTaken, "a value has two owners: a turn has begun inside another one")
         defer { isOwned.store(false, ordering: .releasing) }
         return try body(&value)
     }

@@ -163,6 +163,51 @@ def test_names_of_prototypes_are_data(workspace):
         good(client)
 
 
+def test_a_view_is_computed_anew_only_where_what_it_reads_has_changed(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text("""
+const log = (name) => console.log(`computes ${name}`);
+const one = createSlice({ name: 'one', initialState: { n: 0 }, reducers: { add: (state) => { state.n += 1 } },
+  selectors: { n: (state) => { log('selector'); return state.n } } });
+const adapter = createEntityAdapter();
+const two = createSlice({ name: 'two', initialState: adapter.getInitialState(),
+  reducers: { put: { payload: { type: 'object', required: ['id'] }, reducer: adapter.setOne } } });
+const { selectTotal } = adapter.getSelectors(two.selectSlice);
+view('selector', one.selectors.n);
+view('named', (state) => { log('named'); return { n: state.one.n } }, { reads: ['one'] });
+view('both', createSelector(one.selectors.n, selectTotal, (n, total) => { log('both'); return n + total }));
+view('total', createSelector(selectTotal, (total) => { log('total'); return total }));
+view('whole', (state) => { log('whole'); return state.one.n });
+view('astray', (state) => state.two.ids.length, { reads: ['one'] });
+""")
+    server = workspace.server(model=path)
+    with server.client() as client:
+        computed = lambda: {name: server.log_text().count(f"computes {name}") for name in ("selector", "named", "both", "total", "whole")}
+        values = lambda: [client.get(f"/v1/views/{name}").json for name in ("selector", "named", "both", "total", "whole")]
+        expect_equal(values(), [0, {"n": 0}, 0, 0, 0], "the views of the initial state")
+        client.commit(action("two/put", {"id": "a"}))
+        expect_equal(values(), [0, {"n": 0}, 1, 1, 0], "the views when the other slice has changed")
+        wait_until(lambda: computed()["whole"] == 2, "the log has the second evaluation")
+        expect_equal(
+            computed(), {"selector": 3, "named": 1, "both": 2, "total": 2, "whole": 2},
+            "how often each was computed: the selector once for its view, and at each turn of `both`")
+        client.commit(action("one/add", {}))
+        expect_equal(values(), [1, {"n": 1}, 2, 1, 1], "the views when what they read has changed")
+        wait_until(lambda: computed()["whole"] == 3, "the log has the third evaluation")
+        expect_equal(computed()["total"], 2, "a view of the other slice")
+        fault = client.get("/v1/views/astray")
+        expect_equal(codes(fault), (500, "view-fault"), "a view that reads what it does not name")
+        wait_until(lambda: "the view astray reads 'two', which is not among its reads" in server.log_text(), "its fault is logged")
+    for text, told in (
+        ("{ reads: ['on'] }", "the view named reads 'on', and no slice is mounted there; did you mean one?"),
+        ("{ reads: 'one' }", "the view named: reads is an array of names"),
+        ("{ read: ['one'] }", "has a member 'read', which means nothing here; did you mean reads?"),
+    ):
+        path.write_text(path.read_text().replace("{ reads: ['one'] });\nview('both'", text + ");\nview('both'"))
+        start_refusal(workspace, workspace.path("refused"), told, model=path)
+        path.write_text(path.read_text().replace(text + ");\nview('both'", "{ reads: ['one'] });\nview('both'"))
+
+
 def test_a_failing_view_harms_no_other(workspace):
     server = workspace.server(model=HERE / "hostile.js")
     with server.client() as client:
