@@ -5,15 +5,17 @@ import { typesOf } from "./commit.js"
 import { patchView } from "./diff.js"
 import { count, parse, plural, stringify } from "./json.js"
 
+const withValue = new Set(["value", "minimum", "maximum"])
 const tests = [
-    ["repeats", "has a repeat (a list)"], ["value", "equals"], ["exists", "exists"], ["absent", "does not exist"],
+    ["repeats", "has a repeat (a list)"], ["value", "equals"], ["minimum", "is at least"], ["maximum", "is at most"],
+    ["exists", "exists"], ["absent", "does not exist"],
 ]
 
 export async function open(main, parameters, context) {
     let control
     const path = h("input", { type: "text", id: "path", spellcheck: "false", autocomplete: "off",
         placeholder: "/pointer" })
-    const test = h("select", { id: "test", onchange: () => { valuePlace.hidden = test.value !== "value" } },
+    const test = h("select", { id: "test", onchange: () => { valuePlace.hidden = !withValue.has(test.value) } },
         tests.map(([value, text]) => h("option", { value }, text)))
     const value = h("input", { type: "text", class: "mono", spellcheck: "false", autocomplete: "off" })
     const valuePlace = labelled("Value", value, "JSON")
@@ -32,7 +34,7 @@ export async function open(main, parameters, context) {
             h("div", { class: "buttons" }, h("button", { class: "primary" }, "Find the commit"))), outcome))
 
     const now = () => ({ path: path.value.trim(), test: test.value,
-        value: test.value === "value" ? value.value : undefined, from: from.value.trim(), to: to.value.trim() })
+        value: withValue.has(test.value) ? value.value : undefined, from: from.value.trim(), to: to.value.trim() })
 
     function show(next) {
         path.value = next.path ?? ""
@@ -40,7 +42,7 @@ export async function open(main, parameters, context) {
         value.value = next.value ?? ""
         from.value = next.from ?? ""
         to.value = next.to ?? ""
-        valuePlace.hidden = test.value !== "value"
+        valuePlace.hidden = !withValue.has(test.value)
     }
 
     async function run() {
@@ -51,7 +53,7 @@ export async function open(main, parameters, context) {
             const { value: { epoch } } = await get("/v1", { signal: mine.signal })
             const asked = { path: path.value.trim() }
             if (test.value === "repeats") asked.repeats = true
-            else if (test.value === "value") asked.value = parse(value.value)
+            else if (withValue.has(test.value)) asked[test.value] = parse(value.value)
             else asked.exists = test.value === "exists"
             const cursor = field => field.value.trim() === "" ? undefined
                 : `${epoch}.${field.value.replaceAll(/[ ,]/g, "")}`

@@ -31,12 +31,22 @@ extension Contract {
         guard case .object(let members) = value, members.members.count == 2, case .string(let text)? = members["path"],
             let pointer = JSONPointer(text: text), pointer.tokens.count <= Self.tokensMax,
             let (key, wanted) = members.members.first(where: { $0.key != "path" })
-        else { throw Self.invalid(place, "expected path, a JSON Pointer, and one of value, exists and repeats") }
+        else {
+            throw Self.invalid(
+                place, "expected path, a JSON Pointer, and one of value, minimum, maximum, exists and repeats")
+        }
         switch (key, wanted) {
         case ("value", _): return ValueTest(pointer, .equals(wanted))
+        case ("minimum", _) where wanted.isNumber: return ValueTest(pointer, .atLeast(wanted))
+        case ("maximum", _) where wanted.isNumber: return ValueTest(pointer, .atMost(wanted))
         case ("exists", .bool(let exists)): return ValueTest(pointer, .exists(exists))
         case ("repeats", .bool(let repeats)): return ValueTest(pointer, .repeats(repeats))
-        default: throw Self.invalid(place.appending(key), "expected value, or exists or repeats with true or false")
+        case ("minimum", _), ("maximum", _): throw Self.invalid(place.appending(key), "expected a number")
+        case ("exists", _), ("repeats", _): throw Self.invalid(place.appending(key), "expected true or false")
+        default:
+            throw Self.invalid(
+                place.appending(key),
+                "this member is not known here: value, minimum, maximum, exists and repeats are")
         }
     }
 

@@ -75,8 +75,14 @@ struct JournalBisect: SettingsCommand {
     @Option(help: "A JSON Pointer into the state.")
     var path: String
 
-    @Option(help: "JSON that the value equals; without it and --repeats: that there is a value.")
+    @Option(help: "JSON that the value equals; without this and the other tests: that there is a value.")
     var equals: String?
+
+    @Option(help: "The value is a number, and not below this one.")
+    var atLeast: String?
+
+    @Option(help: "The value is a number, and not above this one.")
+    var atMost: String?
 
     @Flag(help: "The value is an array in which two elements are equal.")
     var repeats = false
@@ -101,14 +107,22 @@ struct JournalBisect: SettingsCommand {
         guard let pointer = JSONPointer(text: path) else {
             throw SettingsFault(description: "--path must be a JSON Pointer, empty or beginning with /")
         }
-        guard let equals else { return ValueTest(pointer, repeats ? .repeats(!isNegated) : .exists(!isNegated)) }
-        guard !repeats, !isNegated else {
-            throw SettingsFault(description: "--equals goes with neither --repeats nor --not")
+        let given = [("--equals", equals), ("--at-least", atLeast), ("--at-most", atMost)]
+            .compactMap { name, text in text.map { (name, $0) } }
+        guard let (name, text) = given.first else {
+            return ValueTest(pointer, repeats ? .repeats(!isNegated) : .exists(!isNegated))
         }
-        do {
-            return ValueTest(pointer, .equals(try JSONValue(parsing: Array(equals.utf8))))
-        } catch {
+        guard given.count == 1, !repeats, !isNegated else {
+            throw SettingsFault(description: "\(name) goes with no other test, and neither with --repeats nor --not")
+        }
+        let value = try? JSONValue(parsing: Array(text.utf8))
+        switch (name, value) {
+        case ("--equals", let value?): return ValueTest(pointer, .equals(value))
+        case ("--at-least", let value?) where value.isNumber: return ValueTest(pointer, .atLeast(value))
+        case ("--at-most", let value?) where value.isNumber: return ValueTest(pointer, .atMost(value))
+        case ("--equals", nil):
             throw SettingsFault(description: "--equals is no JSON: a text is in quotes, as in '\"done\"'")
+        default: throw SettingsFault(description: "\(name) takes a number")
         }
     }
 }

@@ -51,10 +51,9 @@ struct Program: Sendable {
 
     /// The names of the options that are no settings, in any command.
     static let optionNames: Set<String> = [
-        "accept-loss", "all", "config", "deep", "dispatch", "equals", "fork", "from", "help", "help-hidden", "json",
-        "not", "open",
-        "operate",
-        "others", "path", "port-file", "read", "repeats", "same-epoch", "since", "subject", "to", "version",
+        "accept-loss", "all", "at-least", "at-most", "config", "deep", "dispatch", "equals", "fork", "from", "help",
+        "help-hidden", "json", "not", "open", "operate", "others", "path", "port-file", "read", "repeats", "same-epoch",
+        "since", "subject", "to", "version",
     ]
 
     /// Throws where an option of the program's own would have the name of another one.

@@ -6,6 +6,10 @@ package struct ValueTest: Sendable {
     package enum Kind: Sendable {
         /// It equals this one.
         case equals(JSONValue)
+        /// It is a number, and not below this one.
+        case atLeast(JSONValue)
+        /// It is a number, and not above this one.
+        case atMost(JSONValue)
         /// Whether there is a value.
         case exists(Bool)
         /// It is an array in which two elements are equal, or one in which none are.
@@ -22,6 +26,8 @@ package struct ValueTest: Sendable {
         switch kind {
         case .exists(let exists): (value != nil) == exists
         case .equals(let wanted): value == wanted
+        case .atLeast(let bound): value?.isAbove(bound) == true || value == bound
+        case .atMost(let bound): value.flatMap { bound.isAbove($0) } == true || value == bound
         case .repeats(let repeats):
             // The elements of a state have been encoded in one way, so equal ones have equal texts.
             if case .array(let elements)? = value {
@@ -60,5 +66,42 @@ package enum Bisection {
             if try holds(middle) { high = middle } else { low = middle }
         }
         return (.success(high), looks)
+    }
+}
+
+extension JSONValue {
+    /// Whether this is a number.
+    package var isNumber: Bool {
+        switch self {
+        case .integer, .unsigned, .double, .decimal: true
+        case .null, .bool, .string, .array, .object: false
+        }
+    }
+
+    /// Whether this number is above another one; nil where one of them is no number.
+    ///
+    /// Whole numbers are compared exactly, and others as `Double`.
+    fileprivate func isAbove(_ other: JSONValue) -> Bool? {
+        if let whole, let otherWhole = other.whole { return whole > otherWhole }
+        guard let number, let otherNumber = other.number else { return nil }
+        return number > otherNumber
+    }
+
+    private var whole: Int128? {
+        switch self {
+        case .integer(let number): Int128(number)
+        case .unsigned(let number): Int128(number)
+        case .null, .bool, .double, .decimal, .string, .array, .object: nil
+        }
+    }
+
+    private var number: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .unsigned(let number): Double(number)
+        case .double(let number): number
+        case .decimal(let text): Double(text)
+        case .null, .bool, .string, .array, .object: nil
+        }
     }
 }

@@ -221,6 +221,8 @@ def test_the_command_finds_the_same_commit_in_the_journal(workspace):
 
     found = bisect("--path", "/counter/value", "--equals", "2")
     expect_equal((found.returncode, json.loads(found.stdout)["version"]), (0, 4), "where the counter becomes 2")
+    for test, version in ((("--at-least", "1"), 1), (("--at-least", "1.5"), 4)):
+        expect_equal(json.loads(bisect("--path", "/counter/value", *test).stdout)["version"], version, f"{test}")
     gone = bisect("--path", "/tasks/entities/7", "--not", "--since", "2")
     expect_equal(json.loads(gone.stdout)["id"], "last", "the commit that removes the task")
     for arguments, says in [
@@ -228,7 +230,10 @@ def test_the_command_finds_the_same_commit_in_the_journal(workspace):
         (["--path", "/counter/value", "--equals", "9"], "the test does not hold at the end"),
         (["--path", "counter"], "--path must be a JSON Pointer"),
         (["--path", "/counter/value", "--equals", "x"], "--equals is no JSON"),
-        (["--path", "/tasks/ids", "--repeats", "--equals", "1"], "--equals goes with neither"),
+        (["--path", "/tasks/ids", "--repeats", "--equals", "1"], "--equals goes with no other test"),
+        (["--path", "/counter/value", "--at-most", "1", "--at-least", "1"], "--at-least goes with no other test"),
+        (["--path", "/counter/value", "--at-most", "many"], "--at-most takes a number"),
+        (["--path", "/counter/value", "--at-most", "9"], "the test holds already at the beginning"),
     ]:
         refused = bisect(*arguments)
         expect(refused.returncode != 0 and says in refused.stderr, f"{arguments}: {refused.stderr}")

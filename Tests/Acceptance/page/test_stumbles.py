@@ -50,5 +50,8 @@ def test_since_when_a_value_is_what_it_is_takes_one_click(server, open_tab):
     tab.expect_text("As it was at version 5.")
     tab.page.get_by_text("Find when…").click()
     tab.expect_text("It holds since version 5")
+    for test, value, version in (("minimum", "3.5", 4), ("maximum", "9", None)):
+        tab.open("bisect", path="/counter/value", test=test, value=value)
+        tab.expect_text(f"It holds since version {version}" if version else "It holds at the first version already")
     tab.open("bisect", path="/counter/value", test="value", value="4")
     tab.expect_text("Where it did once, give a version at which it held as To version.")
