@@ -61,7 +61,7 @@ package final class ClusterDocument: Sendable {
     package func replace(_ seen: Content, by bytes: [UInt8]) throws(ClusterFault) -> Bool {
         let transaction = Etcd.Transaction(
             compare: [seen.bytes == nil ? .absent(key) : .unchanged(key, since: seen.revision)],
-            success: [.init(request_put: .init(key, Data(bytes)))])
+            success: [.init(request_put: .init(key, bytes))])
         do {
             let answer: Etcd.TransactionResponse = try client.call("/v3/kv/txn", transaction)
             return answer.succeeded == true

@@ -90,7 +90,7 @@ package final class ClusterDraft: HistoryDraft {
         tip = ChainLink(beginning: epoch, version: version)
         tipKey = version
         self.records = records
-        try carryOut([.init(request_put: .init(keys.turn(version), Data(tip.hash.bytes)))])
+        try carryOut([.init(request_put: .init(keys.turn(version), tip.hash.bytes))])
     }
 
     /// Adds the next commit; puts 1,024 commits, or four megabytes, at a time.
@@ -126,7 +126,7 @@ package final class ClusterDraft: HistoryDraft {
         let transaction = Etcd.Transaction(
             compare: [isOurs, .absent(keys.meta)],
             success: [
-                .init(request_put: .init(keys.meta, try JSONEncoder().encode(meta))),
+                .init(request_put: .init(keys.meta, try JSON.encode(meta))),
                 .init(request_delete_range: .init(keys.draft)),
             ])
         let answer: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction, patience: Self.patience)
@@ -139,7 +139,7 @@ package final class ClusterDraft: HistoryDraft {
 
     private func flush() throws {
         for segments in ClusterTurns.groups(waiting, after: tip, with: &encoder) {
-            try carryOut(segments.map { .init(request_put: .init(keys.turn($0.first), Data($0.value))) })
+            try carryOut(segments.map { .init(request_put: .init(keys.turn($0.first), $0.value)) })
             if let last = segments.last { (tip, tipKey) = (last.link, last.first) }
         }
         waiting.removeAll(keepingCapacity: true)

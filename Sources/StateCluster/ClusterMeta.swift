@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import FoundationEssentials
+internal import StateJSON
 internal import StateStore
 
 /// What the key `meta` of a history says.
@@ -38,7 +39,7 @@ struct ClusterMeta: Codable {
     static func read(_ client: EtcdClient, _ keys: ClusterKeys) throws(ClusterFault) -> Found? {
         let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", Etcd.Range(keys.meta))
         guard let pair = answer.kvs?.first else { return nil }
-        guard let meta = try? JSONDecoder().decode(ClusterMeta.self, from: pair.value ?? Data()),
+        guard let meta = try? Etcd.decode(ClusterMeta.self, from: pair.value ?? Data()),
             let epoch = Epoch(meta.epoch), let modified = UInt64(pair.mod_revision),
             let revision = answer.header.revision.flatMap({ UInt64($0) })
         else { throw ClusterFault("the key \(keys.meta) in etcd is not that of a Storekeeper") }

@@ -137,8 +137,8 @@ struct ClusterOpening {
         let transaction = Etcd.Transaction(
             compare: isNew + [.absent(below: keys.turns), .absent(below: keys.snapshots)],
             success: [
-                .init(request_put: .init(keys.turn(0), Data(link.hash.bytes))), try snapshots.operation(manifest),
-                .init(request_put: .init(keys.meta, try JSONEncoder().encode(ClusterMeta(beginning: epoch)))),
+                .init(request_put: .init(keys.turn(0), link.hash.bytes)), try snapshots.operation(manifest),
+                .init(request_put: .init(keys.meta, try JSON.encode(ClusterMeta(beginning: epoch)))),
             ])
         let _: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction)
     }
@@ -151,7 +151,7 @@ struct ClusterOpening {
         meta.epoch = Epoch.random().text
         let transaction = Etcd.Transaction(
             compare: [.unchanged(keys.meta, since: revision)],
-            success: [.init(request_put: .init(keys.meta, try JSONEncoder().encode(meta)))])
+            success: [.init(request_put: .init(keys.meta, try JSON.encode(meta)))])
         let _: Etcd.TransactionResponse = try client.ask("/v3/kv/txn", transaction)
     }
 

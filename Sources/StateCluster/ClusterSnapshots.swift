@@ -58,7 +58,7 @@ struct ClusterSnapshots {
 
     /// The operation that puts a manifest.
     func operation(_ manifest: SnapshotManifest) throws -> Etcd.Operation {
-        .init(request_put: .init(keys.snapshot(manifest.version), try JSONEncoder().encode(manifest)))
+        .init(request_put: .init(keys.snapshot(manifest.version), try JSON.encode(manifest)))
     }
 
     /// The manifests, oldest first.
@@ -70,7 +70,7 @@ struct ClusterSnapshots {
         let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
         var manifests: [SnapshotManifest] = []
         for pair in answer.kvs ?? [] {
-            guard let manifest = try? JSONDecoder().decode(SnapshotManifest.self, from: pair.value ?? Data()) else {
+            guard let manifest = try? Etcd.decode(SnapshotManifest.self, from: pair.value ?? Data()) else {
                 throw ClusterFault("a snapshot's manifest in etcd cannot be read")
             }
             manifests.append(manifest)

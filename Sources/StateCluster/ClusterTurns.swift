@@ -57,7 +57,7 @@ struct ClusterTurns {
             compare: [
                 .absent(first), .present(keys.turn(key)), .unchanged(keys.meta, since: revision),
             ],
-            success: segments.map { .init(request_put: .init(keys.turn($0.first), Data($0.value))) },
+            success: segments.map { .init(request_put: .init(keys.turn($0.first), $0.value)) },
             failure: [.init(request_range: .init(first)), .init(request_range: .init(keys.turn(key)))])
     }
 }

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import FoundationEssentials
 internal import HTTPClient
+internal import StateJSON
 
 /// Why a request to etcd has no answer that counts.
 enum EtcdFailure: Error, CustomStringConvertible {
@@ -61,13 +62,13 @@ final class EtcdClient: Sendable {
     ) throws(EtcdFailure) -> Answer {
         let body: [UInt8]
         do {
-            body = Array(try JSONEncoder().encode(message))
+            body = try JSON.encode(message)
         } catch {
             throw .malformed("\(error)")
         }
         let answered = queue.sync { Result { () throws(EtcdFailure) in try send(path, body, timeout ?? self.timeout) } }
         do {
-            return try JSONDecoder().decode(type, from: Data(try answered.get()))
+            return try Etcd.decode(type, from: try answered.get())
         } catch let failure as EtcdFailure {
             throw failure
         } catch {
@@ -156,7 +157,7 @@ extension EtcdFailure {
 
     /// Reads the body of an answer whose status is not 200.
     init(_ body: [UInt8], status: Int, _ endpoint: String) {
-        guard let fault = try? JSONDecoder().decode(Etcd.Fault.self, from: Data(body)), let code = fault.code else {
+        guard let fault = try? Etcd.decode(Etcd.Fault.self, from: body), let code = fault.code else {
             self = .unanswered("\(endpoint): its status is \(status)")
             return
         }

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import HTTPClient
+internal import StateJSON
 internal import Synchronization
 
 /// Puts the token of a user of etcd into requests, and gets another one when it has expired.
@@ -24,7 +25,7 @@ final class EtcdLogin: Sendable {
             endpoint + "/v3/auth/authenticate", within: Self.timeout, bodyBytesMax: 1 << 16)
         request.method = "POST"
         request.fields = [type]
-        request.body = (try? JSONEncoder().encode(Etcd.Authenticate(name: user.name, password: user.password)))
+        request.body = (try? JSON.encode(Etcd.Authenticate(name: user.name, password: user.password)))
             .map { Array($0) }
         let answer: [UInt8]
         do throws(EtcdFailure) {
@@ -34,7 +35,7 @@ final class EtcdLogin: Sendable {
             if case .unanswered(let reason) = error { throw .unreachable(reason) }
             throw error
         }
-        guard let found = try? JSONDecoder().decode(Etcd.Authenticated.self, from: Data(answer)) else {
+        guard let found = try? Etcd.decode(Etcd.Authenticated.self, from: answer) else {
             throw .malformed("\(endpoint) has no token for the user \(user.name)")
         }
         token.withLock { $0 = found.token }

@@ -1,10 +1,18 @@
 internal import FoundationEssentials
+internal import StateJSON
 
 /// The messages of etcd's JSON gateway that this target uses, as Google's rules for JSON have them: bytes in Base64, 64-bit
 /// numbers as texts, members with the default value left out.
 ///
 /// Source: etcd's `rpc.proto` and its pages "gRPC gateway" and "API reference".
 enum Etcd {
+    /// Decodes what etcd, or another version of this program, has written: it may have members that are not known here.
+    static func decode<Value: Decodable>(
+        _ type: Value.Type, from bytes: some Sequence<UInt8>
+    ) throws(JSONFault) -> Value {
+        try JSON.decode(type, from: Array(bytes), unknownFields: .ignored)
+    }
+
     struct Header: Decodable, Sendable {
         var cluster_id: String?
         var revision: String?
@@ -77,9 +85,9 @@ enum Etcd {
         var value: Data
         var lease: String?
 
-        init(_ key: String, _ value: Data, lease: String? = nil) {
+        init(_ key: String, _ value: some Sequence<UInt8>, lease: String? = nil) {
             self.key = Data(key.utf8)
-            self.value = value
+            self.value = Data(value)
             self.lease = lease
         }
     }

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import Segments
+internal import StateJSON
 internal import StateStore
 
 /// The newest turn that a server knows, in its own directory: a later start then finds out that etcd was restored from an older
@@ -21,7 +22,7 @@ struct SeenTurn: Codable, Equatable {
     /// Reads the turn that was noted in a directory; nil where there is none of the epoch.
     init?(in directory: String, of epoch: Epoch) {
         guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(Self.name)")),
-            let seen = try? JSONDecoder().decode(Self.self, from: bytes), seen.epoch == epoch.text
+            let seen = try? Etcd.decode(Self.self, from: bytes), seen.epoch == epoch.text
         else { return nil }
         self = seen
     }
@@ -29,7 +30,7 @@ struct SeenTurn: Codable, Equatable {
     /// Notes the turn in a directory; where that fails, a later start notices less.
     func note(in directory: String) {
         try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        try? JSONEncoder().encode(self).write(to: URL(fileURLWithPath: "\(directory)/\(Self.name)"), options: .atomic)
+        try? Data(JSON.encode(self)).write(to: URL(fileURLWithPath: "\(directory)/\(Self.name)"), options: .atomic)
     }
 
     /// Whether a turn that etcd has under this key is this one.

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import FoundationEssentials
 internal import HTTPClient
+internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
@@ -92,7 +93,7 @@ final class TurnFollower: Sendable {
                 // Between the two lie the documents, and the manifests of snapshots, of which there are few.
                 key: Data(keys.meta.utf8), range_end: Data(ClusterKeys.end(of: keys.turns).utf8),
                 start_revision: "\(revision)"))
-        request.body = (try? JSONEncoder().encode(watch)).map { Array($0) }
+        request.body = try? JSON.encode(watch)
         var fault: String?
         do throws(HTTPConnection.Failure) {
             let response = try connection.perform(request) { bytes in
@@ -120,7 +121,7 @@ final class TurnFollower: Sendable {
     }
 
     private func take(line: [UInt8], _ take: (Event) -> Void) -> String? {
-        guard let message = try? JSONDecoder().decode(Etcd.WatchLine.self, from: Data(line)) else {
+        guard let message = try? Etcd.decode(Etcd.WatchLine.self, from: line) else {
             return "the watch has a line of another form"
         }
         guard let result = message.result else {

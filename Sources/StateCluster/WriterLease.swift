@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import FoundationEssentials
 internal import Segments
+internal import StateJSON
 internal import StateStore
 internal import Synchronization
 
@@ -135,7 +136,7 @@ final class WriterLease: Sendable {
             .init(request_range: newest),
         ]
         let look = Etcd.Operation(request_range: .init(keys.writer))
-        guard let lease, let holder, let value = try? JSONEncoder().encode(holder) else {
+        guard let lease, let holder, let value = try? JSON.encode(holder) else {
             return Etcd.Transaction(compare: [], success: [look] + read)
         }
         return Etcd.Transaction(
@@ -144,7 +145,7 @@ final class WriterLease: Sendable {
     }
 
     private func reader(_ pair: Etcd.Pair) -> ClusterWriter {
-        guard let found = try? JSONDecoder().decode(Holder.self, from: pair.value ?? Data()) else { return .nobody }
+        guard let found = try? Etcd.decode(Holder.self, from: pair.value ?? Data()) else { return .nobody }
         return found.id == holder?.id ? .this : .other(found.address)
     }
 
