@@ -77,9 +77,25 @@ extension Model {
         case (.rejected(let code, let detail, _), .success): return "it is rejected with \(code): \(detail)"
         case (.patch, .failure(let wanted)): return "it is not rejected with \(wanted.code)"
         case (.patch, .success(let wanted)):
-            let found = try state()
-            return found == wanted ? nil : "the state is \(String(decoding: found.text, as: UTF8.self))"
+            return Self.difference(of: try state(), from: wanted)
         }
+    }
+
+    /// Where a state is otherwise than expected, with both values; nil where it is not.
+    private static func difference(of found: JSONValue, from wanted: JSONValue) -> String? {
+        guard found != wanted else { return nil }
+        var patch = JSONPatch()
+        patch.compare(wanted.text, found.text)
+        func told(_ value: JSONValue?) -> String {
+            guard let text = value?.text else { return "missing" }
+            return String(decoding: text.prefix(200), as: UTF8.self) + (text.count > 200 ? "..." : "")
+        }
+        let places = patch.changedPointers.prefix(10).map { pointer in
+            let place = pointer.tokens.isEmpty ? "the state" : pointer.description
+            return "\(place) is \(told(found[pointer: pointer])), expected \(told(wanted[pointer: pointer]))"
+        }
+        let more = patch.changedPointers.count - places.count
+        return (places + (more > 0 ? ["and \(more) more"] : [])).joined(separator: "; ")
     }
 
     /// Runs each reducer once on the initial state, with an example made of its schema.

@@ -3,6 +3,16 @@ package import StateJSON
 extension Model {
     /// What a model is served with.
     package struct Serving: Sendable {
+        /// What an operator wants to know of.
+        package enum Event: Sendable {
+            /// The file has written a line to the console.
+            case console(String)
+            /// One of its functions has a fault.
+            case failed(String)
+            /// The recorded state of a slice has not all members of the initial state.
+            case lacks(slice: String, members: [String])
+        }
+
         /// Makes a check of a JSON Schema; it throws where the schema has a fault.
         package typealias Check =
             @Sendable (_ name: String, _ schema: JSONValue) throws(Fault) -> @Sendable ([UInt8]) -> [JSONFault]
@@ -18,15 +28,14 @@ extension Model {
         /// The parts of the recorded state that the file does not have any more.
         package var dropped: [JSONPointer]
         package var check: Check
-        /// Takes what the file writes to the console, and the faults of its functions.
-        package var log: @Sendable (String) -> Void
+        package var report: @Sendable (Event) -> Void
 
         package init(
             read: @escaping @Sendable () throws(Fault) -> [UInt8], name: String, time: Duration, bytesMax: Int,
-            dropped: [JSONPointer] = [], check: @escaping Check, log: @escaping @Sendable (String) -> Void
+            dropped: [JSONPointer] = [], check: @escaping Check, report: @escaping @Sendable (Event) -> Void
         ) {
             (self.read, self.name, self.time, self.bytesMax) = (read, name, time, bytesMax)
-            (self.dropped, self.check, self.log) = (dropped, check, log)
+            (self.dropped, self.check, self.report) = (dropped, check, report)
         }
     }
 }

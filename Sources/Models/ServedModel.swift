@@ -43,7 +43,7 @@ package final class ServedModel: Sendable {
     private static func copies(
         _ model: Model, _ source: [UInt8], _ serving: Model.Serving
     ) throws(Model.Fault) -> ModelCopies {
-        for line in model.takeConsole() { serving.log(line) }
+        for line in model.takeConsole() { serving.report(.console(line)) }
         let initial = JSONTree(model.description.initial)
         try model.load(initial.text)
         return ModelCopies(model, of: initial, bytesMax: serving.bytesMax) { () throws(Model.Fault) in
@@ -70,6 +70,7 @@ package final class ServedModel: Sendable {
             return .needsRestart(checked: source, present: present)
         }
         let new = try Self.copies(model, source, serving)
+        reportLacks(of: state, model.description)
         // The old engines end outside the lock.
         _ = copies.withLock { exchange(&$0, with: new) }
         self.source.withLock { $0 = source }
@@ -159,9 +160,22 @@ package final class ServedModel: Sendable {
         } else if old != nil {
             state = state.applying("remove", at: Self.versionPart.tokens[...], nil) ?? state
         }
+        reportLacks(of: state, description)
         let resumed = try JSONDomain.fit(state, to: parts, initial: initial, dropping: serving.dropped)
         Task.detached { [copies = current] in copies.prepare(resumed) }
         return resumed
+    }
+
+    /// Reports the members of initial states that recorded states do not have: a reducer that reads one gets `undefined`.
+    private func reportLacks(of state: JSONTree, _ description: Model.Description) {
+        for slice in description.slices {
+            let mount = JSONPointer(text: slice.mount) ?? .root
+            guard case .object(let initial)? = description.initial[pointer: mount],
+                let recorded = state.tree(at: mount.tokens[...]), recorded.isArray == false
+            else { continue }
+            let missing = initial.members.map(\.key).filter { recorded.tree(at: [$0]) == nil }
+            if !missing.isEmpty { serving.report(.lacks(slice: slice.name, members: missing)) }
+        }
     }
 
     // MARK: Its functions
@@ -175,7 +189,7 @@ package final class ServedModel: Sendable {
         let result: Result<JSONTree, Rejection>
         do throws(Model.Fault) {
             result = try copies.with(tree) { (model) throws(Model.Fault) in
-                defer { for line in model.takeConsole() { serving.log("\(type): \(line)") } }
+                defer { for line in model.takeConsole() { serving.report(.console("\(type): \(line)")) } }
                 switch try model.reduce(type, action.payload, meta: Self.meta(context)) {
                 case .rejected(let code, let detail, let pointer):
                     return (.failure(Rejection(code, detail, pointer: pointer)), tree)
@@ -187,7 +201,7 @@ package final class ServedModel: Sendable {
                 }
             }
         } catch {
-            serving.log("\(type): \(error)")
+            serving.report(.failed("\(type): \(error)"))
             throw error.rejection(of: type)
         }
         let changed = try result.get()
@@ -236,11 +250,11 @@ package final class ServedModel: Sendable {
     private func look(at name: String, of tree: JSONTree) throws(ViewFault) -> [UInt8] {
         do throws(Model.Fault) {
             return try current.with(tree) { (model) throws(Model.Fault) in
-                defer { for line in model.takeConsole() { serving.log("view \(name): \(line)") } }
+                defer { for line in model.takeConsole() { serving.report(.console("view \(name): \(line)")) } }
                 return (try model.view(name).text, tree)
             }
         } catch {
-            serving.log("view \(name): \(error)")
+            serving.report(.failed("view \(name): \(error)"))
             throw ViewFault(error.isTimeout ? "it took longer than it may" : error.sentence)
         }
     }

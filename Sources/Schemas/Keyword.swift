@@ -59,7 +59,9 @@ enum Keyword {
     static let types: Set<ExactText> = ["array", "boolean", "integer", "null", "number", "object", "string"]
 
     /// The end of the sentence about a name that is no keyword here: what to do instead, or the keyword that may be meant.
-    static func hint(_ name: String) -> String {
+    ///
+    /// - Parameter value: what stands there as the keyword's value.
+    static func hint(_ name: String, _ value: JSONValue) -> String {
         switch ExactText(name) {
         case "$id": return "; only the schema as a whole may have one, and references begin with #"
         case "$defs": return "; draft 7 calls it definitions"
@@ -67,6 +69,21 @@ enum Keyword {
         case "prefixItems": return "; draft 7 has an array in items for it"
         default: break
         }
-        return NearestNames.hint(name, among: all.keys.map(\.text))
+        let nearest = NearestNames.hint(name, among: all.keys.map(\.text))
+        guard let member = member(of: value) else { return nearest }
+        var properties = JSONObject()
+        properties[name] = member
+        let schema: JSONValue = ["type": "object", "properties": .object(properties)]
+        let place = "members of an object stand below properties: \(String(decoding: schema.text, as: UTF8.self))"
+        return nearest.isEmpty ? "; \(place)" : "\(nearest) \(place.prefix(1).uppercased())\(place.dropFirst())"
+    }
+
+    /// The schema of a member that somebody has written where a keyword stands; nil where the value is something else.
+    private static func member(of value: JSONValue) -> JSONValue? {
+        switch value {
+        case .string(let type) where types.contains(ExactText(type)): ["type": value]
+        case .object(let object) where object.members.count < 9: object["type"] == nil ? nil : value
+        default: nil
+        }
     }
 }

@@ -94,7 +94,7 @@ struct SchemaWalk {
         _ name: String, _ value: JSONValue, at place: JSONPointer, of number: Int, to made: inout JSONObject
     ) throws(JSONSchema.Fault) {
         guard let keyword = Keyword.all[ExactText(name)] else {
-            let detail = "this server does not know the keyword\(Keyword.hint(name))"
+            let detail = "this server does not know the keyword\(Keyword.hint(name, value))"
             throw JSONSchema.Fault(pointer: place, detail: detail)
         }
         switch keyword {

@@ -29,6 +29,15 @@ extension StateServer {
     ) throws -> (Store<State>.Origin, Version?) {
         guard var opened else { return (.init(state: compiled.initial), nil) }
         for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
+        // Such a domain would go on from the state of any other one, and leave a history that neither of them can replay.
+        if compiled.takesAnyState, let newest = try opened.journal.commit(version: opened.version),
+            let foreign = newest.types.first(where: { !compiled.handles($0) && $0 != Commit.upgradeType })
+        {
+            throw SettingsFault(
+                description:
+                    "the journal \(opened.place) is of another domain: its newest action is \(foreign), which this one does not have; name that domain or model, or another place for the data"
+            )
+        }
         var state: State
         let end = ContinuousClock.now + .seconds(20)
         repeat {

@@ -34,7 +34,7 @@ enum ModelFile {
             }, name: name(path), time: .milliseconds(settings.modelMilliseconds), bytesMax: settings.modelBytesMax,
             dropped: dropped == "none" ? [] : dropped.split(separator: ",").map { JSONPointer([String($0)]) },
             check: check,
-            log: { logger.info("console", metadata: ["text": .string($0)]) })
+            report: { logger.log($0) })
         do throws(Model.Fault) {
             return try ServedModel(serving, source: source).domain()
         } catch {
@@ -53,4 +53,22 @@ enum ModelFile {
     }
 
     private static func name(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
+}
+
+extension Logger {
+    fileprivate func log(_ event: Model.Serving.Event) {
+        switch event {
+        case .console(let text): info("console", metadata: ["text": .string(text)])
+        case .failed(let reason): error("model failed", metadata: ["reason": .string(reason)])
+        case .lacks(let slice, let members):
+            let reason =
+                "a reducer that reads one gets undefined; a version with migrate adds it to the recorded state, and what a reducer has deleted may be missing"
+            warning(
+                "state lacks members of initialState",
+                metadata: [
+                    "slice": .string(slice), "members": .string(members.joined(separator: ", ")),
+                    "reason": .string(reason),
+                ])
+        }
+    }
 }

@@ -13,6 +13,16 @@ enum ServedDomain: String, CaseIterable {
     static func made(_ settings: Settings) throws(SettingsFault) -> any Domain {
         // What the program before has checked, where it has started again; the file may be another one by now.
         let source = StateServer.takeKeptFile()
+        if settings.model != "none", settings.domain != .showcase {
+            throw SettingsFault(
+                description: "model and domain \(settings.domain.rawValue) are two domains; give one of them")
+        }
+        if settings.schema != "none", settings.model != "none" || settings.domain != .document {
+            throw SettingsFault(description: "schema is for the domain document, and another domain is to be served")
+        }
+        if settings.dropSlice != "none", settings.model == "none" {
+            throw SettingsFault(description: "drop_slice is for a model, and none is to be served")
+        }
         if settings.model != "none" { return try ModelFile.domain(settings, source: source) }
         if settings.domain == .document { return try DocumentSchema.domain(settings, source: source) }
         return try settings.domain.made(settings)

@@ -146,6 +146,20 @@ struct SchemaTests {
         #expect(fault?.detail == "this server does not know the keyword; did you mean minimum?")
     }
 
+    @Test(
+        "a member that stands where keywords do gets its place",
+        arguments: [
+            (##"{"amount":"integer"}"##, ##""amount":{"type":"integer"}"##),
+            (##"{"amount":{"type":"integer","minimum":1}}"##, ##""amount":{"type":"integer","minimum":1}"##),
+        ])
+    func member(text: String, corrected: String) {
+        let fault = #expect(throws: JSONSchema.Fault.self) { try schema(text) }
+
+        #expect(
+            fault?.detail.hasSuffix(##"stand below properties: {"type":"object","properties":{\##(corrected)}}"##)
+                == true)
+    }
+
     @Test("a check tells so many faults, and no more")
     func most() throws {
         let schema = try schema(##"{"items":{"type":"integer","minimum":3}}"##)

@@ -22,6 +22,8 @@ package final class CompiledDomain<State: StateType>: Sendable {
     /// Why the domain can take no action now; nil where it can, as a domain of Swift types always does.
     package let failure: @Sendable () -> DomainFailure?
     private let declines: (@Sendable (State) -> DomainFailure?)?
+    /// Whether any JSON is a state of the domain, also what another domain has recorded.
+    package let takesAnyState: Bool
     /// The state that a new history begins with.
     package let initial: State
 
@@ -97,7 +99,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
         guard faults.isEmpty else { throw DeclarationFault(description: faults.joined(separator: "; ")) }
         self.layout = layout
         (failure, reload, resume) = (declaration.failure, declaration.reload, declaration.resume)
-        declines = declaration.declines
+        (declines, takesAnyState) = (declaration.declines, declaration.takesAnyState)
         let memos = views.values.sorted { $0.name < $1.name }.enumerated().map { ViewMemo($1, number: $0) }
         self.views = Dictionary(uniqueKeysWithValues: memos.map { ($0.view.name, $0) })
         initialViewVersions = Array(repeating: 0, count: memos.count)

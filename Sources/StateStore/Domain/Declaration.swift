@@ -36,6 +36,8 @@ public struct Declaration<State: Sendable>: Sendable {
     var failure: @Sendable () -> DomainFailure? = { nil }
     /// Why the domain cannot go on from a state that another program has recorded meanwhile; nil where it can from any.
     var declines: (@Sendable (State) -> DomainFailure?)?
+    /// Whether any JSON is a state of the domain, also what another domain has recorded.
+    var takesAnyState = false
     /// The memory offsets of the declared parts, by which the declaration finds undeclared stored properties.
     var offsets: Set<Int> = []
     /// The faults of the declaration, for which the store does not start.

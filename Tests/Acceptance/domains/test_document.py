@@ -178,3 +178,28 @@ def test_places_are_set_counted_and_guarded(workspace):
         batch = b'[{"type":"document/set","payload":{"path":"/x","value":1}},{"type":"document/remove","payload":{"path":"/y"}}]'
         expect_equal(client.post(batch).status, 409, "a batch with a refused action")
         expect_equal(client.get("/v1/state/x").status, 404, "what a refused batch leaves")
+
+
+def test_a_journal_of_another_domain_is_refused_and_stays_as_it_is(workspace):
+    data = workspace.path("data")
+    server = workspace.server(data=data, domain="counter")
+    with server.client() as client:
+        client.commit(action("counter/add", {"amount": 1}))
+    server.stop()
+    start_refusal(workspace, data, "is of another domain: its newest action is counter/add", domain="document")
+    server = workspace.server(data=data, domain="counter")
+    with server.client() as client:
+        expect_equal(client.commit(action("counter/add", {"amount": 1}))["version"], 2, "the next version")
+
+
+@pytest.mark.parametrize(
+    "settings, says",
+    [
+        ({"schema": "x.json"}, "schema is for the domain document"),
+        ({"domain": "counter", "schema": "x.json"}, "schema is for the domain document"),
+        ({"domain": "document", "model": "x.js"}, "model and domain document are two domains"),
+        ({"domain": "document", "drop_slice": "a"}, "drop_slice is for a model"),
+    ],
+)
+def test_settings_that_mean_nothing_together_are_refused(workspace, settings, says):
+    start_refusal(workspace, workspace.path("data"), says, **settings)

@@ -68,8 +68,9 @@ def test_the_examples_pass_their_tests_and_the_check(command, path):
 @pytest.mark.parametrize(
     "change, says",
     [
-        ({"expect": {"counter": {"value": 3}}}, 'the state is {"counter":{"value":2}}'),
-        ({"expect": None}, "the state is"),
+        ({"expect": {"counter": {"value": 3}}}, "/counter/value is 2, expected 3"),
+        ({"expect": {"counter": {"value": 2, "name": "a"}}}, '/counter/name is missing, expected "a"'),
+        ({"expect": None}, 'the state is {"counter":{"value":2}}, expected null'),
         ({"expect": ..., "rejected": "counter.negative"}, "it is not rejected with counter.negative"),
         ({"action": {"type": "counter/add", "payload": {"amount": -1}}}, "it is rejected with counter.negative"),
         ({"action": {"type": "counter/add", "payload": {"amount": -1}}, "expect": ..., "rejected": "x"}, "and not with x"),

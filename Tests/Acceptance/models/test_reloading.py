@@ -58,6 +58,30 @@ def test_sighup_takes_another_file_between_two_turns_or_refuses_it(workspace):
         expect_equal({after - old for old, after in zip(values, values[1:])} - {102}, {2, 3}, "the steps")
 
 
+def test_a_new_member_of_an_initial_state_is_told_until_a_version_adds_it(workspace):
+    path = pathlib.Path(workspace.path("model.js"))
+    path.write_text(SLICE.format("a", "old"))
+    server = workspace.server(model=path)
+    told = "state lacks members of initialState"
+    with server.client() as client:
+        client.commit(action("a/add", {}))
+    wider = SLICE.format("a", "old").replace("{ n: 0 }", "{ n: 0, label: '', size: 1 }")
+    path.write_text(wider)
+    hang_up(server, "model loaded again")
+    expect_equal(server.log_text().count(told), 1, "how often the reload says it")
+    server.stop()
+    server.start()
+    lines = [json.loads(line) for line in server.log_text().splitlines() if told in line]
+    expect_equal(
+        [(line["level"], line["slice"], line["members"]) for line in lines], [("warning", "a", "label, size")], "a start's warning")
+    server.stop()
+    path.write_text(wider + "export const version = 2;\nexport const migrate = (state) => { Object.assign(state.a, { label: 'x', size: 2 }) };\n")
+    server.start()
+    expect_equal(server.log_text().count(told), 0, "how often it is said when the version has added it")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/a").json, {"label": "x", "n": 1, "size": 2}, "the state")
+
+
 def test_a_file_that_declares_otherwise_is_taken_by_a_start_in_the_same_process(workspace, figures):
     """Clients with and without kept connections post through eight of them: none is refused a connection."""
     path = pathlib.Path(workspace.path("model.js"))

@@ -197,7 +197,10 @@ view('astray', (state) => state.two.ids.length, { reads: ['one'] });
         expect_equal(computed()["total"], 2, "a view of the other slice")
         fault = client.get("/v1/views/astray")
         expect_equal(codes(fault), (500, "view-fault"), "a view that reads what it does not name")
-        wait_until(lambda: "the view astray reads 'two', which is not among its reads" in server.log_text(), "its fault is logged")
+        said = "the view astray reads 'two', which is not among its reads"
+        wait_until(lambda: said in server.log_text(), "its fault is logged")
+        lines = [json.loads(line) for line in server.log_text().splitlines() if said in line]
+        expect_equal({(line["level"], line["message"]) for line in lines}, {("error", "model failed")}, "how it is logged")
     for text, told in (
         ("{ reads: ['on'] }", "the view named reads 'on', and no slice is mounted there; did you mean one?"),
         ("{ reads: 'one' }", "the view named: reads is an array of names"),
