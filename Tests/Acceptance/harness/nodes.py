@@ -3,8 +3,9 @@
 import contextlib
 import functools
 
-from harness.client import Client
+from harness.client import Client, ConnectionLost
 from harness.etcd import free_ports
+from harness.expectations import expect
 from harness.metrics import figures_of
 from harness.server import Server
 
@@ -50,9 +51,14 @@ class Nodes:
         """Version and state of these servers, by their numbers."""
         found = {}
         for index in indices:
-            with self.client(index) as client:
-                answer = client.get("/v1/state")
-                found[index] = answer.fields["state-cursor"], answer.body
+            try:
+                with self.client(index) as client:
+                    answer = client.get("/v1/state")
+            except ConnectionLost:
+                server = self.servers[index]
+                expect(server.process.poll() is None, f"server {index} has ended with {server.process.poll()}:", server.log_text())
+                raise
+            found[index] = answer.fields["state-cursor"], answer.body
         return found
 
     def figures(self, index):
