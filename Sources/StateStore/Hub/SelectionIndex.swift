@@ -63,13 +63,15 @@ struct SelectionIndex: Sendable {
     private var idle: Deque<(selection: IndexedSelection, number: UInt64, bytes: Int)> = []
     private var idleBytes = 0
     private var idleNumber: UInt64 = 0
-    /// The limits of the cached encodings of unwatched selections; at a limit the index drops the oldest.
-    private let idleBytesMax = 32 << 20
+    /// The limits of the cached encodings of unwatched selections; at a limit the index drops the oldest, never the newest.
+    private let idleBytesMax: Int
     private let idleCountMax: Int
 
-    init(viewReads: [String: [JSONPointer]], version: Version = 0, idleCountMax: Int = 4096) {
+    init(
+        viewReads: [String: [JSONPointer]], version: Version = 0, idleBytesMax: Int = 32 << 20, idleCountMax: Int = 4096
+    ) {
         self.viewReads = viewReads
-        self.idleCountMax = idleCountMax
+        (self.idleBytesMax, self.idleCountMax) = (idleBytesMax, idleCountMax)
         latestVersion = version
     }
 
@@ -96,7 +98,7 @@ struct SelectionIndex: Sendable {
         entries.values[index].idleNumber = idleNumber
         idle.append((selection, idleNumber, bytes))
         idleBytes += bytes
-        while idle.count > idleCountMax || idleBytes > idleBytesMax, let oldest = idle.popFirst() {
+        while idle.count > 1, idle.count > idleCountMax || idleBytes > idleBytesMax, let oldest = idle.popFirst() {
             idleBytes -= oldest.bytes
             if let entry = entries[oldest.selection], entry.isIdle, entry.idleNumber == oldest.number {
                 removeEntry(oldest.selection)

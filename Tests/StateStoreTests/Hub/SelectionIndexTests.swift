@@ -157,6 +157,16 @@ struct SelectionIndexTests {
         #expect((0...6).map { index[selection($0)] != nil } == [false, false, false, false, false, true, true])
     }
 
+    @Test("a value that is larger than all may be stays until another one comes")
+    func large() {
+        var index = SelectionIndex(viewReads: [:], idleBytesMax: 0)
+        index.note(Self.old, for: Self.counter)
+        #expect(index.encoded(Self.counter) != nil)
+        index.note(Self.old, for: .pointer("/other"))
+        #expect(index.encoded(Self.counter) == nil)
+        #expect(index.encoded(.pointer("/other")) != nil)
+    }
+
     @Test("values that many selections had while they were watched do not pile up")
     func watchedOnce() {
         var index = SelectionIndex(viewReads: [:], idleCountMax: 10)
