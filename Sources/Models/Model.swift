@@ -182,7 +182,7 @@ package final class Model: Sendable {
 
     private static func lending<Result>(_ bytes: [UInt8], _ body: (ModelText) -> Result) -> Result {
         // The engine wants a pointer also to no bytes.
-        (bytes + [0]).withUnsafeBufferPointer { buffer in
+        (bytes.isEmpty ? [0] : bytes).withUnsafeBufferPointer { buffer in
             buffer.withMemoryRebound(to: CChar.self) { body(ModelText(bytes: $0.baseAddress, length: bytes.count)) }
         }
     }

@@ -155,10 +155,16 @@ extension JSONText {
     ///
     /// O(n) in the bytes.
     package static func select(_ tokens: ArraySlice<String>, in bytes: [UInt8]) -> [UInt8]? {
-        guard !tokens.isEmpty else { return bytes }
-        return bytes.withUnsafeBufferPointer { buffer in
+        tokens.isEmpty ? bytes : place(of: tokens, in: bytes).map { Array(bytes[$0]) }
+    }
+
+    /// Where in an encoded value the part at the tokens of a pointer is; nil where there is none.
+    ///
+    /// O(n) in the bytes.
+    package static func place(of tokens: ArraySlice<String>, in bytes: [UInt8]) -> Range<Int>? {
+        bytes.withUnsafeBufferPointer { buffer in
             let text = JSONText(buffer)
-            return text.find(tokens, in: text.whole).map { Array(buffer[$0]) }
+            return text.find(tokens, in: text.whole)
         }
     }
 

@@ -221,7 +221,14 @@ extension JSONTree {
         guard let token = tokens.first else { return operation == "remove" ? nil : new }
         let rest = tokens.dropFirst()
         switch shape {
-        case .text:
+        case .text(var text):
+            // What stands in a short text makes way for another value without a look at the rest.
+            if operation == "replace", let new, let place = JSONText.place(of: tokens, in: text),
+                text.count - place.count + new.bytesCount <= Self.textBytesMax
+            {
+                text.replaceSubrange(place, with: new.text)
+                return JSONTree(text: text)
+            }
             var value = value
             return value.apply(operation, at: tokens, new?.value) ? JSONTree(value) : nil
         case .object(var members):
