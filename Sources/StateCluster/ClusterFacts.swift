@@ -41,7 +41,7 @@ package struct ClusterFacts: Sendable, Encodable {
         snapshots = manifests.map { SnapshotSize(version: $0.version, bytes: $0.stateBytes) }
         revision = history.revision
         etcds = EtcdCount(address)
-        try history.forEachValue(from: oldest) { _, value in
+        try history.pages.forEach(from: oldest) { _, value in
             guard !KnownTurns.isBeginning(value) else { return true }
             turns.count += 1
             turns.bytes += value.count

@@ -17,9 +17,6 @@ package final class ClusterHistory: RecordedHistory {
     let revision: UInt64
     let saved: ClusterSnapshots
 
-    /// How many bytes of turns one request reads, as far as the largest turn before tells.
-    private static let pageBytes = 4 << 20
-    private static let pageCountMax = 256
     /// For how long a read is tried again while etcd elects a leader.
     private static let patience = Duration.seconds(10)
 
@@ -137,33 +134,15 @@ package final class ClusterHistory: RecordedHistory {
         from key: Version, _ take: (_ first: Version, _ link: ChainLink, _ commits: [Commit]) throws -> Bool
     ) throws {
         var chain = TurnChain(epoch)
-        try forEachValue(from: key) { first, value in
+        try pages.forEach(from: key) { first, value in
             let commits = try chain.take(first, value)
             guard let tip = chain.tip else { return false }
             return try take(first, tip, commits)
         }
     }
 
-    /// Reads the values of the turns from a key on, a few megabytes at a time, until `take` returns false.
-    func forEachValue(from key: Version, _ take: (Version, [UInt8]) throws -> Bool) throws {
-        var (next, limit) = (key, 16)
-        while true {
-            let answer: Etcd.RangeResponse = try client.ask(
-                "/v3/kv/range",
-                Etcd.Range(keys.turn(next), upTo: ClusterKeys.end(of: keys.turns), limit: limit, revision: revision),
-                patience: Self.patience)
-            var largest = 1
-            for pair in answer.kvs ?? [] {
-                guard let first = keys.version(ofTurn: pair.key) else { continue }
-                let value = Array(pair.value ?? Data())
-                guard try take(first, value) else { return }
-                largest = max(largest, value.count)
-                next = first + 1
-            }
-            guard answer.more == true else { return }
-            limit = max(1, min(Self.pageCountMax, Self.pageBytes / largest))
-        }
-    }
+    /// The pages of the turns, at the revision of the history.
+    var pages: TurnPages { TurnPages(client, keys, revision: revision, patience: Self.patience) }
 
     package func snapshots() throws -> [Version] { try saved.manifests().map(\.version) }
 

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import FoundationEssentials
 internal import Segments
 package import StateStore
@@ -5,16 +6,12 @@ internal import Synchronization
 
 /// What a journal in etcd keeps: from memory where it is among the newest commits, and else from etcd.
 extension ClusterJournal {
-    /// The turns whose keys have a version of a range, in order.
-    func turns(from first: Version, through last: Version, limit: Int) throws -> [(Version, [UInt8])] {
-        let end = last == .max ? ClusterKeys.end(of: keys.turns) : keys.turn(last + 1)
-        let answer: Etcd.RangeResponse
-        do {
-            answer = try client.call("/v3/kv/range", Etcd.Range(keys.turn(first), upTo: end, limit: limit))
-        } catch { throw ClusterFault(error) }
-        return (answer.kvs ?? []).compactMap { pair in
-            keys.version(ofTurn: pair.key).map { ($0, Array(pair.value ?? Data())) }
-        }
+    /// Whether etcd has turns whose keys have a later version than this one.
+    func hasTurns(after version: Version) throws(ClusterFault) -> Bool {
+        var range = Etcd.Range(keys.turn(version + 1), upTo: ClusterKeys.end(of: keys.turns), limit: 1)
+        range.keys_only = true
+        let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
+        return answer.kvs?.isEmpty == false
     }
 
     /// The newest version that is acknowledged anywhere; what leads to it has come to this journal's followers.
@@ -22,7 +19,7 @@ extension ClusterJournal {
     /// - Throws: ``ClusterFault`` where etcd does not answer.
     package func newestVersion() throws -> Version {
         let tip = known.withLock { $0.tip.version }
-        if try !turns(from: tip + 1, through: .max, limit: 1).isEmpty { catchUp() }
+        if try hasTurns(after: tip) { catchUp() }
         return known.withLock { $0.tip.version }
     }
 
@@ -31,20 +28,16 @@ extension ClusterJournal {
             return last == .max ? known : known.filter { $0.version <= last }
         }
         var commits: [Commit] = []
-        var (next, bytes) = (try turn(of: version + 1), 0)
-        while commits.count < limit, bytes < 16 << 20 {
-            let page = try turns(from: next, through: last, limit: 300)
-            guard let newest = page.last else { break }
-            for (first, value) in page {
-                do throws(KnownTurns.Fault) {
-                    for commit in try KnownTurns.commits(first, value, epoch)
-                    where commit.version > version && commit.version <= last && commits.count < limit {
-                        commits.append(commit)
-                        bytes += commit.action.count + commit.patch.count
-                    }
-                } catch { throw ClusterFault("the turn of version \(first) in etcd cannot be read: \(error)") }
-            }
-            next = newest.0 + 1
+        var bytes = 0
+        try TurnPages(client, keys).forEach(from: try turn(of: version + 1), through: last) { first, value in
+            do throws(KnownTurns.Fault) {
+                for commit in try KnownTurns.commits(first, value, epoch)
+                where commit.version > version && commit.version <= last && commits.count < limit {
+                    commits.append(commit)
+                    bytes += commit.action.count + commit.patch.count
+                }
+            } catch { throw ClusterFault("the turn of version \(first) in etcd cannot be read: \(error)") }
+            return commits.count < limit && bytes < 16 << 20
         }
         guard commits.first.map({ $0.version == version + 1 }) ?? true else { return [] }
         return commits
@@ -72,9 +65,40 @@ extension ClusterJournal {
         version > 0 ? try commits(after: version - 1, through: version, limit: 1).first : nil
     }
 
-    /// Looks at the newest 10,000 commits only.
+    /// The first call for an ID that is not of a commit since this server's start reads all turns that are kept.
     package func commit(id: String, by subject: String?) throws -> Commit? {
-        known.withLock { $0.commit(id: id, by: subject) }
+        let name = CommitName(id, by: subject)
+        func commit(among versions: [Version]) throws -> Commit? {
+            for version in versions {
+                if let found = try self.commit(version: version), found.has(clientID: id, by: subject) { return found }
+            }
+            return nil
+        }
+        let (versions, isWhole) = known.withLock { ($0.ids.versions(name), $0.ids.isWhole) }
+        if let found = try commit(among: versions) { return found }
+        guard !isWhole else { return nil }
+        return try commit(
+            among: indexing.sync {
+                try readPastIDs()
+                return known.withLock { $0.ids.versions(name) }
+            })
+    }
+
+    /// Adds the IDs of the turns from before this server's start to those that are known.
+    private func readPastIDs() throws {
+        let (since, isWhole) = known.withLock { ($0.ids.since, $0.ids.isWhole) }
+        guard !isWhole else { return }
+        var past = KnownIDs(since: try ClusterOpening(client, keys).oldestTurn())
+        if past.since < since {
+            try TurnPages(client, keys).forEach(from: past.since + 1, through: since) { first, value in
+                do throws(KnownTurns.Fault) {
+                    for commit in try KnownTurns.commits(first, value, epoch, needsIDs: true)
+                    where commit.version <= since { past.insert(commit) }
+                } catch { throw ClusterFault("the turn of version \(first) in etcd cannot be read: \(error)") }
+                return true
+            }
+        }
+        known.withLock { $0.ids.insert(before: past, since) }
     }
 
     package func state(at version: Version) throws -> [UInt8]? {

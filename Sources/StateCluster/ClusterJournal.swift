@@ -43,6 +43,8 @@ package final class ClusterJournal: Journal {
     /// By which the servers of the history know each other; nil in one that an older program has begun.
     package let secret: String?
     let background = DispatchQueue(label: "storekeeper.cluster.snapshots", qos: .utility)
+    /// Lets one thread at a time read the past for the IDs in it.
+    let indexing = DispatchQueue(label: "storekeeper.cluster.ids", qos: .utility)
 
     /// What one append uses after the other.
     private struct Appending: Sendable {
@@ -175,7 +177,7 @@ package final class ClusterJournal: Journal {
     private func confirm(_ version: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken }) { return fail(reason, isOpen: false) }
         do {
-            guard try turns(from: version + 1, through: .max, limit: 1).isEmpty else {
+            guard try !hasTurns(after: version) else {
                 catchUp()
                 return .refused(after: version)
             }
@@ -290,19 +292,24 @@ package final class ClusterJournal: Journal {
 
     private func take(_ first: Version, _ value: [UInt8]) {
         do throws(KnownTurns.Fault) {
-            // An append of this node may land while the turn is read: then it is known, or has another tip to follow.
-            var isTaken = false
-            while !isTaken {
-                let tip = try known.withLock { (known) throws(KnownTurns.Fault) in try known.tip(before: first, value) }
-                guard let tip else { return }
-                let turn = try KnownTurns.verify(first, value, after: tip, epoch)
-                isTaken = known.withLock { $0.take(turn) }
-            }
+            try note(first, value)
         } catch {
             switch error {
-            case .gap: return catchUp()
-            case .broken(let detail): return end("the turn of version \(first): \(detail)")
+            case .gap: catchUp()
+            case .broken(let detail): end("the turn of version \(first): \(detail)")
             }
+        }
+    }
+
+    /// Takes a turn that is read, and tells the followers where it is new.
+    private func note(_ first: Version, _ value: [UInt8]) throws(KnownTurns.Fault) {
+        // An append of this node may land while the turn is verified: then it is known, or has another tip to follow.
+        var isTaken = false
+        while !isTaken {
+            let tip = try known.withLock { (known) throws(KnownTurns.Fault) in try known.tip(before: first, value) }
+            guard let tip else { return }
+            let turn = try KnownTurns.verify(first, value, after: tip, epoch)
+            isTaken = known.withLock { $0.take(turn) }
         }
         for follower in condition.withLock({ $0.followers }) { follower() }
     }
@@ -310,11 +317,18 @@ package final class ClusterJournal: Journal {
     /// Reads the turns behind the tip from etcd.
     func catchUp() {
         do {
-            while true {
-                let tip = known.withLock { $0.tip.version }
-                let page = try turns(from: tip + 1, through: .max, limit: 200)
-                for (first, value) in page { take(first, value) }
-                guard known.withLock({ $0.tip.version }) > tip else { return }
+            let tip = known.withLock { $0.tip.version }
+            try TurnPages(client, keys).forEach(from: tip + 1) { first, value in
+                do throws(KnownTurns.Fault) {
+                    try note(first, value)
+                    return true
+                } catch {
+                    switch error {
+                    case .gap: end("the turn behind version \(known.withLock { $0.tip.version }) is deleted")
+                    case .broken(let detail): end("the turn of version \(first): \(detail)")
+                    }
+                    return false
+                }
             }
         } catch {
             report(.notFollowing(reason: "\(error)"))

@@ -70,24 +70,14 @@ struct ClusterOpening {
         var known = KnownTurns(
             epoch: epoch, tip: ChainLink(version: newest.version, hash: hash), key: newest.key, keys: records)
         var state = try PatchedState(parsing: text, version: newest.version)
-        var revision: UInt64 = 0
-        while true {
-            let answer: Etcd.RangeResponse = try client.ask(
-                "/v3/kv/range",
-                Etcd.Range(
-                    keys.turn(known.tip.version + 1), upTo: ClusterKeys.end(of: keys.turns), limit: 500))
-            revision = answer.header.revision.flatMap { UInt64($0) } ?? 0
-            let before = known.tip.version
-            for pair in answer.kvs ?? [] {
-                guard let first = keys.version(ofTurn: pair.key) else { continue }
-                do throws(KnownTurns.Fault) {
-                    _ = try known.take(first, Array(pair.value ?? Data()))
-                } catch {
-                    throw ClusterFault("the turn of version \(first) in etcd cannot be read: \(error)")
-                }
-                for commit in known.commits(after: state.version, limit: .max) ?? [] { _ = try state.take(commit) }
+        let revision = try TurnPages(client, keys).forEach(from: known.tip.version + 1) { first, value in
+            do throws(KnownTurns.Fault) {
+                _ = try known.take(first, value)
+            } catch {
+                throw ClusterFault("the turn of version \(first) in etcd cannot be read: \(error)")
             }
-            if known.tip.version == before { break }
+            for commit in known.commits(after: state.version, limit: .max) ?? [] { _ = try state.take(commit) }
+            return true
         }
         let oldest = try oldestTurn()
         let now = Timestamp.now()

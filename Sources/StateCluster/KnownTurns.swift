@@ -27,6 +27,9 @@ struct KnownTurns: Sendable {
     /// How many commits and bytes of patches are behind the newest snapshot.
     private(set) var sinceSnapshot = (commits: 0, bytes: 0)
 
+    /// Where the commits with clients' IDs are.
+    var ids: KnownIDs
+
     private static let commitsMax = 10_000
     private static let bytesMax = 16 << 20
 
@@ -35,6 +38,7 @@ struct KnownTurns: Sendable {
         self.tip = tip
         tipKey = key
         self.keys = keys
+        ids = KnownIDs(since: tip.version)
     }
 
     /// The value of a turn's key: the hash of the segment, then its body.
@@ -92,9 +96,6 @@ struct KnownTurns: Sendable {
         return Array(commits.dropFirst(Int(version - start)).prefix(limit))
     }
 
-    /// The newest of the newest commits with an ID that a client gave.
-    func commit(id: String, by subject: String?) -> Commit? { commits.last { $0.has(clientID: id, by: subject) } }
-
     /// Forgets the keys that have expired, and begins to count anew, because a snapshot of a version is saved.
     ///
     /// - Parameters:
@@ -110,6 +111,7 @@ struct KnownTurns: Sendable {
         (tip, tipKey) = (link, first)
         for commit in new {
             commits.append(commit)
+            ids.insert(commit)
             commitsBytes += Self.bytes(commit)
             sinceSnapshot = (sinceSnapshot.commits + 1, sinceSnapshot.bytes + commit.patch.count)
             if let key = commit.idempotency { keys.append(key) }
@@ -153,11 +155,16 @@ struct KnownTurns: Sendable {
     static func isBeginning(_ value: some Swift.Collection) -> Bool { value.count == 16 }
 
     /// Reads a turn alone, for the past: only its own bytes are looked at, not the chain.
-    static func commits(_ first: Version, _ value: [UInt8], _ epoch: Epoch) throws(Fault) -> [Commit] {
+    ///
+    /// - Parameter needsIDs: whether a turn without clients' IDs is of no interest.
+    static func commits(
+        _ first: Version, _ value: [UInt8], _ epoch: Epoch, needsIDs: Bool = false
+    ) throws(Fault) -> [Commit] {
         guard !isBeginning(value) else { return [] }
         do {
             return try value.dropFirst(16).withUnsafeBytes { body in
                 var decoder = try SegmentDecoder(body, first: first, epoch: epoch)
+                guard !needsIDs || decoder.hasClientIDs else { return [] }
                 return try (0..<decoder.count).map { try decoder.commit(at: $0) }
             }
         } catch let fault as SegmentFault {

@@ -1,0 +1,78 @@
+internal import StateJSON
+internal import StateStore
+
+/// The versions of the commits with clients' IDs, of all commits behind a version.
+///
+/// There is no index of IDs in etcd: each server makes its own of the turns that it takes, and of those before where somebody
+/// asks for an ID that is not among them. It has hashes, so whoever finds a version compares the commit's ID.
+struct KnownIDs: Sendable {
+    /// Some consecutive commits, which are forgotten together.
+    private struct Generation {
+        /// All IDs of commits behind this version are known, up to the next generation's.
+        let since: Version
+        private var newest: [UInt64: Version] = [:]
+        /// Names whose hash a newer commit has, too.
+        private var others: [(hash: UInt64, version: Version)] = []
+
+        init(since: Version) { self.since = since }
+
+        var count: Int { newest.count + others.count }
+
+        mutating func insert(_ hash: UInt64, _ version: Version) {
+            if let before = newest.updateValue(version, forKey: hash) { others.append((hash, before)) }
+        }
+
+        func versions(_ hash: UInt64) -> [Version] {
+            guard let version = newest[hash] else { return [] }
+            return [version] + others.lazy.reversed().filter { $0.hash == hash }.map(\.version)
+        }
+    }
+
+    private var generations: [Generation]
+    private let generationMax: Int
+    private let generationsMax = 8
+    /// Whether the history has no further IDs before ``since``, or they would be too many.
+    private(set) var isWhole: Bool
+
+    /// - Parameters:
+    ///   - version: the version behind which the commits are to be inserted.
+    ///   - countMax: about how many names are known; each ID of a commit with a subject has two.
+    init(since version: Version, countMax: Int = 1_000_000) {
+        generations = [Generation(since: version)]
+        generationMax = max(1, countMax / generationsMax)
+        isWhole = version == 0
+    }
+
+    /// The version behind which all IDs are known.
+    var since: Version { generations[0].since }
+
+    /// Adds the IDs of the next commit.
+    mutating func insert(_ commit: Commit) {
+        let names = commit.names
+        guard !names.isEmpty else { return }
+        for name in names { generations[generations.count - 1].insert(name.hash.low, commit.version) }
+        guard generations[generations.count - 1].count >= generationMax else { return }
+        generations.append(Generation(since: commit.version))
+        trim()
+    }
+
+    /// Adds the IDs of all commits that are kept from before a version.
+    mutating func insert(before past: KnownIDs, _ version: Version) {
+        // Where IDs were forgotten meanwhile, what is older has to be, too.
+        if since == version { generations = past.generations + generations }
+        isWhole = true
+        trim()
+    }
+
+    private mutating func trim() {
+        guard generations.count > generationsMax else { return }
+        generations.removeFirst(generations.count - generationsMax)
+        isWhole = true
+    }
+
+    /// The versions whose commits may have a name, newest first.
+    func versions(_ name: CommitName) -> [Version] {
+        let hash = name.hash.low
+        return generations.reversed().flatMap { $0.versions(hash) }
+    }
+}

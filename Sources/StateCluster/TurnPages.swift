@@ -1,0 +1,55 @@
+internal import FoundationEssentials
+internal import StateStore
+
+/// Reads turns from etcd in pages of a few megabytes, whatever size each turn has.
+///
+/// A range request bounds the number of its turns, not their bytes, and one turn has up to a megabyte. So a page is as long as
+/// the largest turn of the page before lets it be, and shorter where that was wrong and no etcd answered in time.
+struct TurnPages {
+    private let client: EtcdClient
+    private let keys: ClusterKeys
+    /// The revision of etcd that is read; nil for the newest.
+    private let revision: UInt64?
+    /// For how long a page is read again where no etcd answers.
+    private let patience: Duration
+
+    private static let bytesMax = 4 << 20
+    private static let countMax = 256
+
+    init(_ client: EtcdClient, _ keys: ClusterKeys, revision: UInt64? = nil, patience: Duration = .zero) {
+        (self.client, self.keys, self.revision, self.patience) = (client, keys, revision, patience)
+    }
+
+    /// Reads the values of the turns whose keys have a version of a range, in order, until `take` returns false.
+    ///
+    /// - Returns: the revision of etcd up to which all of them were read.
+    /// - Throws: ``ClusterFault`` where etcd does not answer, and what `take` throws.
+    @discardableResult
+    func forEach(
+        from first: Version, through last: Version = .max, _ take: (Version, [UInt8]) throws -> Bool
+    ) throws -> UInt64 {
+        let end = last == .max ? ClusterKeys.end(of: keys.turns) : keys.turn(last + 1)
+        var (next, limit) = (first, 4)
+        while true {
+            let range = Etcd.Range(keys.turn(next), upTo: end, limit: limit, revision: revision)
+            let page: Etcd.RangeResponse
+            do {
+                page = try client.ask("/v3/kv/range", range, patience: limit > 1 ? .zero : patience)
+            } catch {
+                guard limit > 1, error.isPassing else { throw error }
+                limit = max(1, limit / 8)
+                continue
+            }
+            var largest = 1
+            for pair in page.kvs ?? [] {
+                guard let version = keys.version(ofTurn: pair.key) else { continue }
+                let value = Array(pair.value ?? Data())
+                guard try take(version, value) else { return 0 }
+                largest = max(largest, value.count)
+                next = version + 1
+            }
+            guard page.more == true else { return page.header.revision.flatMap { UInt64($0) } ?? 0 }
+            limit = max(1, min(Self.countMax, Self.bytesMax / largest))
+        }
+    }
+}
