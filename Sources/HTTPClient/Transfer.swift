@@ -67,11 +67,11 @@ final class Transfer {
         if let file = tls.certificate { try check(curl_set_text(curl, easy, CURLOPT_SSLCERT, file)) }
         if let file = tls.key { try check(curl_set_text(curl, easy, CURLOPT_SSLKEY, file)) }
         if let timeout = request.timeout {
-            try check(curl_set_long(curl, easy, CURLOPT_TIMEOUT_MS, Int(timeout / .milliseconds(1))))
+            try check(curl_set_long(curl, easy, CURLOPT_TIMEOUT_MS, Self.milliseconds(timeout)))
         }
         // libcurl limits the time to connect separately, to 300 seconds by default.
         if let timeout = request.connectTimeout ?? request.timeout {
-            try check(curl_set_long(curl, easy, CURLOPT_CONNECTTIMEOUT_MS, Int(timeout / .milliseconds(1))))
+            try check(curl_set_long(curl, easy, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(timeout)))
         }
         // "In multi-threaded programs, set it to 1"; libcurl then leaves SIGPIPE alone, which the server ignores.
         try check(curl_set_long(curl, easy, CURLOPT_NOSIGNAL, 1))
@@ -107,6 +107,11 @@ final class Transfer {
                     let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
                     return exchange(&transfer.isSent, with: true) ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK
                 }, context))
+    }
+
+    /// A time as libcurl takes it: at most some 24 days, and not 0, which is no limit.
+    private static func milliseconds(_ time: Duration) -> Int {
+        max(1, Int(min(time, .milliseconds(Int32.max)) / .milliseconds(1)))
     }
 
     /// Makes the handle ready for another request; its connection stays open.

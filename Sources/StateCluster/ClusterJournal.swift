@@ -213,12 +213,11 @@ package final class ClusterJournal: Journal {
                 return fail(breaks("behind version \(segments[0].first - 1) \(what)"), isOpen: isOpen)
             } catch {
                 switch error {
-                case .unanswered: isOpen = true
+                case .unanswered: (isOpen, timeout) = (true, min(timeout * 2, Self.appendTime))
                 case .unreachable: break
                 case .refused, .malformed: return fail("\(error)", isOpen: isOpen)
                 }
                 guard ContinuousClock.now < end else { return fail("\(error)", isOpen: isOpen) }
-                timeout *= 2
                 pause(.milliseconds(10))
             }
         }

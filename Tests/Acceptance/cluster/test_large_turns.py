@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from harness.actions import action
 from harness.etcd import Etcds
 from harness.expectations import expect_equal, wait_until
@@ -10,6 +12,7 @@ from harness.server import Server
 TASKS, COMMITS = 50, 120
 
 
+@pytest.mark.alone
 def test_the_past_of_large_turns_is_read_and_a_server_that_stood_still_takes_them_over(workspace):
     etcds = Etcds(workspace, 1)
     writer, other = (Server(workspace, etcds.address("large"), {}).start() for _ in range(2))

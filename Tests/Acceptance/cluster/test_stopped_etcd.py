@@ -1,4 +1,4 @@
-"""An etcd that stands still without a word: its connections stay, and nothing comes on them."""
+"""An etcd that stands still without a word, so that its connections stay and nothing comes on them; and none at all."""
 
 import signal
 import time
@@ -7,8 +7,9 @@ import pytest
 
 from harness.actions import add
 from harness.etcd import Etcds
-from harness.expectations import wait_until
+from harness.expectations import expect_equal, wait_until
 from harness.nodes import Nodes
+from harness.server import Server, codes
 
 
 @pytest.mark.alone
@@ -36,3 +37,20 @@ def test_a_server_whose_etcd_stands_still_has_what_the_others_acknowledge_or_say
             wait_until(lambda: other.get("/v1").json["version"] >= version, "it has the version", seconds=20)
             time.sleep(1)
     figures(f"it had them, or said so, after {', '.join(f'{seconds:.2f}' for seconds in took)} s")
+
+
+def test_an_action_while_no_etcd_takes_a_connection_is_refused_in_its_time_and_the_server_goes_on(workspace):
+    etcds = Etcds(workspace, 1)
+    server = Server(workspace, etcds.address("gone"), {}).start()
+    with server.client() as client:
+        client.commit(add(1))
+        etcds.kill(0)
+        # Each attempt ends at once: some hundreds of them fit into the time of one append.
+        begun = time.monotonic()
+        expect_equal(codes(client.post(add(1))), (503, "not-durable"), "the answer while there is no etcd")
+        took = time.monotonic() - begun
+        expect_equal(4 < took < 9, True, f"whether it has been tried for five seconds: {took:.1f} s")
+        etcds.start(0)
+        etcds.wait()
+        wait_until(lambda: client.post(add(1)).status == 200, "an action is acknowledged again", seconds=20)
+        expect_equal(client.get("/v1/state/counter/value").json, 2, "what is recorded")
