@@ -78,6 +78,19 @@ struct CommandTests {
         #expect(throws: Never.self) { try Self.parse(command, "--warehouse", "north") }
     }
 
+    @Test("--port is answered with the option that is meant, and is an option where a setting has that name")
+    func port() throws {
+        let error = #expect(throws: (any Error).self) { try Self.parse("serve", "--port", "8081") }
+
+        #expect(RootCommand.message(for: try #require(error)).contains("did you mean --listen 127.0.0.1:8081?"))
+        #expect(RootCommand.exitCode(for: try #require(error)) == .validationFailure)
+        #expect(throws: Never.self) {
+            try Program.$current.withValue(Self.program([\.port])) {
+                _ = try RootCommand.parseAsRoot(["serve", "--port", "8081"])
+            }
+        }
+    }
+
     @Test("the names that a setting must not have are those of all other options")
     func names() throws {
         var names: Set<String> = []
@@ -110,5 +123,6 @@ struct CommandTests {
 }
 
 extension SettingKeys {
+    var port: Setting<String> { Setting("port", default: "north", "a key of another domain") }
     var subject: Setting<String> { Setting("subject", default: "anybody", "a key that is the name of an option") }
 }

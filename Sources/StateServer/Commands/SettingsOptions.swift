@@ -11,6 +11,9 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
     @Flag(help: "Let every client do everything, on any address, without a token.")
     var open = false
 
+    /// The value of `--port`, which many servers have and this one has not; nil where a setting of the program has that name.
+    private var port: String?
+
     /// The values of the settings that the command line has, by key.
     private var values: [String: String] = [:]
 
@@ -31,10 +34,21 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
         let container = try decoder.container(keyedBy: Key.self)
         _config = try container.decode(Option<String?>.self, forKey: Key(stringValue: "config"))
         _open = try container.decode(Flag<Bool>.self, forKey: Key(stringValue: "open"))
+        if Self.hintsAtListen {
+            port = try container.decode(Option<String?>.self, forKey: Key(stringValue: "port")).wrappedValue
+        }
         for setting in Program.current.settings {
             let option = try container.decode(Option<String?>.self, forKey: Key(stringValue: setting.key))
             values[setting.key] = option.wrappedValue
         }
+    }
+
+    /// Whether `--port` is no setting of the program, so that it is answered with the option that is meant.
+    private static var hintsAtListen: Bool { !Program.current.settings.contains { $0.optionName == "port" } }
+
+    func validate() throws {
+        guard let port else { return }
+        throw ValidationError("there is no option --port; did you mean --listen 127.0.0.1:\(port)?")
     }
 
     var customMirror: Mirror {
@@ -45,7 +59,11 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
                 "_\(setting.key)", Option<String?>(name: .customLong(setting.optionName), help: setting.help(isShown))
             )
         }
-        return Mirror(self, children: [("_config", _config)] + options + [("_open", _open)])
+        let port = Option<String?>(name: .customLong("port"), help: .private)
+        return Mirror(
+            self,
+            children: [("_config", _config)] + options + [("_open", _open)]
+                + (Self.hintsAtListen ? [("_port", port)] : []))
     }
 
     /// Reads the settings from the file, the environment and these options; a later source overrides an earlier one.

@@ -45,6 +45,7 @@ def test_a_bad_setting_a_busy_port_or_an_impossible_directory_ends_the_start_wit
         [["--domain", "nothing"], "showcase", 78],
         [["--config", "/nothing.json"], "/nothing.json", 78],
         [["--lisen", "nowhere"], "lisen", 64],
+        [["--port", "8080"], "did you mean --listen 127.0.0.1:8080?", 64],
     ):
         run = subprocess.run(
             [workspace.binary, "serve", "--data", "none", *arguments], capture_output=True, timeout=20, text=True
