@@ -1,0 +1,109 @@
+internal import Segments
+internal import StateStore
+internal import Synchronization
+
+/// How a journal in etcd takes what other servers have written: turns by the watch or by reading, and documents beside them.
+extension ClusterJournal {
+    package func follow(_ appended: @escaping @Sendable () -> Void) {
+        condition.withLock { $0.followers.append(appended) }
+    }
+
+    /// Takes what the follower has: a turn, or that it has missed some.
+    func take(_ event: TurnFollower.Event) {
+        switch event {
+        case .turn(let first, let value): take(first, value)
+        case .missed:
+            catchUp()
+            for document in condition.withLock({ $0.documents }) {
+                do throws(ClusterFault) {
+                    try document.follow()
+                } catch {
+                    report(.notFollowing(reason: "\(error)"))
+                }
+            }
+        case .document(let key, let content):
+            let (document, watcher) = condition.withLock { condition in
+                (condition.documents.first { key.elementsEqual($0.key.utf8) }, condition.documentsWatcher)
+            }
+            guard let document else { break }
+            document.note(content)
+            watcher?()
+        case .deleted(let first):
+            // Snapshots replace older turns only.
+            if first >= known.withLock({ $0.tipKey }) { end("its newest turn is deleted") }
+        case .replaced(let detail): end(detail)
+        case .failing(let reason?):
+            condition.withLock { $0.failure = $0.failure ?? "it does not follow etcd: \(reason)" }
+            report(.notFollowing(reason: reason))
+        case .failing(nil):
+            probe()
+            report(.notFollowing(reason: nil))
+        }
+    }
+
+    /// Notes and tells that the history in etcd is not the one that this node has.
+    func end(_ detail: String) {
+        guard condition.withLock({ $0.broken == nil }) else { return }
+        report(.notFollowing(reason: breaks(detail)))
+    }
+
+    private func take(_ first: Version, _ value: [UInt8]) {
+        do throws(KnownTurns.Fault) {
+            try note(first, value)
+        } catch {
+            switch error {
+            case .gap: catchUp()
+            case .broken(let detail): end("the turn of version \(first): \(detail)")
+            }
+        }
+    }
+
+    /// Takes a turn that is read, and tells the followers where it is new.
+    private func note(_ first: Version, _ value: [UInt8]) throws(KnownTurns.Fault) {
+        // An append of this node may land while the turn is verified: then it is known, or has another tip to follow.
+        var isTaken = false
+        while !isTaken {
+            let tip = try known.withLock { (known) throws(KnownTurns.Fault) in try known.tip(before: first, value) }
+            guard let tip else { return }
+            let turn = try KnownTurns.verify(first, value, after: tip, epoch)
+            isTaken = known.withLock { $0.take(turn) }
+        }
+        for follower in condition.withLock({ $0.followers }) { follower() }
+    }
+
+    /// Reads the turns behind the tip from etcd.
+    func catchUp() {
+        do {
+            let tip = known.withLock { $0.tip.version }
+            try TurnPages(client, keys).forEach(from: tip + 1) { first, value in
+                do throws(KnownTurns.Fault) {
+                    try note(first, value)
+                    return true
+                } catch {
+                    switch error {
+                    case .gap: end("the turn behind version \(known.withLock { $0.tip.version }) is deleted")
+                    case .broken(let detail): end("the turn of version \(first): \(detail)")
+                    }
+                    return false
+                }
+            }
+        } catch {
+            report(.notFollowing(reason: "\(error)"))
+        }
+    }
+
+    /// A document beside the turns, which this journal follows from now on.
+    ///
+    /// - Throws: ``ClusterFault`` where etcd does not answer.
+    package func document(_ name: String) throws(ClusterFault) -> ClusterDocument {
+        let document = ClusterDocument(client, keys, name)
+        condition.withLock { $0.documents.append(document) }
+        try document.follow()
+        return document
+    }
+
+    /// Has a function called when a document has changed, on the thread that follows etcd.
+    package func watchDocuments(_ changed: @escaping @Sendable () -> Void) {
+        condition.withLock { $0.documentsWatcher = changed }
+    }
+}
