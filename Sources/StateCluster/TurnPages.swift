@@ -14,7 +14,8 @@ struct TurnPages {
     private let patience: Duration
 
     private static let bytesMax = 4 << 20
-    private static let countMax = 256
+    /// So many of the largest turns are, in Base64, still an answer that the client takes.
+    private static let countMax = 128
 
     init(_ client: EtcdClient, _ keys: ClusterKeys, revision: UInt64? = nil, patience: Duration = .zero) {
         (self.client, self.keys, self.revision, self.patience) = (client, keys, revision, patience)
