@@ -127,7 +127,8 @@ struct StreamTests {
             },
             writable: { _ in state.withLock { $0.requestsCountWhenWritable.append($0.requestsCount) } })
         try await withServer(handlers) { _, port in
-            let (reader, other) = (try RawClient(port: port), try RawClient(port: port))
+            // One address would be one client, whose requests wait for the next iteration after 250 us of sending.
+            let (reader, other) = (try RawClient(port: port), try RawClient(port: port, from: "127.0.0.2"))
             reader.request("/stream")
             _ = reader.response(hasBody: false)
             #expect(reader.chunk() == Array("begin".utf8))
