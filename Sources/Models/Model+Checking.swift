@@ -100,6 +100,9 @@ extension Model {
 
     /// Runs each reducer once on the initial state, with an example made of its schema.
     ///
+    /// Without a schema the example is an empty object. What fails with that is no fault of the file, unless the reducer
+    /// looks at no payload or uses a name that nothing has.
+    ///
     /// - Returns: for each action its type and what has come of it, or its fault.
     package func tried() throws(Fault) -> [(type: String, outcome: Result<String, Fault>)] {
         var tried: [(String, Result<String, Fault>)] = []
@@ -115,9 +118,13 @@ extension Model {
                 }
             } catch {
                 let example = String(decoding: payload.text.prefix(200), as: UTF8.self)
-                let hint = action.schema == nil ? " (the action has no payload schema)" : ""
+                if action.schema == nil, action.takesAction, !error.message.hasPrefix("ReferenceError") {
+                    let hint = "fails with the payload {}, and has no payload schema to make an example of"
+                    tried.append((action.type, .success("\(hint): \(error)")))
+                    continue
+                }
                 var fault = error
-                fault.message = "\(action.type) with an example of its payload, \(example)\(hint): \(error.message)"
+                fault.message = "\(action.type) with an example of its payload, \(example): \(error.message)"
                 tried.append((action.type, .failure(fault)))
             }
         }

@@ -59,6 +59,8 @@ package final class Model: Sendable {
             package var schema: JSONValue?
             /// The slice that declares it; nil where none does.
             package var slice: String?
+            /// Whether its reducer may look at the action: it is no function of the state alone.
+            package var takesAction: Bool
         }
 
         /// The version that the file gives to itself; nil where it gives none.
@@ -235,7 +237,9 @@ extension Model.Description {
         }
         actions = objects("actions").map { action in
             let slice: String? = if case .string(let name)? = action["slice"] { name } else { nil }
-            return Action(type: action["type"].text, schema: given(action["schema"]), slice: slice)
+            return Action(
+                type: action["type"].text, schema: given(action["schema"]), slice: slice,
+                takesAction: action["takesAction"] == true)
         }
         views = objects("views").map { view in
             let reads: [String]? =

@@ -13,6 +13,9 @@ const TOKEN = new RegExp([
 const REGEX = /\/(?:[^\/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[\w$]*/uy;
 const TEMPLATE = /(?:[^`\\$]|\\[^]|\$(?!\{))*(`|\$\{)/uy;
 
+/** What sets the name before it. */
+const SET_BEHIND = /^\s*(=(?![=>])|\+\+|--|(\*\*|<<|>>>?|&&|\|\||\?\?|[-+*/%&|^])=)/;
+
 /** Tokens with their depth in brackets; comments and white space are left out. */
 function tokens(source) {
   const found = [];
@@ -127,7 +130,14 @@ function scriptOf(source) {
         replace(token, token, '');
       }
     } else if (token.text === 'let' || token.text === 'var') {
-      stop(token, `write const: what a variable of the file keeps is in no record of the state (a member of a slice is)`);
+      const isConstant = next.kind === 'name' && found[index + 2]?.text === '=';
+      const changed = isConstant ? changedName(source, found, index) : token;
+      if (changed !== undefined) {
+        const where = isConstant ? `; '${changed.text}' is set in line ${lineOf(changed)}` : '';
+        stop(token, `write const: what a variable of the file keeps is in no record of the state (a member of a slice is)${where}`);
+      }
+      replace(token, token, 'const');
+      declared(found, index + 1, names);
     } else if (['interface', 'enum', 'declare', 'namespace', 'type', 'abstract'].includes(token.text) && next.kind === 'name' && !next.hasLineBefore) typescript(token);
     else if (token.text === 'function' || token.text === 'class') {
       const name = next.text === '*' ? found[index + 2] : next;
@@ -136,6 +146,18 @@ function scriptOf(source) {
   }
   pieces.push(source.slice(copied));
   return { text: pieces.join(''), names: [...names] };
+}
+
+/** @returns the first place where a variable that `let` or `var` declares at this index is set again, if there is one. */
+function changedName(source, found, index) {
+  const names = new Set();
+  declared(found, index + 1, names);
+  return found.find(({ kind, text, start, end, depth }, at) => {
+    if (kind !== 'name' || !names.has(text)) return false;
+    const before = found[at - 1]?.text;
+    if (before === '.' || before === '?.' || (depth === 0 && ['let', 'var', ','].includes(before))) return false;
+    return /(\+\+|--)\s*$/.test(source.slice(0, start)) || SET_BEHIND.test(source.slice(end));
+  });
 }
 
 /** Adds the names of one `const`; of a pattern, all that a value can be bound to. */

@@ -22,7 +22,7 @@ function loadingOnly(what) {
 
 function declareAction(type, schema, slice) {
   const known = model.actions.get(type);
-  if (known === undefined) model.actions.set(type, { type, schema: schema ?? null, slice });
+  if (known === undefined) model.actions.set(type, { type, schema: schema ?? null, slice, takesAction: true });
   else if (schema != null) known.schema = schema;
 }
 
@@ -106,21 +106,43 @@ function runCase(reducer, state, action) {
   return result;
 }
 
-/** What a slice's reducer does when another function calls it with a state that is no draft: it leaves that as it is. */
-function produce(state, recipe) {
+/** The objects and arrays of the copies that recipes change now, a set for each of the calls that are in each other. */
+const openCopies = [];
+
+/** What a slice's reducer does when another function calls it: it changes a draft, and leaves any other state as it is. */
+function changeDraft(state, recipe) {
   const target = draftOf(state);
-  if (!isObject(state) || (target && !target.locked)) return recipe(state);
-  const copy = plainCopy(state);
-  const result = recipe(copy);
-  return shareEqual(state, result === undefined ? copy : result);
+  if ((target && !target.locked) || openCopies.some((parts) => parts.has(state))) return recipe(state);
+  return produce(state, recipe);
 }
 
-function plainCopy(value, values = (raw, key) => raw[key]) {
+/** Runs the recipe on a copy, also where the state is a draft; of a function alone it makes a reducer. */
+function produce(state, recipe) {
+  if (typeof state === 'function' && typeof recipe !== 'function')
+    return (now = recipe, ...values) => produce(now, (draft) => state(draft, ...values));
+  if (!isObject(state)) return recipe(state);
+  const parts = new Set();
+  const copy = plainCopy(state, undefined, parts);
+  openCopies.push(parts);
+  try {
+    const result = recipe(copy);
+    return shareEqual(state, result === undefined ? copy : result);
+  } finally {
+    openCopies.pop();
+  }
+}
+
+/** @param parts takes each object and array of the copy. */
+function plainCopy(value, values = (raw, key) => raw[key], parts = undefined) {
   const raw = run === null ? value : unwrap(value);
   if (!isObject(raw)) return raw;
-  if (Array.isArray(raw)) return Array.from(values === originalAt ? originalArray(raw) : raw, (element) => plainCopy(element, values));
-  const copy = {};
-  for (const key of values === originalAt ? originalKeys(raw).sort() : sortedKeys(raw)) put(copy, key, plainCopy(values(raw, key), values));
+  const copy = Array.isArray(raw) ? [] : {};
+  parts?.add(copy);
+  if (Array.isArray(raw)) {
+    for (const element of values === originalAt ? originalArray(raw) : raw) copy.push(plainCopy(element, values, parts));
+  } else {
+    for (const key of values === originalAt ? originalKeys(raw).sort() : sortedKeys(raw)) put(copy, key, plainCopy(values(raw, key), values, parts));
+  }
   return copy;
 }
 
@@ -141,7 +163,7 @@ function reducerOf(cases, initialState) {
   const initial = typeof initialState === 'function' ? initialState : () => initialState;
   const reducer = (state = plainCopy(initial()), action) => {
     for (const each of cases.reducersFor(action)) {
-      state = produce(state, (now) => runCase(each, now, action));
+      state = changeDraft(state, (now) => runCase(each, now, action));
     }
     return state;
   };
@@ -191,6 +213,7 @@ function createSlice({ name, initialState, reducers = {}, extraReducers, selecto
     }
     if (typeof declared?.reducer !== 'function') refuse(`${type} has no reducer function`);
     declareAction(type, schemaOf(declared.payload, type), name);
+    model.actions.get(type).takesAction = declared.reducer.length !== 1;
     actions[key] = creator(type);
     caseReducers[key] = declared.reducer;
     cases.addCase(actions[key], declared.reducer);

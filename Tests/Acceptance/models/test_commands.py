@@ -117,6 +117,15 @@ def test_a_fault_is_told_with_file_line_and_the_line_itself(workspace, command, 
     expect(place in done.stderr and says in done.stderr, done.stderr)
 
 
+def test_a_reducer_whose_payload_has_no_schema_is_not_failed_by_the_example(workspace, command):
+    path = workspace.path("model.js")
+    with open(path, "w") as file:
+        file.write(COUNTER.replace("reset: (state) =>", "put: (state, action) => { state.value = action.payload.value; },\n    reset: (state) =>"))
+    done = command("check", path)
+    expect_equal((done.returncode, done.stderr), (0, ""), "the check")
+    expect("counter/put: fails with the payload {}, and has no payload schema to make an example of: undefined" in done.stdout, done.stdout)
+
+
 def test_a_file_that_is_not_there_is_a_sentence(command):
     done = command("check", "/nowhere/model.js")
     expect_equal((done.returncode, done.stderr), (1, "Error: the file /nowhere/model.js cannot be read\n"), "what it says")

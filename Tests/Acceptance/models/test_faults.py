@@ -89,6 +89,15 @@ def test_an_endless_loop_at_the_top_of_the_file_ends(load):
     expect_equal(load("for (;;) {}", seconds=0.01).description["fault"].get("timeout"), True, "the time-out")
 
 
+def test_a_variable_that_is_set_once_is_a_constant(load):
+    variables = "let first = { value: 1 }, last = 2;\nvar both = [first, last];\nconst it = createSlice"
+    model = load(slice_of("(state) => { state.value = both[1] === last && last >= 2 ? { first, both }.first.value : 0 }").replace("const it = createSlice", variables))
+
+    expect_equal(model.reduce("it/run")["patch"], [], "the patch")
+    model = load(slice_of("(state) => { [last] = [3] }").replace("const it = createSlice", variables))
+    expect("outside of it is frozen" in model.reduce("it/run")["fault"]["message"], "a fault")
+
+
 def test_a_draft_that_is_kept_is_dead_when_its_reducer_has_ended(load):
     kept = slice_of("(state, { payload }) => { if (payload) box.draft = state; else box.draft.value = 3 }").replace(
         "const it", "const box = (() => { let kept; return { set draft(value) { kept = value }, get draft() { return kept } } })(); const it"
@@ -105,8 +114,12 @@ def test_a_draft_that_is_kept_is_dead_when_its_reducer_has_ended(load):
 @pytest.mark.parametrize(
     "statement, line",
     [
-        ("let hits = 0;", 2),
-        ("var hits = 0;", 2),
+        ("let hits;", 2),
+        ("let hits = 0; const count = () => hits++;", 2),
+        ("var one = 1, hits = 0; const count = () => { hits = hits + 1 };", 2),
+        ("let hits = 0;\nconst count = () => --hits;", 2),
+        ("let hits = 0; const count = () => { hits ??= 1 };", 2),
+        ("let { hits } = { hits: 0 };", 2),
         ("import fs from 'node:fs';", 2),
         ("import { thing } from './thing.js';", 2),
         ("import { createAsyncThunk } from '@reduxjs/toolkit';", 2),
