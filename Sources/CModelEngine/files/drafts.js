@@ -8,6 +8,8 @@
 const ABSENT = Symbol('absent');
 const hasOwn = Object.hasOwn;
 const LEVELS_MAX = 400;
+// A hole would be no JSON; and where JavaScriptCore's splice moves one, the element that was there stays (2.50).
+const NO_HOLES = 'an array in the state has no holes';
 
 let holder = { state: null };   // the state is a member, so that its root can be replaced like any other value
 let run = null;                 // what the reducer that runs now has in hand; no draft works without it
@@ -146,10 +148,12 @@ class Draft {
     if (typeof key === 'symbol') throw new ModelFault('a symbol cannot be a name in the state');
     if (Array.isArray(raw)) {
       if (key === 'length') {
+        if (value > raw.length) throw new ModelFault(`${NO_HOLES}; push adds elements`);
         this.moving().length = value;
         return true;
       }
       if (!isIndex(key)) throw new ModelFault(`an array has no element '${key}'`);
+      if (Number(key) > raw.length) throw new ModelFault(`${NO_HOLES}; push adds an element`);
     }
     const was = hasOwn(raw, key) ? raw[key] : ABSENT;
     if (was === value || (isObject(value) && was === unwrap(value))) return true;
@@ -160,6 +164,7 @@ class Draft {
 
   deleteProperty(raw, key) {
     this.writable();
+    if (Array.isArray(raw)) throw new ModelFault(`${NO_HOLES}; splice takes an element out`);
     if (hasOwn(raw, key)) {
       this.note(key, raw[key]);
       delete raw[key];

@@ -127,6 +127,7 @@ const syntaxFault = (error) => {
 /** The second half: what the function declares. */
 const load = (script) => guarded(() => {
   definitions = script(toolkit, undefined);
+  for (const { reducer } of model.slices) reducer.cases.complete();
   const root = rootReducer();
   mounts = [];
   mount(root, [], 'state');

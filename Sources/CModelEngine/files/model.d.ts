@@ -67,6 +67,7 @@ declare module '@reduxjs/toolkit' {
     export function createReducer<State>(initialState: State | (() => State), build: (builder: Builder<State>) => void): Reducer<State>
     export function createAction(type: string, options?: { payload?: Schema }): ActionCreator
     export function combineReducers(reducers: { [name: string]: Reducer }): Reducer
+    export function combineSlices(...parts: (Slice<any> | { [name: string]: Reducer })[]): Reducer
     export function configureStore(options: { reducer: Reducer | { [name: string]: Reducer } }): unknown
     export function createSelector(...parts: any[]): (...values: any[]) => any
     export function isAnyOf(...matchers: Matcher[]): (action: any) => boolean

@@ -57,6 +57,15 @@ class Cases {
   byType = new Map();
   matchers = [];
   otherwise = null;
+  /** Adds more cases when they are first wanted: it may name what the file declares further down. */
+  build = null;
+
+  complete() {
+    const { build } = this;
+    if (build === null) return;
+    this.build = null;
+    build(this);
+  }
 
   addCase(matched, reducer) {
     const type = typeOf(matched);
@@ -79,9 +88,13 @@ class Cases {
 
   addAsyncThunk() { refuse(advice.createAsyncThunk); }
 
-  mayHandle(type) { return this.byType.has(type) || this.matchers.length > 0 || this.otherwise !== null; }
+  mayHandle(type) {
+    this.complete();
+    return this.byType.has(type) || this.matchers.length > 0 || this.otherwise !== null;
+  }
 
   reducersFor(action) {
+    this.complete();
     const found = [];
     const reducer = this.byType.get(action.type);
     if (reducer !== undefined) found.push(reducer);
@@ -220,7 +233,7 @@ function createSlice({ name, initialState, reducers = {}, extraReducers, selecto
   }
   if (extraReducers !== undefined && typeof extraReducers !== 'function')
     refuse(`the slice ${name}: extraReducers is a function of a builder`);
-  extraReducers?.(cases);
+  if (extraReducers !== undefined) cases.build = extraReducers;
   const reducer = Object.assign(reducerOf(cases, initialState), { sliceName: name, schema: schemaOf(schema, `the slice ${name}`) ?? null });
   const selectSlice = reading((state) => state[reducerPath], [reducerPath]);
   const getSelectors = (select = (state) => state) =>
@@ -246,6 +259,11 @@ function combineReducers(reducers) {
   };
   model.root = Object.assign(combined, { mounted: reducers });
   return combined;
+}
+
+function combineSlices(...parts) {
+  const reducers = parts.map((part) => (typeof part?.reducer === 'function' ? { [part.reducerPath]: part.reducer } : part));
+  return combineReducers(Object.assign({}, ...reducers));
 }
 
 function configureStore({ reducer, middleware, preloadedState, enhancers } = {}) {
@@ -294,7 +312,7 @@ const current = (value) => plainCopy(value);
 const original = (value) => (isDraft(value) ? plainCopy(value, originalAt) : undefined);
 
 const toolkit = {
-  configureStore, combineReducers, createAction, createEntityAdapter, createReducer, createSelector, createSlice, current, isAllOf,
+  configureStore, combineReducers, combineSlices, createAction, createEntityAdapter, createReducer, createSelector, createSlice, current, isAllOf,
   isAnyOf, isDraft, original, produce, reject, view, createNextState: produce,
 };
 

@@ -40,7 +40,6 @@ function runProgram(state, words) {
       else if (kind === 15) target.fill(value(), index, index + count);
       else if (kind === 16) target.copyWithin(index, count);
       else if (kind === 17) target.length = Math.min(target.length, index);
-      else if (kind === 18) { if (target.length > 0 && word(20) === 0) delete target[word(target.length)]; }
       else { const other = value(); if (target.indexOf(other) < 0 && !target.includes(1)) target.push(target.length); }
     } else {
       const key = names[word(names.length)];

@@ -146,6 +146,22 @@ def test_produce_changes_a_copy_and_makes_a_reducer_of_a_function(load):
     expect_equal(found["patch"], [{"op": "add", "path": "/log/names/0", "value": "x"}], "the patch of a curried reducer")
 
 
+def test_slices_name_each_other_in_their_extra_reducers(load):
+    model = load("""
+const first = createSlice({ name: 'first', initialState: 0, reducers: { run: (count) => count + 1 },
+  extraReducers: (builder) => { builder.addCase(second.actions.run, (count) => count + 10); } });
+const second = createSlice({ name: 'second', initialState: 0, reducers: { run: (count) => count + 1 },
+  extraReducers: (builder) => builder.addCase(first.actions.run, (count) => count + 10).addCase('both', () => 0) });
+configureStore({ reducer: combineSlices(first, { other: second.reducer }) });
+""")
+
+    model.reduce("first/run")
+    model.reduce("second/run")
+
+    expect_equal(model.state, {"first": 11, "other": 11}, "the state")
+    expect_equal(sorted(each["type"] for each in model.description["actions"]), ["both", "first/run", "second/run"], "the actions")
+
+
 def test_a_patch_that_does_not_fit_changes_nothing(load):
     model = load(TABLE)
     before = model.state
