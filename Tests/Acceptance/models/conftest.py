@@ -13,7 +13,7 @@ def load(model_lines, tmp_path):
     """Loads the text of a model's file; the models end with the test."""
     loaded = []
 
-    def load(source, seconds=0.05, name="model.js"):
+    def load(source, seconds=5, name="model.js"):
         path = tmp_path / name
         path.write_text(source)
         loaded.append(models.Model(model_lines, path, seconds))

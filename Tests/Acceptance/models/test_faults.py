@@ -78,7 +78,7 @@ def test_an_endless_loop_ends_and_the_model_goes_on(load):
         "(state) => { for (;;) state.list.push('more') }",
         "(state) => { state.value = /^(a+)+$/.test('a'.repeat(25) + 'b'); for (;;) {} }",
     ]:
-        model = load(slice_of(reducer))
+        model = load(slice_of(reducer), seconds=0.05)
         before = model.state
 
         for _ in range(3):

@@ -72,7 +72,7 @@ EXAMPLES = {
 def test_random_actions_give_the_states_of_plain_redux(example, pytestconfig, model_lines):
     choice = random.Random(f"{pytestconfig.seed} {example}")
     path = HERE / f"{example}.js"
-    model = Model(model_lines, path)
+    model = Model(model_lines, path, seconds=5)
     reference = Lines("node", str(HERE / "reference.js"), str(path))
     state = json.loads(reference.process.stdout.readline())
     expect_equal(model.description.get("initial"), state, f"the initial state {model.description}")
