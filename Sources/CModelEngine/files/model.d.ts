@@ -58,6 +58,7 @@ declare module '@reduxjs/toolkit' {
         initialState: State | (() => State)
         /** A reducer with the schema of its payload; a plain function takes any JSON object. */
         reducers?: { [name: string]: CaseReducer<State> | { payload?: Schema; reducer: CaseReducer<State> } }
+            | ((create: { reducer(reducer: CaseReducer<State>): CaseReducer<State> }) => { [name: string]: CaseReducer<State> })
         extraReducers?: (builder: Builder<State>) => void
         selectors?: { [name: string]: (state: State, ...rest: any[]) => any }
         /** The schema of the slice's state, which is checked after each action that changes it. */

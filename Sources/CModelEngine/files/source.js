@@ -1,6 +1,10 @@
 // A model file becomes a script: imports of what is here anyway and `export` are taken out, and lines stay where they are.
 
-const SOURCES = ['@reduxjs/toolkit', 'redux', 'immer', 'reselect', 'storekeeper'];
+/** What a model can import from, each with a name to show how. */
+const EXAMPLES = new Map([
+  ['@reduxjs/toolkit', 'createSlice'], ['redux', 'combineReducers'], ['immer', 'produce'], ['reselect', 'createSelector'], ['storekeeper', 'reject'],
+]);
+const SOURCES = [...EXAMPLES.keys()];
 const REGEX_BEFORE = new Set(['return', 'typeof', 'case', 'in', 'of', 'delete', 'void', 'throw', 'new', 'do', 'else', 'instanceof', 'yield']);
 const TOKEN = new RegExp([
   /(?<space>\s+|\/\/[^\n\u2028\u2029]*|\/\*[^]*?\*\/)/u,
@@ -100,7 +104,7 @@ function scriptOf(source) {
       const from = found[end]?.text.slice(1, -1);
       if (!SOURCES.includes(from))
         stop(token, `a model is one file, and imports only what is built in (${SOURCES.join(', ')}): put what '${from}' has into this file`);
-      if (next.text !== '{') stop(token, `import by name: import { createSlice } from '${from}'`);
+      if (next.text !== '{') stop(token, `import by name: import { ${EXAMPLES.get(from)} } from '${from}'`);
       for (let at = index + 2; found[at].text !== '}'; at += 1) {
         const name = found[at];
         const isName = name.kind === 'name' && (found[at - 1].text === '{' || found[at - 1].text === ',');

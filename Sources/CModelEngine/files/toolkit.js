@@ -199,6 +199,13 @@ function reading(selector, reads) {
   return selector;
 }
 
+/** What `reducers` gets where it is a function. */
+const reducerCreators = {
+  reducer: (reducer) => reducer,
+  preparedReducer: (prepare, reducer) => ({ prepare, reducer }),   // refused with the name of its action
+  asyncThunk: () => refuse(advice.createAsyncThunk),
+};
+
 const SLICE_MEMBERS = ['name', 'initialState', 'reducers', 'extraReducers', 'selectors', 'schema', 'reducerPath'];
 const REDUCER_MEMBERS = ['payload', 'reducer'];
 
@@ -212,8 +219,7 @@ function createSlice({ name, initialState, reducers = {}, extraReducers, selecto
   if (typeof name !== 'string' || name === '') refuse('createSlice needs a name');
   for (const key of Object.keys(others)) refuseMember(`the slice ${name}`, key, SLICE_MEMBERS);
   if (initialState === undefined) refuse(`the slice ${name} needs an initialState`);
-  if (typeof reducers === 'function')
-    refuse(`the slice ${name}: reducers is an object; the form with a function exists for asynchronous thunks`);
+  if (typeof reducers === 'function') reducers = reducers(reducerCreators);
   const cases = new Cases();
   const actions = {}, caseReducers = {};
   for (const key of Object.keys(reducers)) {

@@ -150,7 +150,7 @@ def test_slices_name_each_other_in_their_extra_reducers(load):
     model = load("""
 const first = createSlice({ name: 'first', initialState: 0, reducers: { run: (count) => count + 1 },
   extraReducers: (builder) => { builder.addCase(second.actions.run, (count) => count + 10); } });
-const second = createSlice({ name: 'second', initialState: 0, reducers: { run: (count) => count + 1 },
+const second = createSlice({ name: 'second', initialState: 0, reducers: (create) => ({ run: create.reducer((count) => count + 1) }),
   extraReducers: (builder) => builder.addCase(first.actions.run, (count) => count + 10).addCase('both', () => 0) });
 configureStore({ reducer: combineSlices(first, { other: second.reducer }) });
 """)
