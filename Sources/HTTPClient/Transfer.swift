@@ -9,6 +9,8 @@ final class Transfer {
     private var isClosed = false
     private var lines: UnsafeMutablePointer<curl_slist>?
     private var fields: [(name: String, value: String)] = []
+    /// Whether the empty line behind the fields has come.
+    private var isHeadComplete = false
     private var body: [UInt8] = []
     private var bodyBytesMax = 0
     private var sink: ((UnsafeRawBufferPointer) -> Bool)?
@@ -54,7 +56,8 @@ final class Transfer {
     ) throws(HTTPConnection.Failure) {
         // Without `Expect` libcurl sends a large body at once.
         for field in request.fields + ["Expect:"] { lines = curl.slist_append(lines, field) }
-        (fields, body, bodyBytesMax, sink, isSent) = ([], [], request.bodyBytesMax, take, false)
+        (fields, isHeadComplete, isSent) = ([], false, false)
+        (body, bodyBytesMax, sink) = ([], request.bodyBytesMax, take)
         try check(curl_set_fields(curl, easy, lines))
         try check(curl_set_text(curl, easy, CURLOPT_URL, request.address))
         try check(curl_set_text(curl, easy, CURLOPT_PROTOCOLS_STR, "http,https"))
@@ -125,6 +128,8 @@ final class Transfer {
     /// Returns the response of a transfer that has ended with a code.
     func outcome(_ code: CURLcode) throws(HTTPConnection.Failure) -> HTTPConnection.Response {
         switch code {
+        // libcurl takes a head that the connection cuts off for a response without a body.
+        case CURLE_OK where !isHeadComplete: throw .disconnected(reason: "the connection has ended within the head")
         case CURLE_OK: return HTTPConnection.Response(status: status, fields: fields, body: body)
         case CURLE_OPERATION_TIMEDOUT: throw .timedOut
         case CURLE_WRITE_ERROR: throw .tooLong
@@ -148,7 +153,8 @@ final class Transfer {
     /// Takes a line of a head; a status line begins another head, behind that of an interim response.
     private func take(line bytes: UnsafeRawBufferPointer) {
         let line = String(decoding: bytes, as: UTF8.self)
-        guard !line.hasPrefix("HTTP/") else { return fields = [] }
+        guard !line.hasPrefix("HTTP/") else { return (fields, isHeadComplete) = ([], false) }
+        guard line != "\r\n" else { return isHeadComplete = true }
         guard let colon = line.firstIndex(of: ":") else { return }
         let value = line[line.index(after: colon)...]
         let isSpace = { (character: Character) in character.isWhitespace }

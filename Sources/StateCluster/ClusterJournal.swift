@@ -213,9 +213,10 @@ package final class ClusterJournal: Journal {
                 return fail(breaks("behind version \(segments[0].first - 1) \(what)"), isOpen: isOpen)
             } catch {
                 switch error {
-                case .unanswered: (isOpen, timeout) = (true, min(timeout * 2, Self.appendTime))
+                // What answers like no etcd may be between here and one that has carried it out.
+                case .unanswered, .malformed: (isOpen, timeout) = (true, min(timeout * 2, Self.appendTime))
                 case .unreachable: break
-                case .refused, .malformed: return fail("\(error)", isOpen: isOpen)
+                case .refused: return fail("\(error)", isOpen: isOpen)
                 }
                 guard ContinuousClock.now < end else { return fail("\(error)", isOpen: isOpen) }
                 pause(.milliseconds(10))

@@ -70,6 +70,22 @@ struct LostConnectionTests {
         #expect(server.received == 3)
     }
 
+    @Test("an answer that is cut off anywhere is none")
+    func cut() throws {
+        let answer = Array("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\nbody".utf8)
+        for count in 0..<answer.count {
+            let server = try ClosingServer(staysThere: true, sends: Array(answer.prefix(count)))
+            let client = try HTTPConnection()
+            _ = try client.perform(server.request)
+
+            let failure = #expect(throws: HTTPConnection.Failure.self, "\(count) bytes") {
+                try client.perform(server.request)
+            }
+
+            guard case .disconnected = failure else { return Self.report(failure) }
+        }
+    }
+
     @Test("a server that was never reached is unreachable")
     func unreachable() throws {
         let server = try ClosingServer(staysThere: false)
@@ -95,8 +111,10 @@ private final class ClosingServer: Sendable {
     /// How many requests it has read.
     var received: Int { count.withLock { $0 } }
 
-    /// - Parameter staysThere: whether it takes connections after it has closed one.
-    init(staysThere: Bool) throws {
+    /// - Parameters:
+    ///   - staysThere: whether it takes connections after it has closed one.
+    ///   - beginning: what it sends before it closes one.
+    init(staysThere: Bool, sends beginning: [UInt8] = []) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -126,7 +144,10 @@ private final class ClosingServer: Sendable {
                         count += 1
                         return count
                     }
-                    guard !number.isMultiple(of: 2) else { break }
+                    guard !number.isMultiple(of: 2) else {
+                        _ = send(connection, beginning, beginning.count, Int32(MSG_NOSIGNAL))
+                        break
+                    }
                     let answer = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".utf8)
                     _ = send(connection, answer, answer.count, Int32(MSG_NOSIGNAL))
                 }
