@@ -159,20 +159,30 @@ package final class Model: Sendable {
 
     /// Runs the reducers of one action; where they refuse it, or have a fault, the state stays as it is.
     ///
+    /// They have the time of the model twice: what the engine does in between, such as collecting its garbage, is not theirs.
+    ///
     /// - Parameters:
     ///   - payload: UTF-8 JSON; an action without one has the empty object.
     ///   - meta: UTF-8 JSON: what a reducer sees as `action.meta`.
     package func reduce(_ type: String, _ payload: [UInt8], meta: [UInt8]) throws(Fault) -> Outcome {
-        let answer = try answer { model in
-            Self.lending(Array(type.utf8)) { type in
-                Self.lending(payload) { payload in Self.lending(meta) { model_reduce(model, type, payload, $0) } }
+        func attempt() throws(Fault) -> JSONObject {
+            try answer { model in
+                Self.lending(Array(type.utf8)) { type in
+                    Self.lending(payload) { payload in Self.lending(meta) { model_reduce(model, type, payload, $0) } }
+                }
             }
         }
-        if case .object(let rejection)? = answer["rejected"] {
+        let outcome: JSONObject
+        do {
+            outcome = try attempt()
+        } catch  where error.isTimeout {
+            outcome = try attempt()
+        }
+        if case .object(let rejection)? = outcome["rejected"] {
             let pointer: String? = if case .string(let text)? = rejection["pointer"] { text } else { nil }
             return .rejected(code: rejection["code"].text, detail: rejection["detail"].text, pointer: pointer)
         }
-        return .patch(answer["patch"] ?? .array([]))
+        return .patch(outcome["patch"] ?? .array([]))
     }
 
     /// The value of a view.

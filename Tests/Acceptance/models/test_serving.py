@@ -128,6 +128,21 @@ def test_a_bad_reducer_is_answered_and_the_next_action_of_another_slice_works(wo
         good(client)
 
 
+def test_a_reducer_whose_time_was_over_once_is_run_again(workspace):
+    model = workspace.path("slow.js")
+    with open(model, "w") as file:
+        # A closure keeps what a model must not keep, and stands for an engine that is busy with itself in the first run.
+        file.write("""
+const isFirst = (() => { let runs = 0; return () => (runs += 1) === 1; })();
+createSlice({ name: 'it', initialState: { runs: 0 }, reducers: { run: (state) => { state.runs += 1; while (isFirst()) for (;;) {} } } });
+""")
+    server = workspace.server(model=model)
+    with server.client() as client:
+        client.commit(action("it/run"))
+        expect_equal(client.get("/v1/state/it/runs").json, 1, "what the second run has changed")
+        expect_equal(server.log_text().count("model failed"), 0, "faults in the log")
+
+
 def test_an_expression_that_backtracks_without_end_is_given_up_or_set_aside(workspace):
     """By the engine, about when ten times the time limit ends the process: after two ends the action is refused at once."""
     server = workspace.server(model=HERE / "hostile.js")
