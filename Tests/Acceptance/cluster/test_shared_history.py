@@ -11,8 +11,9 @@ import time
 import pytest
 
 from harness.actions import action, add
+from harness.bad_network import BadNetwork
 from harness.client import Client, ConnectionLost
-from harness.etcd import Etcds
+from harness.etcd import Etcds, free_ports
 from harness.expectations import Failure, expect, expect_equal, wait_until
 from harness.nodes import Nodes
 from harness.register import TASK, RegisterClient, Times, begin_register, judge_register, recorded_sets
@@ -327,7 +328,20 @@ def test_an_older_backup_that_is_restored_while_no_server_runs_has_a_new_epoch_a
 def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_and_etcds(
     workspace, rounds, figures
 ):
+    check_rounds(workspace, Etcds(workspace), rounds, figures)
+
+
+@pytest.mark.alone
+@pytest.mark.rounds(2, long=50)
+@pytest.mark.seconds(long=3600)
+def test_what_any_server_acknowledges_is_recorded_once_through_a_bad_network_to_the_etcds(workspace, rounds, figures):
     etcds = Etcds(workspace)
+    network = BadNetwork(workspace, etcds, free_ports(3))
+    check_rounds(workspace, etcds, rounds, figures)
+    figures(f"the network: {network.stop()}")
+
+
+def check_rounds(workspace, etcds, rounds, figures):
     written = repeated = replayed = 0
     slowest, late = 0, []
     for number in range(rounds):

@@ -39,6 +39,8 @@ class Etcds:
         self.hosts = machines.addresses if machines else ["127.0.0.1"] * count
         ports = free_ports(2 * count)
         self.ports, self.peers = ports[:count], ports[count:]
+        # The ports by which servers reach them: another network may be in between.
+        self.reached = self.ports
         self.directory = os.path.join(workspace.directory, f"etcd{workspace.count()}")
         os.mkdir(self.directory)
         self.processes = [None] * count
@@ -124,7 +126,7 @@ class Etcds:
     def address(self, name):
         """What `--data` is for a history of this name."""
         scheme = "etcds" if self.certificates else "etcd"
-        return f"{scheme}://{','.join(f'{host}:{port}' for host, port in zip(self.hosts, self.ports))}/{name}"
+        return f"{scheme}://{','.join(f'{host}:{port}' for host, port in zip(self.hosts, self.reached))}/{name}"
 
     def protect(self, prefix, user, password):
         """From now on only `root` and this user use etcd, who may read and write the keys that begin with a prefix."""
