@@ -92,13 +92,13 @@ extension ClusterJournal {
         }
     }
 
-    /// A document beside the turns, which this journal follows from now on.
+    /// A document beside the turns, which this journal follows from now on; it waits for an etcd that does not answer.
     ///
-    /// - Throws: ``ClusterFault`` where etcd does not answer.
-    package func document(_ name: String) throws(ClusterFault) -> ClusterDocument {
+    /// - Throws: ``ClusterFault`` where etcd refuses to give it.
+    package func document(_ name: String) throws -> ClusterDocument {
         let document = ClusterDocument(client, keys, name)
         condition.withLock { $0.documents.append(document) }
-        try document.follow()
+        try whenReached { try document.follow() }
         return document
     }
 

@@ -105,13 +105,24 @@ package final class ClusterJournal: Journal {
         let client = try EtcdClient(address, label: "journal")
         let keys = ClusterKeys(name: address.name)
         let cache = directory.map { SnapshotCache(directory: $0) }
+        return try whenReached(report) {
+            let opened = try ClusterOpening(client, keys, cache: cache).run(initial)
+            let journal = try ClusterJournal(address, place, client, keys, cache, opened, retention, report)
+            if opened.isRenewed { report(.olderThanSeen) }
+            return (journal, opened.recovery)
+        }
+    }
+
+    /// Does what a start needs of etcd, as often as it takes until etcd answers, with a report each ten seconds.
+    package func whenReached<Value>(_ work: () throws -> Value) throws -> Value { try Self.whenReached(report, work) }
+
+    private static func whenReached<Value>(
+        _ report: @Sendable (ClusterEvent) -> Void, _ work: () throws -> Value
+    ) throws -> Value {
         var attempts = 0
         while true {
             do {
-                let opened = try ClusterOpening(client, keys, cache: cache).run(initial)
-                let journal = try ClusterJournal(address, place, client, keys, cache, opened, retention, report)
-                if opened.isRenewed { report(.olderThanSeen) }
-                return (journal, opened.recovery)
+                return try work()
             } catch let fault as ClusterFault where fault.isPassing {
                 if attempts.isMultiple(of: 20) { report(.waiting(reason: fault.description)) }
                 attempts += 1

@@ -69,7 +69,7 @@ struct OpenedJournal {
 
     /// The tokens beside the turns of a history in etcd; nil where the settings have them elsewhere.
     ///
-    /// - Throws: ``ServerFault`` where etcd does not answer.
+    /// - Throws: ``ServerFault`` where etcd refuses to give them.
     func tokenFile(_ settings: Settings) throws -> TokenFile? {
         guard settings.tokens == "data", let cluster, let address = try settings.etcdAddress() else { return nil }
         let document = try ServerFault.translating { try cluster.document("tokens") }
@@ -78,7 +78,7 @@ struct OpenedJournal {
 
     /// The actions that are set aside: in a file of the data directory, or beside the turns of a history in etcd.
     ///
-    /// - Throws: ``ServerFault`` where etcd does not answer, and ``SettingsFault`` where a file cannot be used.
+    /// - Throws: ``ServerFault`` where etcd refuses to give them, and ``SettingsFault`` where a file cannot be used.
     func quarantine(_ settings: Settings, _ logger: Logger) throws -> Quarantine {
         guard let cluster, let address = try settings.etcdAddress() else {
             return try Quarantine(
@@ -89,6 +89,12 @@ struct OpenedJournal {
         let directory = settings.clusterDirectory
         return try Quarantine(
             directory: directory == "none" ? nil : directory, QuarantineFile(file), isShared: true, logger: logger)
+    }
+
+    /// The newest commit; nil where the journal does not keep it.
+    func newestCommit() throws -> Commit? {
+        guard let cluster else { return try journal.commit(version: version) }
+        return try cluster.whenReached { try cluster.commit(version: version) }
     }
 
     /// Records a commit behind ``version``.

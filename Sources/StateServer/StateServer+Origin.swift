@@ -30,7 +30,7 @@ extension StateServer {
         guard var opened else { return (.init(state: compiled.initial), nil) }
         for warning in opened.warnings { logger.warning("snapshot skipped", metadata: ["reason": .string(warning)]) }
         // Such a domain would go on from the state of any other one, and leave a history that neither of them can replay.
-        if compiled.takesAnyState, let newest = try opened.journal.commit(version: opened.version),
+        if compiled.takesAnyState, let newest = try opened.newestCommit(),
             let foreign = newest.types.first(where: { !compiled.handles($0) && $0 != Commit.upgradeType })
         {
             throw SettingsFault(

@@ -21,6 +21,12 @@ struct Serve: SettingsCommand {
 
     func run(_ reading: SettingsReading) async throws {
         let settings = reading.settings
+        // A process that ends runs the destructors of C++ while other threads still use its objects, and may abort there.
+        on_exit(
+            { status, _ in
+                fflush(nil)
+                _exit(status)
+            }, nil)
         if let portFile { try Self.checkPlace(of: portFile) }
         try StateServer.checkAddress(in: settings)
         let logger = Self.logger(settings)
