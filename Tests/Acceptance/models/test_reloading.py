@@ -22,6 +22,8 @@ def hang_up(server, said):
 
 
 def start_again(server):
+    # The log has the line of the first start a moment after clients can connect.
+    wait_until(lambda: starts(server) > 0, "it is ready")
     before = starts(server)
     server.process.send_signal(1)
     wait_until(lambda: starts(server) > before, "it starts again", seconds=20)
