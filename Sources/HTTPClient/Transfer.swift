@@ -154,7 +154,8 @@ final class Transfer {
     private func take(line bytes: UnsafeRawBufferPointer) {
         let line = String(decoding: bytes, as: UTF8.self)
         guard !line.hasPrefix("HTTP/") else { return (fields, isHeadComplete) = ([], false) }
-        guard line != "\r\n" else { return isHeadComplete = true }
+        // A line may also end with a line feed alone (RFC 9112, section 2.2).
+        guard line != "\r\n", line != "\n" else { return isHeadComplete = true }
         guard let colon = line.firstIndex(of: ":") else { return }
         let value = line[line.index(after: colon)...]
         let isSpace = { (character: Character) in character.isWhitespace }

@@ -86,6 +86,16 @@ struct LostConnectionTests {
         }
     }
 
+    @Test("an answer whose lines end with line feeds alone is one")
+    func lineFeeds() throws {
+        let answer = "HTTP/1.1 200 OK\nContent-Length: 4\n\nbody"
+        let server = try ClosingServer(staysThere: true, sends: Array(answer.utf8))
+        let client = try HTTPConnection()
+        _ = try client.perform(server.request)
+
+        #expect(try client.perform(server.request).body == Array("body".utf8))
+    }
+
     @Test("a server that was never reached is unreachable")
     func unreachable() throws {
         let server = try ClosingServer(staysThere: false)
