@@ -26,7 +26,8 @@ _Noreturn static void end_process(const Watched *watched) {
         watched->name);
     ssize_t written = write(STDERR_FILENO, line, (size_t)length);
     (void)written;
-    _exit(70);
+    // EX_TEMPFAIL of sysexits.h. It is not the 70 of a stop that took too long, behind which systemd starts no server.
+    _exit(75);
 }
 
 static void examine(Watched *watched) {

@@ -20,27 +20,18 @@ from harness.pages import PAGES, ROOT, all_blocks, normal
 from harness.roots import Root
 from harness.server import Server, start_refusal
 from harness.tokens import bearer, make_token
-from harness.tools import CONFIG, need, run
+from harness.tools import CONFIG, PACKAGES, made, need, run
 
-PACKAGES = ROOT / ".build/package"
 # What the machine has to have: the C library, and what a model's engine wants to share with the program.
 OF_THE_SYSTEM = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2", "linux-vdso.so.1"}
 DATA = "/var/lib/storekeeper/data"
 SETTINGS = "etc/storekeeper/storekeeper.json"
 
 
-def find(pattern):
-    """The path of the one file that .ci/package has made by this name."""
-    found = list(PACKAGES.glob(pattern))
-    if len(found) != 1:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f".ci/package has not made {pattern}: {found}")
-    return found[0]
-
-
 @pytest.fixture(scope="module")
 def bundle(places):
     """The folder of the archive, unpacked."""
-    archive = find("storekeeper-*-linux-x86_64.tar.gz")
+    archive = made("storekeeper-*-linux-x86_64.tar.gz")
     expect_equal(run("tar", "-xzf", archive, "-C", places.directory), (0, ""), "tar")
     return f"{places.directory}/{archive.name.removesuffix('.tar.gz')}"
 
@@ -50,7 +41,7 @@ def system(request):
     """A fresh Debian."""
     if request.param == "trixie" and not request.config.getoption("--long"):
         pytest.skip("only with --long")
-    find("storekeeper_*_amd64.deb")
+    made("storekeeper_*_amd64.deb")
     root = Root(request.param)
     yield root
     root.remove()
@@ -98,7 +89,7 @@ def test_the_sums_are_those_of_the_files_and_all_have_one_version(workspace, bun
     names = {f"storekeeper-{version}-linux-x86_64{end}" for end in (".tar.gz", ".contents")}
     expect_equal({path.name for path in PACKAGES.iterdir()}, names | {f"storekeeper_{version}_amd64.deb", "SHA256SUMS"}, "files")
     expect_equal(said.count(": OK"), 3, said)
-    package = find("storekeeper_*_amd64.deb")
+    package = made("storekeeper_*_amd64.deb")
     expect_equal(run("dpkg-deb", "--field", package, "Version"), (0, f"{version}\n"), "the version of the package")
     with open(f"{bundle}/share/man/man1/storekeeper.1") as file:
         manual = file.read()
@@ -111,7 +102,7 @@ def test_the_sums_are_those_of_the_files_and_all_have_one_version(workspace, bun
 
 
 def test_the_archive_is_the_same_wherever_it_is_made_and_lists_what_is_inside(bundle):
-    with tarfile.open(find("storekeeper-*-linux-x86_64.tar.gz")) as archive:
+    with tarfile.open(made("storekeeper-*-linux-x86_64.tar.gz")) as archive:
         members = archive.getmembers()
     names = [member.name.partition("/")[2] for member in members]
     with open(f"{bundle}/CONTENTS") as file:
@@ -225,7 +216,7 @@ def test_films_come_by_the_libcurl_of_the_system(workspace, pytestconfig, bundle
 
 
 def test_the_package_has_the_services_and_settings_that_an_operator_may_change(workspace):
-    package, root = find("storekeeper_*_amd64.deb"), workspace.path("root")
+    package, root = made("storekeeper_*_amd64.deb"), workspace.path("root")
     run("dpkg-deb", "--raw-extract", package, root)
 
     depends = {each.split()[0] for each in run("dpkg-deb", "--field", package, "Depends")[1].split(", ")}
@@ -260,7 +251,7 @@ def older(package, workspace):
 
 
 def test_the_package_is_installed_upgraded_and_removed_and_the_data_stays(workspace, system):
-    package = find("storekeeper_*_amd64.deb")
+    package = made("storekeeper_*_amd64.deb")
     user = ("setpriv", "--reuid=storekeeper", "--regid=storekeeper", "--clear-groups", "storekeeper")
     workspace.binary = system.wrap(workspace.path("storekeeper"), *user)
     # For the file of the port.

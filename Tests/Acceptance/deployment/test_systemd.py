@@ -86,3 +86,5 @@ def test_the_unit_waits_for_ready_and_does_not_start_again_where_that_is_in_vain
 
     expect("Type=notify" in lines and "NotifyAccess=main" in lines, "the type of the service is not notify")
     expect("RestartPreventExitStatus=64 65 78" in lines, "the exit codes after which a start is in vain are others")
+    # Not 75: with that a model ends the server that it does not let go.
+    expect("SuccessExitStatus=70" in lines, "the exit codes of a stop are others")

@@ -9,7 +9,9 @@ import sysconfig
 
 import pytest
 
-CONFIG = pathlib.Path(__file__).resolve().parents[3] / "config"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+CONFIG = ROOT / "config"
+PACKAGES = ROOT / ".build/package"
 # Programs of Debian for an administrator, and those of Python packages.
 FOLDERS = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", sysconfig.get_path("scripts")]
 
@@ -24,6 +26,14 @@ def need(*programs):
     lacking = [program for program in programs if not find(program)]
     if lacking:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"not installed: {', '.join(lacking)}")
+
+
+def made(pattern):
+    """The path of the one file that .ci/package has made by this name."""
+    found = list(PACKAGES.glob(pattern))
+    if len(found) != 1:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f".ci/package has not made {pattern}: {found}")
+    return found[0]
 
 
 def run(program, *arguments, input="", seconds=120, **others):

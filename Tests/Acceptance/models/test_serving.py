@@ -153,7 +153,7 @@ def test_an_expression_that_backtracks_without_end_is_given_up_or_set_aside(work
             answer = server.client().post(action("evil/expression", {}))
         except ConnectionLost:
             ends += 1
-            expect_equal((server.wait(), ends <= 2), (70, True), "the exit code, and how often it ends")
+            expect_equal((server.wait(), ends <= 2), (75, True), "the exit code, and how often it ends")
             server.start()
     expect_equal(answer.status, 422, f"the status, {answer.json}")
     with server.client() as client:
@@ -243,7 +243,7 @@ def test_what_cannot_be_interrupted_ends_the_process_twice_at_most(workspace):
                 answer = client.post(action("evil/uninterruptible", {}))
                 expect(False, "an answer", answer)
             except ConnectionLost:
-                expect_equal(server.wait(), 70, "the exit code")
+                expect_equal(server.wait(), 75, "the exit code")
         server.start()
     with server.client() as client:
         answer = client.post(action("evil/uninterruptible", {}))
