@@ -27,24 +27,32 @@ from harness.actions import add  # noqa: E402
 from harness.etcd import Etcds  # noqa: E402
 from harness.workspace import Workspace  # noqa: E402
 
-COUNT = 2_000
+BLOCKS, CALLS = 20, 100
 WRK = """
 wrk.method, wrk.body = "POST", '{"type":"counter/add","payload":{"amount":1}}'
 wrk.headers["Content-Type"] = "application/json"
 """
 
 
-def milliseconds(action, count=COUNT):
-    """Median and 99th percentile of one call after the other."""
-    for _ in range(100):
-        action()
-    times = []
-    for _ in range(count):
-        begun = time.perf_counter()
-        action()
-        times.append(1000 * (time.perf_counter() - begun))
-    times.sort()
-    return statistics.median(times), times[int(0.99 * len(times))]
+def in_turn(*calls):
+    """The times of each of these calls in milliseconds, in one list for each block of calls.
+
+    The blocks take turns, so that what else the machine does falls on all of them. The first ones are not counted.
+    """
+    blocks = [[] for _ in calls]
+    for _ in range(1 + BLOCKS):
+        for mine, call in zip(blocks, calls):
+            mine.append([])
+            for _ in range(CALLS):
+                begun = time.perf_counter()
+                call()
+                mine[-1].append(1000 * (time.perf_counter() - begun))
+    return [mine[1:] for mine in blocks]
+
+
+def row(name, blocks, actions=""):
+    times = sorted(sum(blocks, []))
+    return f"{name:<24}{statistics.median(times):>12.2f}{times[int(0.99 * len(times))]:>10.2f}   {actions}"
 
 
 def bare_put(etcds):
@@ -85,30 +93,24 @@ def rate(port):
 def main():
     binary = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".build/release/storekeeper")
     workspace = Workspace(binary, 1)
-    rows = []
+    print(f"{'':<24}{'median ms':>12}{'p99 ms':>10}   250 clients, actions/s")
     try:
-
-        def measure(name, data):
-            server = workspace.server(data=data)
+        for count in (0, 1, 3):
+            etcds = Etcds(workspace, count) if count else None
+            server = workspace.server(data=etcds.address("bench") if etcds else None)
             with server.client() as client:
-                median, most = milliseconds(lambda: client.commit(add(1)))
-            rows.append((name, median, most, rate(server.port)))
+                calls = [lambda: client.commit(add(1))] + ([bare_put(etcds)] if etcds else [])
+                own, *puts = in_turn(*calls)
+            print(row(f"history in {count} etcd" if etcds else "SQLite on a disk", own, rate(server.port)))
             server.stop()
-
-        measure("SQLite on a disk", None)
-        for count in (1, 3):
-            etcds = Etcds(workspace, count)
-            put = bare_put(etcds)
-            median, most = milliseconds(put)
-            rows.append((f"bare put, {count} etcd", median, most, ""))
-            measure(f"history in {count} etcd", etcds.address("bench"))
-            rows.append(("  beside the bare put", rows[-1][1] / median, rows[-1][2] / most, ""))
-            etcds.stop_all()
+            for put in puts:
+                print(row("  a bare put", put))
+                ratio = statistics.median(map(lambda a, b: statistics.median(a) / statistics.median(b), own, put))
+                print(f"{'  ratio, block by block':<24}{ratio:>12.2f}")
+            if etcds:
+                etcds.stop_all()
     finally:
         workspace.close()
-    print(f"{'':<24}{'median ms':>12}{'p99 ms':>10}   250 clients, actions/s")
-    for name, median, most, actions in rows:
-        print(f"{name:<24}{median:>12.2f}{most:>10.2f}   {actions}")
 
 
 main()
