@@ -28,7 +28,7 @@ function faultOf(error) {
       else if (missing !== undefined) Object.assign(fault, { missing, known: Object.keys(toolkit) });
       else if (error.known !== undefined) Object.assign(fault, { missing: error.missing, known: error.known });
       else if (error instanceof TypeError && isFrozen.test(error.message))
-        fault.message += ' (a reducer changes the state that it gets, and nothing else: what is outside of it is frozen)';
+        fault.message += ' (a reducer changes the state that it gets: what is outside of it is frozen, and a text or a number has no members)';
       const frames = String(error.stack ?? '').split('\n').map((each) => /^(?:.*@)?(.*):(\d+):(\d+)$/.exec(each));
       const frame = frames.find((each) => each?.[1] === fileName);
       if (error.at !== undefined) at = error.at;
