@@ -78,7 +78,8 @@ enum Keyword {
         return nearest.isEmpty ? "; \(place)" : "\(nearest) \(place.prefix(1).uppercased())\(place.dropFirst())"
     }
 
-    /// The schema of a member that somebody has written where a keyword stands; nil where the value is something else.
+    /// The schema that the value of an unknown keyword seems to be, as that of a member outside of `properties`; nil where it is
+    /// something else.
     private static func member(of value: JSONValue) -> JSONValue? {
         switch value {
         case .string(let type) where types.contains(ExactText(type)): ["type": value]

@@ -8,7 +8,7 @@ package struct ClusterAddress: Hashable, Sendable, CustomStringConvertible {
     /// The first part of each key.
     package var name: String
     package var description: String
-    /// As whom etcd is used; nil where it has no users.
+    /// The user of etcd; nil where it has no users.
     package var user: User?
     /// The files with which `etcds` connects.
     ///

@@ -15,7 +15,7 @@ package final class ClusterDocument: Sendable {
 
     let key: String
     private let client: EtcdClient
-    /// What the watch has told of last; nil where no journal follows the document.
+    /// What the watch has sent last; nil where no journal follows the document.
     private let followed = Mutex<Content?>(nil)
 
     /// Names a document of the history at an address, for a command.

@@ -163,7 +163,7 @@ struct ClusterOpening {
     func prune(_ retention: ClusterJournal.Retention, latest: Version) throws -> Version {
         let manifests = try snapshots.manifests()
         if let oldest = manifests.suffix(max(2, retention.snapshotsMax)).first {
-            // Without its manifest nobody reads a snapshot's parts. Parts without one are of a save that has failed.
+            // A snapshot's parts are read by its manifest only. Parts without one are of a save that has failed.
             try delete(keys.snapshots, upTo: keys.snapshot(oldest.version))
             try delete(keys.chunk(0, nil), upTo: keys.chunk(oldest.version, nil))
         }

@@ -203,7 +203,6 @@ enum Etcd {
         var message: String?
         /// The number of a gRPC status.
         var code: Int?
-        var grpc_code: Int?
     }
 
     struct Nothing: Codable, Sendable {}

@@ -84,7 +84,7 @@ struct KnownTurns: Sendable {
 
     /// Notes a turn of this node, which is in etcd.
     mutating func land(_ landed: [Commit], first: Version, _ link: ChainLink) {
-        // The watch may have told of it first.
+        // The watch may have sent it first.
         if first > tip.version { note(landed, first, link) }
     }
 

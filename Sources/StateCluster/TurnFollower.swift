@@ -9,7 +9,7 @@ internal import Synchronization
 final class TurnFollower: Sendable {
     enum Event: Sendable {
         case turn(Version, [UInt8])
-        /// Turns may have come that were not told.
+        /// There may be turns that the watch has not sent.
         case missed
         /// A turn is deleted, because a snapshot replaces it or behind the servers' backs.
         case deleted(Version)
@@ -34,7 +34,7 @@ final class TurnFollower: Sendable {
         /// How many endpoints in a row have failed.
         var failures = 0
         var line: [UInt8] = []
-        /// The cluster that has told of turns.
+        /// The cluster that has sent turns.
         var cluster: String?
     }
 
@@ -130,7 +130,7 @@ final class TurnFollower: Sendable {
         }
         if state.withLock({ exchange(&$0.failures, with: 0) }) >= endpoints.count { take(.failing(nil)) }
         if result.canceled == true {
-            // What was compacted cannot be told any more; the turns behind the tip are read.
+            // What was compacted cannot be sent any more; the turns behind the tip are read.
             if let compacted = result.compact_revision.flatMap({ UInt64($0) }), compacted > 0 {
                 state.withLock { $0.revision = compacted }
                 take(.missed)

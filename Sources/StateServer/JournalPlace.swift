@@ -9,7 +9,7 @@ enum JournalPlace: Sendable, CustomStringConvertible {
 
     /// Reads a place as the setting `data` has it; nil for `none`.
     ///
-    /// - Parameter settings: as whom etcd is reached.
+    /// - Parameter settings: the user of etcd.
     /// - Throws: ``SettingsFault`` for a text that means to be an address of etcd and is none.
     init?(_ text: String, _ settings: Settings) throws(SettingsFault) {
         guard text != "none" else { return nil }

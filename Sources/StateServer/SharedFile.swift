@@ -45,8 +45,7 @@ struct SharedFile: SharedDocument {
 
     /// Makes the directory where there is none.
     ///
-    /// A new file is for its owner alone; where root makes it, it belongs to the
-    /// owner of the directory, as whom the server runs.
+    /// A new file is for its owner alone; where root makes it, it belongs to the owner of the directory, who runs the server.
     func change(_ change: (Data?) throws(SettingsFault) -> Data?) throws(SettingsFault) {
         let path = target
         let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
@@ -129,7 +128,7 @@ struct SharedFile: SharedDocument {
             description: "the \(name) \(path) cannot be \(what): \(String(cString: strerror(reason)))\(hint)")
     }
 
-    /// The user whom the file belongs to, or else its directory; nil where that is root, this user, or unknown.
+    /// The owner of the file, or else of its directory; nil where that is root, this user, or unknown.
     private var owner: uid_t? {
         var status = stat()
         let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path

@@ -59,7 +59,7 @@ struct SocketFile {
         let trial = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard trial >= 0 else { throw .socketUnusable(path: path, reason: ServerError.words(for: errno)) }
         defer { Glibc.close(trial) }
-        // Only a socket that nobody listens on refuses; a full backlog, for example, is that of a live server.
+        // Only a socket that no process listens on refuses; a full backlog, for example, is that of a live server.
         let isRefused = withSocketAddress(&address, { connect(trial, $0, $1) }) != 0 && errno == ECONNREFUSED
         guard isRefused else { throw .socketInUse(path: path) }
         guard unlink(path) == 0 || errno == ENOENT else {

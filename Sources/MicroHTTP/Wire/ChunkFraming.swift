@@ -18,7 +18,7 @@ struct ChunkFraming {
     private var surplusCount = 0
     /// How many bytes the body has taken on the wire.
     private(set) var count = 0
-    /// The most bytes of extensions and trailers together; nobody needs any.
+    /// The most bytes of extensions and trailers together; the server uses none.
     static let surplusBytesMax = 4 << 10
 
     /// Whether the whole body has come.

@@ -48,7 +48,8 @@ package struct VisibleStore: Sendable {
 
     /// The subjects among whose commits an ID is looked for, in this order; nil stands for all.
     ///
-    /// A client that may not see the actions of others finds its own IDs only, so an ID of another is as one of nobody.
+    /// A client that may not see the actions of others finds its own IDs only: an ID of another client is as one that no commit
+    /// has.
     package var subjectsSought: [String?] {
         guard let subject = access.subject else { return [nil] }
         return access.seesOthers ? [subject, nil] : [subject]

@@ -146,7 +146,7 @@ extension Contract {
             ]
         case .field: return [(.whole, schema)]
         case .value:
-            // What may be any JSON is told by its members where it is an object, and whole where it is not.
+            // What may be any JSON is sent member by member where it is an object, and whole where it is not.
             guard schema["type"] != .null else { return [(nil, [:]), (.whole, schema)] }
             guard schema["type"] == "object" else { return [(.whole, schema)] }
             return members(of: schema, besides: [])

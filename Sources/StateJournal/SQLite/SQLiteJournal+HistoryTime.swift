@@ -9,7 +9,7 @@ package import StateStore
 /// The file has it an hour late at most while the server is used, and exactly after a stop. What is lost makes keys live
 /// longer, never shorter.
 struct NotedHistoryTime: Sendable {
-    /// The newest time that the store has told; nil before ``SQLiteJournal/recover(at:)``.
+    /// The newest time that the store has given; nil before ``SQLiteJournal/recover(at:)``.
     var latest: Timestamp?
     /// The time that the file has.
     var written: Timestamp?

@@ -12,7 +12,7 @@ struct Failure: Error, CustomStringConvertible {
     static func warn(_ sentences: [String]) {
         for sentence in sentences {
             let line = Array("Warning: \(sentence)\n".utf8)
-            // The work is done, and the program ends well also where nobody reads the sentence.
+            // The work is done, and the program ends well also where the sentence cannot be written.
             _ = write(STDERR_FILENO, line, line.count)
         }
     }
@@ -27,7 +27,7 @@ struct Failure: Error, CustomStringConvertible {
         default: return error is Failure ? error : Failure("\(error)")
         }
         let line = Array("Error: \(error)\n".utf8)
-        // The code says the same where nobody reads the sentence.
+        // The code says the same where the sentence cannot be written.
         _ = write(STDERR_FILENO, line, line.count)
         return code
     }

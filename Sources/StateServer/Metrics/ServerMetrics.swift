@@ -265,7 +265,7 @@ final class ServerMetrics: Sendable {
 
     private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {
         let key = labels.reduce(name) { "\($0) \($1.1)" }
-        // One thread at a time samples, so nobody else makes the meter meanwhile.
+        // One thread at a time samples, so no other thread makes the meter meanwhile.
         let known = meters.withLock { $0[key] }
         let meter = known ?? factory.makeMeter(label: "storekeeper_\(name)", dimensions: labels)
         if known == nil { meters.withLock { $0[key] = meter } }

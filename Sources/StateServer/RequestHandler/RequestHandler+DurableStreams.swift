@@ -270,7 +270,7 @@ extension RequestHandler {
         func page(of snapshot: any AnySnapshot) throws -> EntityPage {
             try EntityPage(
                 of: snapshot, contract.parts, in: request.store.pointer, from: position,
-                bytesMax: Self.entitiesBytesMax, isTold: request.store.visibility)
+                bytesMax: Self.entitiesBytesMax, isVisible: request.store.visibility)
         }
         var snapshot = try cursor.map { try self.snapshot(at: $0, exchange) } ?? hub.latest
         let first = try page(of: snapshot)

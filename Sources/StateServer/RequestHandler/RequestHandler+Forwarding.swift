@@ -53,7 +53,7 @@ extension RequestHandler {
         return quarantine.suspects(transaction)
     }
 
-    /// Answers once this server has a version itself, so that the client's next read at this server has what it was told.
+    /// Answers once this server has a version itself, so that the client's next read at this server has what the answer says.
     private func answer(_ exchange: Exchange, _ response: Response, having version: Version, until end: Instant) {
         guard latest.version < version, schedule.now() < end, store.lostHistory == nil else {
             return answer(exchange, response)

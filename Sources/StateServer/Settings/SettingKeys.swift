@@ -213,7 +213,7 @@ public struct SettingKeys: Sendable {
         "cluster_directory", default: "none",
         "directory of this server alone, in which one on a history in etcd finds after a crash what it was reducing, keeps a copy of the newest snapshot, and makes backups; none: no action is set aside for it, and there are no backups over HTTP"
     )
-    /// The user as whom etcd is used; none: etcd has no users.
+    /// The user of etcd; none: etcd has no users.
     public let etcdUser = Setting(
         "etcd_user", default: "none", "the user as whom etcd is used; none: etcd has no users")
     /// File with the password of etcd_user.

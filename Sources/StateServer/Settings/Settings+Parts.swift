@@ -105,7 +105,7 @@ extension Settings {
         return OpenedJournal.directory(of: self).map { TokenFile(path: $0 + "/tokens.json") }
     }
 
-    /// Where the history in etcd is, and as whom it is reached; nil where `data` is not an address of etcd.
+    /// Where the history in etcd is, and the user of etcd; nil where `data` is not an address of etcd.
     ///
     /// - Throws: ``SettingsFault`` for an address of another form, and for a password that cannot be read.
     func etcdAddress() throws(SettingsFault) -> ClusterAddress? {
@@ -113,7 +113,7 @@ extension Settings {
         return try etcdAddress(self.data)
     }
 
-    /// Reads an address of etcd, and adds as whom it is reached.
+    /// Reads an address of etcd, and adds its user.
     func etcdAddress(_ text: String) throws(SettingsFault) -> ClusterAddress {
         guard var address = ClusterAddress(text) else {
             throw SettingsFault(

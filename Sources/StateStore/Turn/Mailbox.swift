@@ -81,7 +81,7 @@ struct Mailbox: Sendable {
     /// Where the turns before were long, the turn has some of them only, in turn from each client. The last turn of a closed
     /// mailbox has all.
     ///
-    /// - Returns: the transactions, how many of them the turn may have, and whether the length of their turn has to be told by
+    /// - Returns: the transactions, how many of them the turn may have, and whether the length of their turn has to be noted by
     ///   ``note(_:of:endedAt:)``. Where they are more, the caller puts the rest back: see ``TakenTransactions/removeRest()``.
     mutating func takeTurn() -> TakenTransactions {
         isTurnDue = false

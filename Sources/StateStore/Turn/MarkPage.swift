@@ -40,7 +40,7 @@ package struct MarkPage {
     /// Takes ``size`` bytes, which are aligned to 8.
     package init(_ base: UnsafeMutableRawPointer) { self.base = base }
 
-    /// Empties a page that another boot of the machine, or nobody, has written: a power cut is no fault of an action.
+    /// Empties a page that is new, or of another boot of the machine: a power cut is no fault of an action.
     package func prepare(boot: ContentHash) {
         let found = (word(0), word(Self.bootOffset), word(Self.bootOffset + 8))
         guard found != (Self.mark, boot.high, boot.low) else { return }

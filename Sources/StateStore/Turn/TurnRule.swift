@@ -36,7 +36,7 @@ struct TurnRule: Sendable {
     /// How many turns are scheduled on the queue, or run there.
     private var scheduledCount = 0
 
-    /// Whether the length of the next turn has to be told.
+    /// Whether the length of the next turn has to be noted.
     var isMeasured: Bool { countMax != .max || longUntil != nil }
 
     /// Decides where the next turn runs.

@@ -120,13 +120,13 @@ struct EntityChangesTests {
         #expect(try changes.apply(#require(marking.commits.first)).map(\.after) == [[5, 6]])
     }
 
-    @Test("entities that are not told count for no position")
-    mutating func untold() throws {
+    @Test("entities that are not visible count for no position")
+    mutating func invisible() throws {
         for id in 0..<20 { core.run(Sample.Put(id: id, name: "\(id)")) }
-        let told = { (pointer: JSONPointer) in pointer.tokens.last == "7" || pointer.tokens.last == "9" }
+        let isVisible = { (pointer: JSONPointer) in pointer.tokens.last == "7" || pointer.tokens.last == "9" }
 
-        let first = try EntityPage(of: snapshot, parts, in: .root, from: 0, bytesMax: 1, isTold: told)
-        let second = try EntityPage(of: snapshot, parts, in: .root, from: first.end, bytesMax: 1, isTold: told)
+        let first = try EntityPage(of: snapshot, parts, in: .root, from: 0, bytesMax: 1, isVisible: isVisible)
+        let second = try EntityPage(of: snapshot, parts, in: .root, from: first.end, bytesMax: 1, isVisible: isVisible)
 
         #expect((first.end, first.isMore, second.end, second.isMore) == (1, true, 2, false))
         #expect((first.entities + second.entities).map(\.name) == [.member(JSONKey("7")), .member(JSONKey("9"))])

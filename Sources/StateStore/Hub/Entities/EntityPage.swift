@@ -25,19 +25,19 @@ package struct EntityPage: Sendable {
     ///   - parts: the parts of the whole state.
     ///   - scope: the part of the state whose entities are read.
     ///   - start: how many of the entities that are sent lie before the page.
-    ///   - isTold: whether an entity is sent, by its pointer; nil for all. Nothing then depends on the others.
+    ///   - isVisible: whether an entity is sent, by its pointer; nil for all. Nothing then depends on the others.
     /// - Throws: ``JSONFault`` or `EncodingError`, never for a committed state.
     package init(
         of snapshot: any AnySnapshot, _ parts: [StatePart], in scope: JSONPointer, from start: Int, bytesMax: Int,
-        isTold: ((JSONPointer) -> Bool)? = nil
+        isVisible: ((JSONPointer) -> Bool)? = nil
     ) throws {
         end = start
         var (passed, bytes) = (0, 0)
         for index in parts.indices where parts[index].isInside(scope) {
             let names = try Self.names(of: parts[index], in: snapshot)
-            let told = (0..<names.count).filter { isTold?(parts[index].pointer(of: names.name($0))) ?? true }
-            defer { passed += told.count }
-            for place in told.dropFirst(max(0, start - passed)) {
+            let visible = (0..<names.count).filter { isVisible?(parts[index].pointer(of: names.name($0))) ?? true }
+            defer { passed += visible.count }
+            for place in visible.dropFirst(max(0, start - passed)) {
                 guard bytes < bytesMax else {
                     isMore = true
                     return
