@@ -2,7 +2,7 @@ package import HTTPClient
 internal import StateStore
 
 /// Where the journal of a cluster is: `etcd://host:2379,host:2379/name`.
-package struct ClusterAddress: Hashable, Sendable, CustomStringConvertible {
+package struct ClusterAddress: Sendable, CustomStringConvertible {
     /// The endpoints, each as `http://host:port`.
     package var endpoints: [String]
     /// The first part of each key.
@@ -16,11 +16,12 @@ package struct ClusterAddress: Hashable, Sendable, CustomStringConvertible {
     package var tls = HTTPConnection.TLS()
 
     /// A user of etcd.
-    package struct User: Hashable, Sendable {
+    package struct User: Sendable {
         package var name: String
-        package var password: String
+        /// Each login calls it, so that the password can be changed.
+        package var password: @Sendable () -> String
 
-        package init(name: String, password: String) {
+        package init(name: String, password: @escaping @Sendable () -> String) {
             self.name = name
             self.password = password
         }

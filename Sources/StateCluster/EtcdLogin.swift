@@ -25,7 +25,7 @@ final class EtcdLogin: Sendable {
             endpoint + "/v3/auth/authenticate", within: Self.timeout, bodyBytesMax: 1 << 16)
         request.method = "POST"
         request.fields = [type]
-        request.body = (try? JSON.encode(Etcd.Authenticate(name: user.name, password: user.password)))
+        request.body = (try? JSON.encode(Etcd.Authenticate(name: user.name, password: user.password())))
             .map { Array($0) }
         let answer: [UInt8]
         do throws(EtcdFailure) {

@@ -23,6 +23,12 @@ struct SharedFile: SharedDocument {
         ]
     }
 
+    /// Whether it can be read more than once, as the pipe of a shell cannot.
+    var isRegular: Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
     func bytes() throws(SettingsFault) -> Data? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {

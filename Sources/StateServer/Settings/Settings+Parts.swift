@@ -125,13 +125,16 @@ extension Settings {
         address.tls = .init(
             authorities: file(self.etcdAuthorities), certificate: file(self.etcdCertificate), key: file(self.etcdKey))
         guard self.etcdUser != "none" else { return address }
-        let password = SharedFile(path: self.etcdPassword, name: "password of etcd")
-        guard let bytes = try password.bytes() else {
+        let passwordFile = SharedFile(path: self.etcdPassword, name: "password of etcd")
+        guard let bytes = try passwordFile.bytes() else {
             throw SettingsFault(
-                description: "etcd_user is set, and there is no file \(password.path) with the password")
+                description: "etcd_user is set, and there is no file \(passwordFile.path) with the password")
         }
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", maxSplits: 1)
-        address.user = .init(name: self.etcdUser, password: lines.first.map { String($0) } ?? "")
+        address.user = .init(name: self.etcdUser) {
+            let newest = passwordFile.isRegular ? try? passwordFile.bytes() : nil
+            let lines = String(decoding: newest ?? bytes, as: UTF8.self).split(separator: "\n", maxSplits: 1)
+            return lines.first.map { String($0) } ?? ""
+        }
         return address
     }
 

@@ -70,7 +70,7 @@ def test_a_token_is_of_all_servers_and_its_revocation_ends_its_waits_at_each_of_
         expect_equal(client.request("GET", "/v1/state", None, bearer(administrator)).status, 200, "with a good one")
 
 
-def test_a_server_uses_etcd_as_a_user_and_goes_on_when_its_token_is_lost(workspace):
+def test_a_server_uses_etcd_as_a_user_and_goes_on_with_another_token_or_password(workspace):
     etcds = Etcds(workspace, 1)
     etcds.protect("mine/", "shop", "secret of shop")
     password = os.path.join(workspace.directory, "password")
@@ -90,6 +90,16 @@ def test_a_server_uses_etcd_as_a_user_and_goes_on_when_its_token_is_lost(workspa
             answer = reader.get(f"/v1/state/counter/value?at-least={cursor}&wait=10")
             expect_equal((answer.status, answer.json), (200, 3), "what another server has")
         wait_until(lambda: client.get("/readyz").status == 200, "the server is ready", seconds=5)
+
+        etcds.login()
+        with open(password, "w") as file:
+            file.write("another secret\n")
+        etcds.call(0, "/v3/auth/user/changepw", {"name": "shop", "password": "another secret"})
+        cursor = client.commit(add(1))["cursor"]
+        with other.client() as reader:
+            answer = reader.get(f"/v1/state/counter/value?at-least={cursor}&wait=10")
+            expect_equal((answer.status, answer.json), (200, 4), "what another server has after a change of the password")
+            expect_equal(reader.post(add(1)).status, 200, "the status of an action at the other server")
     start_refusal(workspace, etcds.address("other"), "permission denied", etcd_user="shop", etcd_password=password)
     start_refusal(workspace, etcds.address("mine"), "user name is empty")
     with open(password, "w") as file:
