@@ -132,9 +132,16 @@ export async function open(main, parameters, context) {
             context.address("live", { commit: commit.cursor })), " changed"])
     }
 
-    // What comes within one frame is drawn together.
-    let frame
+    // What was asked for is drawn together, unless it takes long: to draw takes longer than to fetch an entity.
+    let frame, timer
     function fetched() {
+        if (tree.isFetching) timer ??= setTimeout(drawSoon, 100)
+        else drawSoon()
+    }
+
+    function drawSoon() {
+        clearTimeout(timer)
+        timer = null
         frame ??= requestAnimationFrame(() => {
             frame = null
             redraw()

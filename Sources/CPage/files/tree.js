@@ -5,7 +5,8 @@ import { at, child, escape, isTree, isWithin, lastToken, parent, path, tokens } 
 
 const VALUE_BYTES_MAX = 8_000_000
 const ENTITIES_MAX = 2000
-const RUNNING_MAX = 4
+// A browser has six connections to a server, and one of them follows the commits.
+const RUNNING_MAX = 5
 
 export class StateTree {
     parts = new Map()
@@ -46,6 +47,9 @@ export class StateTree {
         if (!keys) this.#keys.set(part.value, keys = Object.keys(part.value))
         return keys
     }
+
+    // Whether more of what was asked for is on its way.
+    get isFetching() { return this.#running > 0 || this.#queue.size > 0 }
 
     // Asks for a place that is in sight, or forces one that is too large to be fetched by itself.
     want(pointer, isForced = false) {
