@@ -181,7 +181,8 @@ def kills_are_no_fault_of_an_action(binary, storekeeper):
                 for _ in range(4):
                     connections.append(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20))
                     connections[-1].request("POST", "/v1/actions", lines, {"Content-Type": LINES})
-                time.sleep(chance.uniform(0.02, 0.3))
+                # The longer none was met, the longer the machine may take until it reduces.
+                time.sleep(chance.uniform(0.02, 0.3 + 0.02 * kills))
                 server.kill()
                 for connection in connections:
                     connection.close()
