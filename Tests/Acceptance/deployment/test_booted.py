@@ -29,6 +29,9 @@ class Booted:
         path.write_text(json.dumps(json.loads(path.read_text()) | settings))
         command = ["systemd-nspawn", f"--directory={root.folder}", "--register=no", "--keep-unit", "--console=pipe", "--boot"]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+
+    def wait(self):
+        """Waits until the service takes requests."""
         wait_until(lambda: self.run("systemctl", "is-active", "storekeeper")[1] == "active\n", "the service", seconds=60)
 
     def run(self, *command):
@@ -69,8 +72,11 @@ def booted(pytestconfig, port):
         shutil.copy(HOSTILE, root.folder / "etc/storekeeper/model.js")
         (root.folder / "etc/storekeeper/model.js").chmod(0o644)
         booted = Booted(root, {"listen": f"127.0.0.1:{port}", "model": "/etc/storekeeper/model.js"})
-        yield booted
-        booted.stop()
+        try:
+            booted.wait()
+            yield booted
+        finally:
+            booted.stop()
     finally:
         root.remove()
 
@@ -87,13 +93,13 @@ def test_systemd_starts_a_server_again_that_its_model_or_a_signal_has_ended(boot
         with pytest.raises(ConnectionLost):
             answer("evil/uninterruptible")
         wait_until(lambda: restarts() == count, "systemd starts the server again", seconds=20)
-        wait_until(lambda: booted.run("systemctl", "is-active", "storekeeper")[1] == "active\n", "the service", seconds=20)
+        booted.wait()
     expect_equal(codes(answer("evil/uninterruptible")), (422, "action-quarantined"), "the answer after two ends")
     expect_equal(answer("good/add").status, 200, "the status of an action of another slice")
 
     booted.run("systemctl", "kill", "--signal=KILL", "storekeeper")
     wait_until(lambda: restarts() == 3, "systemd starts the server again", seconds=20)
-    wait_until(lambda: booted.run("systemctl", "is-active", "storekeeper")[1] == "active\n", "the service", seconds=20)
+    booted.wait()
     expect_equal(Client(port).get("/v1/state/good/n").json, 1, "what was acknowledged")
 
     booted.run("systemctl", "stop", "storekeeper")

@@ -93,12 +93,12 @@ def test_scrolling_and_filtering_100_000_commits_and_entities_answers_within_100
 
     figures(f"commits: drawn {drawn:.0f} ms, filled {full:.0f} ms, filtered {filtered:.0f} ms; "
             f"entities: drawn {tree_drawn:.0f} ms, filled {tree_full:.0f} ms, without the page {plain:.0f} ms; memory {begin / 1e6:.1f} MB, later {grown / 1e6:+.1f} MB")
-    for what, milliseconds in {"a scroll is drawn": drawn, "a scroll is filled": full, "a scroll of the tree is drawn": tree_drawn}.items():
+    for what, milliseconds in {"a scroll is drawn": drawn, "a scroll is filled": full, "a filter": filtered,
+                               "a scroll of the tree is drawn": tree_drawn}.items():
         expect(milliseconds < 100, f"{what} after {milliseconds:.0f} ms")
     # Where the machine is slow, requests without the page take almost as long as that. The page needs twice their time, and
     # a frame in which it draws, and one in which that is seen.
-    for what, milliseconds in {"a filter": filtered, "a scroll of the tree is filled": tree_full}.items():
-        expect(milliseconds < max(100, 2 * plain + 33), f"{what} after {milliseconds:.0f} ms, {plain:.0f} ms without the page")
+    expect(tree_full < max(100, 2 * plain + 33), f"a scroll of the tree is filled after {tree_full:.0f} ms, {plain:.0f} ms without the page")
     expect(grown < 40_000_000, f"the tab holds {grown} bytes more")
 
 
