@@ -1,5 +1,6 @@
 """Three servers on one history in etcd: what any of them acknowledges is recorded once, whatever ends or stands still."""
 
+import collections
 import json
 import os
 import random
@@ -13,7 +14,7 @@ import pytest
 from harness.actions import action, add
 from harness.bad_network import BadNetwork
 from harness.client import Client, ConnectionLost
-from harness.etcd import Etcds, free_ports
+from harness.etcd import Etcds
 from harness.expectations import Failure, expect, expect_equal, wait_until
 from harness.nodes import Nodes
 from harness.register import TASK, RegisterClient, Times, begin_register, judge_register, recorded_sets
@@ -336,19 +337,28 @@ def test_what_any_server_acknowledges_is_recorded_once_through_kills_of_servers_
 @pytest.mark.seconds(long=3600)
 def test_what_any_server_acknowledges_is_recorded_once_through_a_bad_network_to_the_etcds(workspace, rounds, figures):
     etcds = Etcds(workspace)
-    network = BadNetwork(workspace, etcds, free_ports(3))
+    network = BadNetwork(workspace, etcds.ports)
+    etcds.reached = network.ports
     check_rounds(workspace, etcds, rounds, figures)
     figures(f"the network: {network.stop()}")
 
 
-def check_rounds(workspace, etcds, rounds, figures):
+@pytest.mark.alone
+@pytest.mark.rounds(2, long=50)
+@pytest.mark.seconds(long=3600)
+def test_what_any_server_acknowledges_is_recorded_once_through_a_bad_network_to_the_servers(workspace, rounds, figures):
+    check_rounds(workspace, Etcds(workspace), rounds, figures, are_far=True)
+
+
+def check_rounds(workspace, etcds, rounds, figures, are_far=False):
+    happened = collections.Counter()
     written = repeated = replayed = 0
     slowest, late = 0, []
     for number in range(rounds):
         chance = random.Random(f"{workspace.seed}/{number}")
         # In every second round one server writes, and the others send their actions on to it.
-        nodes = Nodes(workspace, etcds, f"round{number}", are_led=number % 2 == 1)
-        with Client(nodes.ports[0]) as client:
+        nodes = Nodes(workspace, etcds, f"round{number}", are_led=are_far or number % 2 == 1, is_far=are_far)
+        with nodes.client(0) as client:
             cursor = client.get("/v1").json["cursor"]
             begun = begin_register(client)
         finished = threading.Event()
@@ -393,6 +403,8 @@ def check_rounds(workspace, etcds, rounds, figures):
             expect_equal(follower.versions, list(range(1, latest + 1)), f"what a follower has seen after {told}")
         for server in nodes.servers:
             server.stop()
+        if are_far:
+            happened.update(nodes.network.stop())
         written += latest
         repeated += sum(writer.repeated for writer in writers)
         replayed += sum(writer.replayed for writer in writers)
@@ -400,5 +412,6 @@ def check_rounds(workspace, etcds, rounds, figures):
     figures(
         f"{rounds} rounds: {written} commits, {repeated} attempts again, {replayed} answers of an earlier attempt; "
         f"the slowest took {slowest:.1f} s; the last round's register: {judged}"
+        + (f"; the network: {dict(happened)}" if are_far else "")
     )
     expect(not late, "refused by a state that was not the newest:", late[:3])

@@ -1,6 +1,7 @@
-"""Connections to etcds that break, and answers that get lost, are late, or end anywhere: bad_network.py SEED PORT:TARGET..."""
+"""Connections that break, and answers that get lost, are late, or end anywhere: bad_network.py SEED PORT..."""
 
 import asyncio
+import functools
 import json
 import random
 import subprocess
@@ -8,14 +9,13 @@ import sys
 
 
 class BadNetwork:
-    """Is between servers and etcds from here on: what asks for the etcds' address gets the proxy's."""
+    """A proxy: who asks one of its `ports` reaches the port in its place."""
 
-    def __init__(self, workspace, etcds, ports):
-        doors = [f"{port}:{target}" for port, target in zip(ports, etcds.ports)]
+    def __init__(self, workspace, ports):
         self.process = subprocess.Popen(
-            [sys.executable, __file__, str(workspace.seed), *doors], stdout=subprocess.PIPE, text=True)
+            [sys.executable, __file__, str(workspace.seed), *map(str, ports)], stdout=subprocess.PIPE, text=True)
         workspace.started.append(self.process)
-        etcds.reached = ports
+        self.ports = json.loads(self.process.stdout.readline())
 
     def stop(self):
         """Ends it, and returns how often each thing has happened."""
@@ -48,7 +48,7 @@ class Proxy:
     async def pause(self):
         await asyncio.sleep(self.chance.choice([0.05, 0.3, 1, 2.5]))
 
-    async def serve(self, client, to_client, target):
+    async def serve(self, target, client, to_client):
         try:
             server, to_server = await asyncio.open_connection("127.0.0.1", target)
         except OSError:
@@ -96,11 +96,10 @@ class Proxy:
         await asyncio.gather(carry(carry_requests()), carry(carry_answers()))
 
 
-async def run(seed, doors):
+async def run(seed, ports):
     proxy = Proxy(seed)
-    for door in doors:
-        port, target = map(int, door.split(":"))
-        await asyncio.start_server(lambda one, other, target=target: proxy.serve(one, other, target), "127.0.0.1", port)
+    doors = [await asyncio.start_server(functools.partial(proxy.serve, port), "127.0.0.1", 0) for port in ports]
+    print(json.dumps([door.sockets[0].getsockname()[1] for door in doors]), flush=True)
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(15, stopped.set)
     changes = asyncio.create_task(proxy.change())

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 
+from harness.bad_network import BadNetwork
 from harness.client import Client, ConnectionLost
 from harness.etcd import free_ports
 from harness.expectations import expect
@@ -13,10 +14,11 @@ from harness.server import Server
 class Nodes:
     """Servers on one history, which end and come back; with `are_led` one of them writes for all.
 
-    Where the etcds are on machines of their own, each server is on one of these.
+    Where the etcds are on machines of their own, each server is on one of these. Clients ask `ports`; with `is_far` a bad
+    network is between them and the servers, and between these, too.
     """
 
-    def __init__(self, workspace, etcds, name, count=3, are_led=False, environment=None):
+    def __init__(self, workspace, etcds, name, count=3, are_led=False, environment=None, is_far=False):
         self.machines = etcds.machines
         self.servers = [Server(workspace, etcds.address(name), {}) for _ in range(count)]
         for server in self.servers:
@@ -25,23 +27,30 @@ class Nodes:
         for number, server in enumerate(self.servers if self.machines else []):
             server.prepare, server.address = functools.partial(self.machines.enter, number), "0.0.0.0"
             server.arguments = ["--open"]
-        if are_led:
-            for server, host, port in zip(self.servers, etcds.hosts, free_ports(count)):
+        self.network = None
+        if are_led or is_far:
+            reached = ports = free_ports(count)
+            if is_far:
+                self.network = BadNetwork(workspace, ports)
+                reached = self.network.ports
+            for server, host, port, door in zip(self.servers, etcds.hosts, ports, reached):
                 server.fixed_port = port
-                server.settings["cluster_address"] = f"http://{host}:{port}"
+                if are_led:
+                    server.settings["cluster_address"] = f"http://{host}:{door}"
         for server in self.servers:
             server.start()
-        self.ports = [server.port for server in self.servers]
+        self.ports = self.network.ports if is_far else [server.port for server in self.servers]
 
     def client(self, index, timeout=60):
         """A client on the server's machine."""
         with self.machines.inside(index) if self.machines else contextlib.nullcontext():
-            return Client(self.ports[index], timeout)
+            return Client(self.servers[index].port, timeout)
 
     def restart(self, index):
         """Starts a server that has ended; the clients find its new port."""
         self.servers[index].start(seconds=60)
-        self.ports[index] = self.servers[index].port
+        if self.network is None:
+            self.ports[index] = self.servers[index].port
 
     def states(self):
         """Version and state of each server."""
