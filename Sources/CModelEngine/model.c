@@ -52,27 +52,19 @@ static bool should_terminate(JSContext context, void *data) {
     return true;
 }
 
-/// A string of the engine, of several texts in a row. It takes texts that end with a zero byte, so short ones are copied to
-/// the stack.
-static JSValue make_string_of(Model *model, size_t count, const ModelText texts[]) {
+/// A string of the engine. It takes texts that end with a zero byte, so short ones are copied to the stack.
+static JSValue make_string(Model *model, ModelText text) {
     char small[2048];
-    size_t length = 0;
-    for (size_t index = 0; index < count; index += 1) length += texts[index].length;
-    char *copy = length < sizeof small ? small : malloc(length + 1), *end = copy;
+    char *copy = text.length < sizeof small ? small : malloc(text.length + 1);
     if (copy == NULL) abort();
-    for (size_t index = 0; index < count; index += 1) {
-        memcpy(end, texts[index].bytes, texts[index].length);
-        end += texts[index].length;
-    }
-    *end = 0;
+    memcpy(copy, text.bytes, text.length);
+    copy[text.length] = 0;
     JSText string = JSStringCreateWithUTF8CString(copy);
     if (copy != small) free(copy);
     JSValue value = JSValueMakeString(model->context, string);
     JSStringRelease(string);
     return value;
 }
-
-static JSValue make_string(Model *model, ModelText text) { return make_string_of(model, 1, &text); }
 
 static JSText literal(const char *text) { return JSStringCreateWithUTF8CString(text); }
 
@@ -191,14 +183,10 @@ ModelText model_load(Model *model, ModelText state) {
     return call(model, model->setState, 1, arguments, ALLOWANCE_OF_LOADING);
 }
 
-ModelText model_reduce(Model *model, ModelText type, ModelText payload, ModelText meta) {
-    // One text for both, because each string and each parse has a price.
-    ModelText head = constant("{\"payload\":"), middle = constant(",\"meta\":"), end = constant("}");
-    ModelText both[] = {head, payload, middle, meta, end}, one[] = {constant("{\"meta\":"), meta, end};
-    JSValue text = payload.length > 0 ? make_string_of(model, 5, both) : make_string_of(model, 3, one);
-    JSValue arguments[] = {make_string(model, type), text};
+ModelText model_reduce(Model *model, ModelText type, ModelText action) {
+    JSValue arguments[] = {make_string(model, action)};
     watchdog_name(&model->watched, type);
-    return call(model, model->reduce, 2, arguments, 0);
+    return call(model, model->reduce, 1, arguments, 0);
 }
 
 ModelText model_apply(Model *model, ModelText patch) {

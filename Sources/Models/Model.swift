@@ -162,13 +162,21 @@ package final class Model: Sendable {
     /// They have the time of the model twice: what the engine does in between, such as collecting its garbage, is not theirs.
     ///
     /// - Parameters:
-    ///   - payload: UTF-8 JSON; an action without one has the empty object.
+    ///   - payload: UTF-8 JSON.
     ///   - meta: UTF-8 JSON: what a reducer sees as `action.meta`.
     package func reduce(_ type: String, _ payload: [UInt8], meta: [UInt8]) throws(Fault) -> Outcome {
+        var action = JSONWriter(capacity: type.utf8.count + payload.count + meta.count + 40)
+        action.raw("{\"type\":")
+        action.string(type)
+        action.raw(",\"payload\":")
+        action.raw(payload)
+        action.raw(",\"meta\":")
+        action.raw(meta)
+        action.byte(UInt8(ascii: "}"))
         func attempt() throws(Fault) -> JSONObject {
             try answer { model in
                 Self.lending(Array(type.utf8)) { type in
-                    Self.lending(payload) { payload in Self.lending(meta) { model_reduce(model, type, payload, $0) } }
+                    Self.lending(action.bytes) { model_reduce(model, type, $0) }
                 }
             }
         }

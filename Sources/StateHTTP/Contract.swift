@@ -259,7 +259,7 @@ package struct Contract: Sendable {
                 tokens.append(segment)
                 continue
             }
-            guard let token = JSONPointer.unescape(Substring(segment)) else {
+            guard let token = JSONPointer.unescape(segment.utf8) else {
                 throw Problem(
                     .badRequest, "bad-pointer", "a ~ in a JSON Pointer must be followed by 0 (for ~) or 1 (for /)")
             }

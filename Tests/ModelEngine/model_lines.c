@@ -2,9 +2,9 @@
 //
 //     model_lines FILE [SECONDS]      prints the description
 //
-// A line is a word and what it takes, with tabs between: `reduce TYPE PAYLOAD META`, `load STATE`, `apply PATCH`,
+// A line is a word and what it takes, with tabs between: `reduce TYPE ACTION`, `load STATE`, `apply PATCH`,
 // `view NAME`, `migrate STATE VERSION`, `state`, `bytes`, `collect`.
-// `time COUNT TYPE PAYLOAD META` reduces so often, keeps each change, and answers with microseconds of CPU time for each.
+// `time COUNT TYPE ACTION` reduces so often, keeps each change, and answers with microseconds of CPU time for each.
 
 // For getline and strsep.
 #define _GNU_SOURCE
@@ -39,10 +39,10 @@ static double cpu_microseconds(void) {
     return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
 }
 
-static double time_reductions(Model *model, int count, ModelText type, ModelText payload, ModelText meta) {
+static double time_reductions(Model *model, int count, ModelText type, ModelText action) {
     double begun = cpu_microseconds();
     for (int index = 0; index < count; index += 1) {
-        ModelText answer = model_reduce(model, type, payload, meta);
+        ModelText answer = model_reduce(model, type, action);
         if (strncmp(answer.bytes, "{\"patch\"", 8) != 0) {
             print(answer);
             exit(1);
@@ -65,12 +65,12 @@ int main(int count, char **arguments) {
     char *line = NULL;
     size_t size = 0;
     while (getline(&line, &size, stdin) > 0) {
-        char *fields[6] = {"", "", "", "", "", ""}, *rest = line;
+        char *fields[4] = {"", "", "", ""}, *rest = line;
         line[strcspn(line, "\n")] = 0;
-        for (int index = 0; index < 6 && rest != NULL; index += 1) fields[index] = strsep(&rest, "\t");
+        for (int index = 0; index < 4 && rest != NULL; index += 1) fields[index] = strsep(&rest, "\t");
         const char *word = fields[0];
         char figure[64];
-        if (strcmp(word, "reduce") == 0) print(model_reduce(model, text(fields[1]), text(fields[2]), text(fields[3])));
+        if (strcmp(word, "reduce") == 0) print(model_reduce(model, text(fields[1]), text(fields[2])));
         else if (strcmp(word, "load") == 0) print(model_load(model, text(fields[1])));
         else if (strcmp(word, "apply") == 0) print(model_apply(model, text(fields[1])));
         else if (strcmp(word, "view") == 0) print(model_view(model, text(fields[1])));
@@ -79,7 +79,7 @@ int main(int count, char **arguments) {
         else if (strcmp(word, "collect") == 0) model_collect(model), print(text("{}"));
         else if (strcmp(word, "bytes") == 0) snprintf(figure, sizeof figure, "%zu", model_bytes(model)), print(text(figure));
         else if (strcmp(word, "time") == 0) {
-            double each = time_reductions(model, atoi(fields[1]), text(fields[2]), text(fields[3]), text(fields[4]));
+            double each = time_reductions(model, atoi(fields[1]), text(fields[2]), text(fields[3]));
             snprintf(figure, sizeof figure, "%.2f", each);
             print(text(figure));
         } else return 2;

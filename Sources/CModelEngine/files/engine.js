@@ -221,11 +221,10 @@ function runMount({ tokens, key, reducer }, action) {
   if (state !== before) container.set(container.raw, key, state);
 }
 
-const reduce = (type, text) => guarded(() => {
-  const { payload, meta } = JSON.parse(text);
-  const action = { type, payload, meta };
+const reduce = (text) => guarded(() => {
+  const action = JSON.parse(text);
   start();
-  for (const mount of routeOf(type)) runMount(mount, action);
+  for (const mount of routeOf(action.type)) runMount(mount, action);
   const patch = difference();
   settle(patch);
   return { patch };

@@ -64,9 +64,10 @@ ModelText model_load(Model *model, ModelText state);
 /// The patch has been applied to the copy.
 ///
 /// - Parameters:
-///   - payload: a JSON text; empty for an action without a payload.
-///   - meta: a JSON object: what the reducer sees as `action.meta`.
-ModelText model_reduce(Model *model, ModelText type, ModelText payload, ModelText meta);
+///   - type: what the process says of itself where it has to end.
+///   - action: a JSON object: what the reducer sees, with `type`, `payload` and `meta`. Each text that the engine takes has its
+///     price, so it is one.
+ModelText model_reduce(Model *model, ModelText type, ModelText action);
 
 /// Applies a patch that was computed elsewhere, all of it or nothing; the cost is that of what it changes. `{}`.
 ModelText model_apply(Model *model, ModelText patch);

@@ -22,12 +22,16 @@ package struct JSONPointer: Sendable {
             self = .root
             return
         }
-        guard text.utf8.first == UInt8(ascii: "/") else { return nil }
-        var tokens: [String] = []
-        for part in text.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
-            guard let token = JSONPointer.unescape(Substring(part)) else { return nil }
-            tokens.append(token)
+        let tokens = text.withBytes { text -> [String]? in
+            guard text.first == UInt8(ascii: "/") else { return nil }
+            var tokens: [String] = []
+            for part in text.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+                guard let token = JSONPointer.unescape(part) else { return nil }
+                tokens.append(token)
+            }
+            return tokens
         }
+        guard let tokens else { return nil }
         self.tokens = tokens
     }
 
@@ -41,10 +45,10 @@ package struct JSONPointer: Sendable {
     }
 
     /// The unescaped form of a token, or nil when a `~` is followed by neither `0` nor `1`.
-    package static func unescape(_ escaped: Substring) -> String? {
-        guard escaped.utf8.contains(UInt8(ascii: "~")) else { return String(escaped) }
+    package static func unescape(_ escaped: some Collection<UInt8>) -> String? {
+        guard escaped.contains(UInt8(ascii: "~")) else { return String(decoding: escaped, as: UTF8.self) }
         var bytes: [UInt8] = []
-        var rest = escaped.utf8[...]
+        var rest = escaped[...]
         while let byte = rest.popFirst() {
             guard byte == UInt8(ascii: "~") else {
                 bytes.append(byte)

@@ -62,7 +62,8 @@ class Model(Lines):
         return self.call("load", compact(state))
 
     def reduce(self, kind, payload=None, meta=META):
-        return self.call("reduce", kind, "" if payload is None else compact(payload), compact(meta))
+        action = {"type": kind, "meta": meta} | ({} if payload is None else {"payload": payload})
+        return self.call("reduce", kind, compact(action))
 
     @property
     def state(self):
