@@ -333,8 +333,12 @@ public struct StateServer: Service, Sendable {
         queue.asyncAfter(deadline: .now() + .nanoseconds(Int(exitDelay / .nanoseconds(1)))) { [logger, restart] in
             logger.critical("the stop took too long; the process ends")
             StateLogHandler.flush(within: .milliseconds(200))
-            if let restart, restart.isWanted { _ = restart.begin() }
-            _exit(70)
+            guard let restart, restart.isWanted else { _exit(70) }
+            let reason = restart.begin()
+            logger.critical("the program cannot start again", metadata: ["reason": .string(reason)])
+            StateLogHandler.flush(within: .milliseconds(200))
+            // No 70, behind which systemd starts no server.
+            _exit(1)
         }
     }
 
