@@ -137,6 +137,8 @@ class Draft {
     this.checked();
     const value = raw[key];
     if (typeof value === 'object') return value === null ? null : this.shown(value, key);
+    // An object as a text is what it is without a draft, although its toString is not seen.
+    if (key === Symbol.toPrimitive && !Array.isArray(raw)) return () => '[object Object]';
     if (typeof value !== 'function' || hasOwn(raw, key)) return value;
     if (Array.isArray(raw)) return hasOwn(arrayMethods, key) ? arrayMethods[key] : value;
     // A table is asked for names that clients send: what Object.prototype has is not in it.

@@ -178,6 +178,13 @@ export const version = 3;
     expect_equal(model.reduce("a/run")["fault"]["line"], 6, "line")
 
 
+def test_a_part_of_the_state_is_the_text_that_it_is_without_a_draft(load):
+    model = load(slice_of("(state) => { state.value = [`${state.table}`, state.table + '', [state.table, 1].join(), `${state.list}`] }"))
+    expect_equal(
+        model.reduce("it/run")["patch"][0]["value"],
+        ["[object Object]", "[object Object]", "[object Object],1", "1,2,3"], "texts")
+
+
 def test_names_that_clients_send_are_data(load):
     model = load(slice_of("(state, { payload: [key, value] }) => { if (state.table[key] !== undefined) reject('taken', key); state.table[key] = value }"))
     names = ["__proto__", "constructor", "toString", "valueOf", "__defineGetter__", "a/b~c", ""]
