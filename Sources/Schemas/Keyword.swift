@@ -38,17 +38,24 @@ enum Keyword {
     /// An object of schemas that are only named.
     case definitions
 
-    static let all: [ExactText: Keyword] = {
+    /// The keyword with a name; nil for one that means nothing here.
+    ///
+    /// Later drafts have `$defs` and `deprecated`, and their writers give names with `x-` to what is theirs.
+    static func named(_ name: String) -> Keyword? {
+        all[ExactText(name)] ?? (name.utf8.starts(with: "x-".utf8) ? .annotation : nil)
+    }
+
+    private static let all: [ExactText: Keyword] = {
         let named: [(Keyword, String)] = [
             (.annotation, "$comment title description default examples readOnly writeOnly format"),
-            (.annotation, "contentEncoding contentMediaType"),
+            (.annotation, "contentEncoding contentMediaType deprecated"),
             (.type, "type"), (.value, "const"), (.values, "enum"), (.pattern, "pattern"), (.names, "required"),
             (.limit, "maximum exclusiveMaximum minimum exclusiveMinimum"), (.divisor, "multipleOf"),
             (.count, "maxLength minLength maxItems minItems maxProperties minProperties"), (.flag, "uniqueItems"),
             (.schema, "additionalItems contains additionalProperties propertyNames"),
             (.schemaInPlace, "not if then else"), (.schemasInPlace, "allOf anyOf oneOf"), (.items, "items"),
             (.members, "properties"), (.patternMembers, "patternProperties"), (.dependencies, "dependencies"),
-            (.definitions, "definitions"),
+            (.definitions, "definitions $defs"),
         ]
         return Dictionary(
             uniqueKeysWithValues: named.flatMap { keyword, names in
@@ -64,7 +71,6 @@ enum Keyword {
     static func hint(_ name: String, _ value: JSONValue) -> String {
         switch ExactText(name) {
         case "$id": return "; only the schema as a whole may have one, and references begin with #"
-        case "$defs": return "; draft 7 calls it definitions"
         case "dependentRequired", "dependentSchemas": return "; draft 7 calls it dependencies"
         case "prefixItems": return "; draft 7 has an array in items for it"
         default: break

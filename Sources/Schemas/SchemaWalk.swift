@@ -84,8 +84,12 @@ struct SchemaWalk {
     /// Whether a keyword is one that only a whole schema has.
     private func isOfTheWhole(_ name: String, _ value: JSONValue) throws(JSONSchema.Fault) -> Bool {
         guard name == "$schema" else { return name == "$id" }
-        guard case .string(let text) = value, text.contains("json-schema.org/draft-07/schema") else {
-            throw JSONSchema.Fault(pointer: JSONPointer([name]), detail: "this server knows draft 7 only")
+        // Draft 7 takes whatever draft 6 takes.
+        guard case .string(let text) = value,
+            ["draft-06", "draft-07"].contains(where: { text.contains("json-schema.org/\($0)/schema") })
+        else {
+            throw JSONSchema.Fault(
+                pointer: JSONPointer([name]), detail: "this server knows draft 7, and draft 6 as a part of it")
         }
         return true
     }
@@ -93,7 +97,7 @@ struct SchemaWalk {
     private mutating func add(
         _ name: String, _ value: JSONValue, at place: JSONPointer, of number: Int, to made: inout JSONObject
     ) throws(JSONSchema.Fault) {
-        guard let keyword = Keyword.all[ExactText(name)] else {
+        guard let keyword = Keyword.named(name) else {
             let detail = "this server does not know the keyword\(Keyword.hint(name, value))"
             throw JSONSchema.Fault(pointer: place, detail: detail)
         }

@@ -37,6 +37,7 @@ struct SchemaTests {
         "what this server does not know is refused with its place",
         arguments: [
             (##"{"properties":{"a":{"minimun":1}}}"##, "/properties/a/minimun"),
+            (##"{"$defs":{"a":{"minimun":1}}}"##, "/$defs/a/minimun"), (##"{"X-of":1}"##, "/X-of"),
             (##"{"patternProperties":{"(?=a)":{}}}"##, "/patternProperties/(?=a)"),
             (##"{"multipleOf":0}"##, "/multipleOf"), (##"{"multipleOf":-1}"##, "/multipleOf"),
             (##"{"maximum":"1"}"##, "/maximum"), (##"{"minimum":1.00000000000000000001}"##, "/minimum"),
@@ -51,6 +52,7 @@ struct SchemaTests {
             ),
             (##"{"properties":{"a":{"$id":"b"}}}"##, "/properties/a/$id"),
             (##"{"$schema":"https://json-schema.org/draft/2020-12/schema"}"##, "/$schema"),
+            (##"{"$schema":"http://json-schema.org/draft-04/schema#"}"##, "/$schema"),
             (##"{"pattern":"(?=a)"}"##, "/pattern"), (##"{"pattern":"(a)\\1"}"##, "/pattern"),
             (##"{"pattern":1}"##, "/pattern"),
             (##"{"$ref":"http://example.com/a"}"##, "/$ref"), (##"{"$ref":"#/definitions/a"}"##, "/$ref"),
@@ -107,6 +109,12 @@ struct SchemaTests {
                 [##"{"a":null,"ba":1,"c":"x"}"##], [##"{"a":1}"##, ##"{"c":1}"##]
             ),
             ("true", ["1"], []), ("false", [], ["1"]), ("{}", ["[]"], []),
+            // What other drafts and the writers of schemas add.
+            (
+                ##"{"$defs":{"a":{"type":"integer","deprecated":true,"x-of":{"minimum":"9"}}},"properties":{"b":{"$ref":"#/$defs/a"}}}"##,
+                [##"{"b":1}"##], [##"{"b":"x"}"##]
+            ),
+            (##"{"$schema":"http://json-schema.org/draft-06/schema#","type":"null"}"##, ["null"], ["1"]),
             // What is exact with 64 bits, and what has more digits is a double.
             (##"{"maximum":9007199254740992}"##, ["9007199254740992"], ["9007199254740993"]),
             (

@@ -25,6 +25,10 @@ struct SchemaOfOpenAPITests {
                 ##"{"$ref":"#/properties/dependencies/additionalItems"}"##,
                 ##"{"$ref":"#/at/properties/dependencies/items"}"##
             ),
+            (
+                ##"{"$defs":{"items":{"items":[{"$ref":"#/$defs/items"}]}}}"##,
+                ##"{"$defs":{"items":{"prefixItems":[{"$ref":"#/at/$defs/items"}]}}}"##
+            ),
             (##"{"$ref":"#/dependencies/a~1b"}"##, ##"{"$ref":"#/at/dependentSchemas/a~1b"}"##),
             (##"{"$ref":"#"}"##, ##"{"$ref":"#/at"}"##),
             (

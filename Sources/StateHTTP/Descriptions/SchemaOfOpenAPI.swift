@@ -14,7 +14,7 @@ extension JSONValue {
             // The document says which draft it has.
             case "$schema", "$id": break
             case "$ref": made[keyword] = Self.moved(value, to: place)
-            case _ where isReference && !["definitions", "title", "description"].contains(keyword): break
+            case _ where isReference && !["definitions", "$defs", "title", "description"].contains(keyword): break
             case "items":
                 guard case .array(let elements) = value else {
                     made[keyword] = value.openAPISchema(at: place)
@@ -36,7 +36,7 @@ extension JSONValue {
                 }
                 if !required.members.isEmpty { made["dependentRequired"] = .object(required) }
                 if !schemas.members.isEmpty { made["dependentSchemas"] = .object(schemas) }
-            case "properties", "patternProperties", "definitions":
+            case "properties", "patternProperties", "definitions", "$defs":
                 var inside = JSONObject()
                 if case .object(let members) = value {
                     for (name, inner) in members.members { inside[name] = inner.openAPISchema(at: place) }
@@ -68,7 +68,7 @@ extension JSONValue {
             default: made.append(keyword)
             }
             // Behind these comes a name or a number, which is no keyword.
-            if ["properties", "patternProperties", "definitions", "dependencies", "allOf", "anyOf", "oneOf"]
+            if ["properties", "patternProperties", "definitions", "$defs", "dependencies", "allOf", "anyOf", "oneOf"]
                 .contains(keyword), let name = rest.popFirst()
             {
                 made.append(name)
