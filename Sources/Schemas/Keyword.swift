@@ -80,7 +80,8 @@ enum Keyword {
         var properties = JSONObject()
         properties[name] = member
         let schema: JSONValue = ["type": "object", "properties": .object(properties)]
-        let place = "members of an object stand below properties: \(String(decoding: schema.text, as: UTF8.self))"
+        let example = schema.text.count <= 200 ? ": \(String(decoding: schema.text, as: UTF8.self))" : ""
+        let place = "members of an object stand below properties\(example)"
         return nearest.isEmpty ? "; \(place)" : "\(nearest) \(place.prefix(1).uppercased())\(place.dropFirst())"
     }
 
@@ -89,7 +90,7 @@ enum Keyword {
     private static func member(of value: JSONValue) -> JSONValue? {
         switch value {
         case .string(let type) where types.contains(ExactText(type)): ["type": value]
-        case .object(let object) where object.members.count < 9: object["type"] == nil ? nil : value
+        case .object(let object) where object["type"] != nil: value
         default: nil
         }
     }

@@ -154,6 +154,13 @@ struct SchemaTests {
         #expect(fault?.detail == "this server does not know the keyword; did you mean minimum?")
     }
 
+    @Test("a name that is no keyword and has no schema gets no place among the members")
+    func noMember() {
+        let fault = #expect(throws: JSONSchema.Fault.self) { try schema(##"{"links":{"rel":"self"}}"##) }
+
+        #expect(fault?.detail == "this server does not know the keyword")
+    }
+
     @Test(
         "a member that stands where keywords do gets its place",
         arguments: [
