@@ -30,30 +30,34 @@ def test_the_writer_does_not_pay_for_the_watchers_of_another_server(workspace, f
     wait_until(lambda: len(nodes.writers()) == 1, "one server writes")
     writer = nodes.servers[nodes.writers()[0]]
     follower = nodes.servers[1 - nodes.writers()[0]]
+    # It has the watchers when the follower has none: a machine as busy as before takes as long for the same work.
+    stranger = workspace.server(data="none")
 
-    def cost():
-        """The writer's processor time for a commit, and the follower's."""
+    def cost(watched):
+        """The writer's processor time for a commit, and the follower's, while a server is watched."""
+        streams = [open_stream(watched, "/v1/state/counter") for _ in range(WATCHERS)]
         before = [server.cpu_seconds() for server in (writer, follower)]
-        with writer.client() as client:
+        with writer.client() as client, stranger.client() as other:
             for _ in range(COMMITS):
                 cursor = client.commit(add(1))["cursor"]
+                other.commit(add(1))
         with follower.client() as client:
             client.get(f"/v1/state/counter?at-least={cursor}&wait=20")
-        return [(server.cpu_seconds() - at) / COMMITS for server, at in zip((writer, follower), before)]
+        spent = [(server.cpu_seconds() - at) / COMMITS for server, at in zip((writer, follower), before)]
+        for stream in streams:
+            stream.close()
+        return spent
 
-    cost()
-    alone = [cost() for _ in range(3)]
-    streams = [open_stream(follower, "/v1/state/counter") for _ in range(WATCHERS)]
-    watched = [cost() for _ in range(3)]
-    for stream in streams:
-        stream.close()
+    cost(stranger)
+    alone, watched = zip(*((cost(stranger), cost(follower)) for _ in range(5)))
     (writer_alone, follower_alone), (writer_watched, follower_watched) = (
         [statistics.median(column) for column in zip(*rows)] for rows in (alone, watched)
     )
     text = (
-        f"a commit costs the writer {1e6 * writer_alone:.0f} us, and {1e6 * writer_watched:.0f} us with {WATCHERS} streams at "
-        f"another server, which pays {1e6 * follower_alone:.0f} us and {1e6 * follower_watched:.0f} us"
+        f"a commit costs the writer {1e6 * writer_alone:.0f} us with {WATCHERS} streams elsewhere, and "
+        f"{1e6 * writer_watched:.0f} us with them at another server, which pays {1e6 * follower_alone:.0f} us and "
+        f"{1e6 * follower_watched:.0f} us"
     )
     figures(text)
     expect(follower_watched > 2 * follower_alone, f"the watchers were not served: {text}")
-    expect(writer_watched < 1.3 * writer_alone, text)
+    expect(writer_watched < 1.2 * writer_alone, text)
