@@ -96,9 +96,9 @@ def test_scrolling_and_filtering_100_000_commits_and_entities_answers_within_100
     for what, milliseconds in {"a scroll is drawn": drawn, "a scroll is filled": full, "a filter": filtered,
                                "a scroll of the tree is drawn": tree_drawn}.items():
         expect(milliseconds < 100, f"{what} after {milliseconds:.0f} ms")
-    # Where the machine is slow, requests without the page take almost as long as that. The page needs twice their time, and
-    # a frame in which it draws, and one in which that is seen.
-    expect(tree_full < max(100, 2 * plain + 33), f"a scroll of the tree is filled after {tree_full:.0f} ms, {plain:.0f} ms without the page")
+    # Where the machine is slow, requests without the page take almost as long as that. The page needs their time and five
+    # frames: one until it asks, and those in which it draws and in which that is seen.
+    expect(tree_full < max(100, plain + 83), f"a scroll of the tree is filled after {tree_full:.0f} ms, {plain:.0f} ms without the page")
     expect(grown < 40_000_000, f"the tab holds {grown} bytes more")
 
 
