@@ -356,7 +356,8 @@ def check_rounds(workspace, etcds, rounds, figures, are_far=False):
     slowest, late = 0, []
     for number in range(rounds):
         chance = random.Random(f"{workspace.seed}/{number}")
-        # In every second round one server writes, and the others send their actions on to it.
+        # In every second round, and in each one with a bad network between the servers, one writes, and the others send their
+        # actions on to it.
         nodes = Nodes(workspace, etcds, f"round{number}", are_led=are_far or number % 2 == 1, is_far=are_far)
         with nodes.client(0) as client:
             cursor = client.get("/v1").json["cursor"]
