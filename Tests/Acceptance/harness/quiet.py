@@ -19,6 +19,9 @@ Sample = collections.namedtuple("Sample", "kind due seconds status")
 QUIET_HOST, HOSTILE_HOST = "127.0.0.1", "127.0.0.66"
 
 PERIOD = 0.005
+# Where other programs may run beside the test. A commit behind a turn takes up to 25 ms on two processors that twelve
+# programs share; requests that are due in shorter periods wait for one another then, whatever the hostile client does.
+PERIOD_SHORT_FORM = 0.025
 # A request that has no answer after this time counts as lost; its connection is given up.
 LOST_SECONDS = 5
 
@@ -37,11 +40,11 @@ def get(kind, target, **others):
     return Line(kind, encode_request("GET", target), **others)
 
 
-def usual_lines():
-    """A commit, a read and a probe on a new connection, two hundred times in a second."""
+def usual_lines(period=PERIOD):
+    """A commit and a read in each period, and now and then a probe on a new connection."""
     return [
-        Line("POST", encode_request("POST", "/v1/actions", add(1))),
-        get("GET", "/v1/state/counter"),
+        Line("POST", encode_request("POST", "/v1/actions", add(1)), period=period),
+        get("GET", "/v1/state/counter", period=period),
         get("GET on a new connection", "/livez", is_fresh=True, period=8 * PERIOD),
     ]
 

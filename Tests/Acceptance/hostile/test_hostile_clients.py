@@ -34,7 +34,7 @@ from harness.hostile.attacks import (
     waits_and_commits,
 )
 from harness.messages import encode_request
-from harness.quiet import Line, get, usual_lines
+from harness.quiet import PERIOD, PERIOD_SHORT_FORM, Line, get, usual_lines
 from harness.siege import MEBIBYTE, SECONDS_BOUND, SECONDS_BOUND_SHORT, judge_siege, siege
 from harness.streams import EVENTS, LINES
 
@@ -450,7 +450,7 @@ def besiege(workspace, kind, is_long):
         server,
         kind.attack(kind.long if is_long else kind.short),
         seconds=10 if is_long else 0.8,
-        lines=usual_lines() + kind.lines,
+        lines=usual_lines(PERIOD if is_long else PERIOD_SHORT_FORM) + kind.lines,
         memory_bytes_max=memory_bytes_max,
         seconds_bound=SECONDS_BOUND if is_long else SECONDS_BOUND_SHORT,
     )
