@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import ssl
@@ -48,8 +49,8 @@ class Etcds:
             self.start(index)
         self.wait()
 
-    def start(self, index):
-        """Starts an etcd, which goes on with what its directory has."""
+    def start(self, index, cluster="new"):
+        """Starts an etcd, which goes on with what its directory has; without any it joins a cluster that is `existing`."""
         members = ",".join(f"e{number}=http://{self.hosts[number]}:{port}" for number, port in enumerate(self.peers))
         scheme = "https" if self.certificates else "http"
         client, peer = f"{scheme}://{self.hosts[index]}:{self.ports[index]}", f"http://{self.hosts[index]}:{self.peers[index]}"
@@ -62,7 +63,7 @@ class Etcds:
                 ["etcd", "--name", f"e{index}", "--data-dir", os.path.join(self.directory, f"e{index}")]
                 + ["--listen-client-urls", client, "--advertise-client-urls", client]
                 + ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
-                + ["--initial-cluster", members, "--initial-cluster-state", "new", "--logger", "zap"]
+                + ["--initial-cluster", members, "--initial-cluster-state", cluster, "--logger", "zap"]
                 + files
                 + self.arguments,
                 stdin=subprocess.DEVNULL,
@@ -78,6 +79,32 @@ class Etcds:
 
     def signal(self, index, number):
         self.processes[index].send_signal(number)
+
+    def replace(self, index):
+        """Takes an etcd out of the cluster, and a new one without data in its place: a learner first, and then a member."""
+        other = (index + 1) % len(self.processes)
+        peer = f"http://{self.hosts[index]}:{self.peers[index]}"
+        mine = lambda members: next((member for member in members if peer in member["peerURLs"]), None)
+        old = mine(self.call(other, "/v3/cluster/member/list", {})["members"])["ID"]
+        self.change(other, "remove", {"ID": old}, lambda members: mine(members) is None)
+        self.kill(index)
+        shutil.rmtree(os.path.join(self.directory, f"e{index}"))
+        new = mine(self.change(other, "add", {"peerURLs": [peer], "isLearner": True}, mine))["ID"]
+        self.start(index, cluster="existing")
+        self.change(other, "promote", {"ID": new}, lambda members: not mine(members).get("isLearner"))
+
+    def change(self, index, change, message, is_made, seconds=30):
+        """Changes the members, which an etcd refuses within five seconds of a start and while it elects; returns them."""
+        end, answer = time.monotonic() + seconds, None
+        while True:
+            with contextlib.suppress(TimeoutError):
+                answer = self.call(index, f"/v3/cluster/member/{change}", message)
+                members = self.call(index, "/v3/cluster/member/list", {})["members"]
+                if is_made(members):
+                    return members
+            if time.monotonic() > end:
+                raise Failure(f"etcd does not {change} a member within {seconds} s: {answer}")
+            time.sleep(0.2)
 
     def call(self, index, path, message, timeout=5):
         if self.certificates:
