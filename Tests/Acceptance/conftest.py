@@ -10,7 +10,7 @@ Most tests wait most of the time, and pytest-xdist can run several of those at o
 one would disturb, or which would disturb another one:
 
 - `alone`: it measures CPU time, memory or a share of slow answers, compares two speeds, or keeps the processors busy
-  for seconds. No other test may run beside it. The short form of a siege needs no mark: it allows for other programs.
+  for seconds, as a siege does. No other test may run beside it.
 - `prompt`: it has a bound of about a second, or less, for something that costs the machine little. Only others of its
   kind may run beside it.
 

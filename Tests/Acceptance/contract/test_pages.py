@@ -28,6 +28,7 @@ NOT_RUN = {
     "bash .ci/install && bash .ci/package": "takes a release build; deployment/test_package.py installs what it makes",
     "storekeeper serve --data etcd://": "needs etcds; cluster/test_shared_history.py has them",
     "storekeeper serve --data etcds://": "needs etcds; cluster/test_protection.py has them",
+    "etcdctl member remove": "needs etcds; cluster/test_maintenance.py makes these changes by the same requests",
     "systemctl stop storekeeper                     ": "needs etcds; cluster/test_journal_tools.py moves histories",
     "storekeeper serve --domain document": "another server; Documents.md has the actions, domains/test_document.py the domain",
     "storekeeper serve --model": "another server; models/test_serving.py has it",

@@ -9,8 +9,8 @@ from harness.expectations import expect
 from harness.quiet import percentile, usual_lines
 
 MEBIBYTE = 1 << 20
-# What 99 of 100 requests of a quiet client may take, in seconds. The short form runs where other programs may run beside
-# it, on two processors that the hostile client shares: what it has to find takes seconds.
+# What 99 of 100 requests of a quiet client may take, in seconds. The short form runs on machines that have other work, on
+# two processors that the hostile client shares: what it has to find takes seconds.
 SECONDS_BOUND = 0.1
 SECONDS_BOUND_SHORT = 0.5
 QUIET_FACTOR = 5

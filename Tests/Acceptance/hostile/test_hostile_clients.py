@@ -426,6 +426,7 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("kind", kinds, ids=lambda kind: kind.name)
 
 
+@pytest.mark.alone
 def test_a_quiet_client_does_not_notice_a_hostile_one_of(workspace, figures, request, kind):
     is_long = request.config.getoption("--long")
     outcome = besiege(workspace, kind, is_long)
