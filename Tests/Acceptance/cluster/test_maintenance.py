@@ -11,6 +11,7 @@ from harness.expectations import expect_equal, wait_until
 from harness.nodes import Nodes
 
 
+@pytest.mark.alone
 @pytest.mark.rounds(1, long=3)
 def test_each_etcd_is_replaced_by_an_empty_one_and_no_action_is_refused(workspace, rounds, figures):
     """And defragmented, and compacted up to the newest revision, under load."""
