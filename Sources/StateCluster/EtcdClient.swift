@@ -39,6 +39,7 @@ final class EtcdClient: Sendable {
     /// How long one endpoint has for an answer.
     private let timeout: Duration
     private static let answerBytesMax = 256 << 20
+    private static let failedPrecondition = 9
 
     init(_ address: ClusterAddress, label: String, timeout: Duration = .seconds(2)) throws {
         endpoints = address.endpoints
@@ -87,14 +88,16 @@ final class EtcdClient: Sendable {
                 failure = error
                 switch error {
                 case .unanswered: mayBeDone = true
-                case .unreachable: break
+                // A learner refuses what a member carries out, with this status from etcd 3.6 on.
+                case .unreachable, .refused(Self.failedPrecondition, _): break
                 case .refused, .malformed: throw mayBeDone ? .unanswered("\(error)") : error
                 }
                 current = (current + 1) % endpoints.count
             }
         }
-        if mayBeDone, case .unreachable(let reason) = failure { throw .unanswered(reason) }
-        throw failure
+        guard mayBeDone else { throw failure }
+        if case .unanswered = failure { throw failure }
+        throw .unanswered("\(failure)")
     }
 
     /// Sends a request to one endpoint, once more where the token of the user has expired.

@@ -1,5 +1,7 @@
 """What an operator does to the etcds while servers use them."""
 
+import contextlib
+import http.server
 import threading
 import time
 
@@ -9,6 +11,7 @@ from harness.actions import add
 from harness.etcd import Etcds
 from harness.expectations import expect_equal, wait_until
 from harness.nodes import Nodes
+from harness.server import Server
 
 
 @pytest.mark.alone
@@ -46,3 +49,36 @@ def test_each_etcd_is_replaced_by_an_empty_one_and_no_action_is_refused(workspac
     with nodes.client(0) as client:
         expect_equal(client.get("/v1/state/counter/value").json, count, "what is recorded")
     figures(f"{count} actions, each recorded once")
+
+
+class Learner(http.server.BaseHTTPRequestHandler):
+    """Answers as a learner of etcd 3.6 does; those of the versions that tests run with have another status."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = b'{"code":9,"message":"etcdserver: rpc not supported for learner","details":[]}'
+        self.send_response(400)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_an_etcd_that_is_a_learner_is_passed_over(workspace):
+    """Each request begins at one of the four by chance."""
+    etcds = Etcds(workspace, 1)
+    with http.server.ThreadingHTTPServer(("0.0.0.0", 0), Learner) as learners, contextlib.ExitStack() as ends:
+        threading.Thread(target=learners.serve_forever).start()
+        ends.callback(learners.shutdown)
+        addresses = [f"127.0.0.{number}:{learners.server_port}" for number in (2, 3, 4)]
+        for value in (1, 2):
+            server = Server(workspace, etcds.address("learner").replace("etcd://", f"etcd://{','.join(addresses)},"), {}).start()
+            with server.client() as client:
+                client.commit(add(1))
+                expect_equal(client.get("/v1/state/counter/value").json, value, "what is recorded")
+                expect_equal(client.get("/readyz").status, 200, "whether it is ready")
+            server.stop()
