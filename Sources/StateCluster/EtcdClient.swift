@@ -161,7 +161,9 @@ extension EtcdFailure {
     /// Reads the body of an answer whose status is not 200.
     init(_ body: [UInt8], status: Int, _ endpoint: String) {
         guard let fault = try? Etcd.decode(Etcd.Fault.self, from: body), let code = fault.code else {
-            self = .unanswered("\(endpoint): its status is \(status)")
+            // Its gateway explains in a line of text what it refuses before etcd has it.
+            let text = String(decoding: body.prefix(200), as: UTF8.self).split(whereSeparator: \.isNewline)
+            self = .unanswered("\(endpoint): its status is \(status): \(text.joined(separator: " "))")
             return
         }
         self.init(fault: fault.message ?? "gRPC status \(code)", code: code, endpoint)

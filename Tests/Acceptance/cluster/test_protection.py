@@ -110,17 +110,25 @@ def test_a_server_uses_etcd_as_a_user_and_goes_on_with_another_token_or_password
 
 def certificates(directory):
     """The files of an authority, a certificate for 127.0.0.1 and its key."""
-    names = [os.path.join(directory, name) for name in ("ca.pem", "etcd.pem", "etcd-key.pem", "ca-key.pem", "request.pem")]
-    authority, certificate, key, authority_key, request = names
-    with open(os.path.join(directory, "names"), "w") as file:
+    authority, key = (os.path.join(directory, name) for name in ("ca.pem", "ca-key.pem"))
+    openssl(f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=authority -keyout {key} -out {authority} -days 2")
+    return authority, *certificate(directory, "/CN=etcd")
+
+
+def certificate(directory, subject):
+    """The files of a certificate of the directory's authority for 127.0.0.1, and of its key."""
+    names = [os.path.join(directory, subject[1:] + name) for name in (".pem", "-key.pem", "-request.pem", "-names")]
+    found, key, request, extensions = names
+    with open(extensions, "w") as file:
         file.write("subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n")
-    for command in [
-        f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=authority -keyout {authority_key} -out {authority} -days 2",
-        f"req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=etcd -keyout {key} -out {request}",
-        f"x509 -req -in {request} -CA {authority} -CAkey {authority_key} -CAcreateserial -out {certificate} -days 2 -extfile {directory}/names",
-    ]:
-        subprocess.run(["openssl", *command.split()], check=True, capture_output=True, timeout=20)
-    return authority, certificate, key
+    openssl(f"req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj {subject} -keyout {key} -out {request}")
+    by = f"-CA {directory}/ca.pem -CAkey {directory}/ca-key.pem -CAcreateserial"
+    openssl(f"x509 -req -in {request} {by} -out {found} -days 2 -extfile {extensions}")
+    return found, key
+
+
+def openssl(command):
+    subprocess.run(["openssl", *command.split()], check=True, capture_output=True, timeout=20)
 
 
 def test_a_server_reaches_etcd_by_tls_and_says_why_where_it_cannot(workspace):
@@ -145,6 +153,19 @@ def test_a_server_reaches_etcd_by_tls_and_says_why_where_it_cannot(workspace):
         wait_until(lambda: "waiting for etcd" in waiting.log_text(), f"a server with {wrong} says that it waits")
         expect(reason in waiting.log_text(), f"no {reason!r}:", waiting.log_text())
         waiting.kill()
+    # Where there are users, the gateway wants a certificate without a name, lest somebody takes that for the user.
+    etcds.protect("sealed/", "shop", "secret of shop")
+    password = os.path.join(workspace.directory, "password")
+    with open(password, "w") as file:
+        file.write("secret of shop")
+    settings |= {"etcd_user": "shop", "etcd_password": password}
+    waiting = Server(workspace, etcds.address("sealed"), settings).launch()
+    wait_until(lambda: "status is 400: CommonName of client" in waiting.log_text(), "it says what the gateway says")
+    waiting.kill()
+    nameless = dict(zip(("etcd_certificate", "etcd_key"), certificate(workspace.directory, "/O=shop")))
+    server = Server(workspace, etcds.address("sealed"), settings | nameless).start()
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 5, "the state by a certificate without a name")
 
 
 def test_an_etcd_that_is_almost_full_takes_no_action_and_the_server_says_what_to_do(workspace):
