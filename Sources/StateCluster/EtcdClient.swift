@@ -5,7 +5,7 @@ internal import StateJSON
 
 /// Why a request to etcd has no answer that counts.
 enum EtcdFailure: Error, CustomStringConvertible {
-    /// No endpoint has the request.
+    /// No endpoint has carried the request out, and none will.
     case unreachable(String)
     /// An endpoint may have carried it out.
     case unanswered(String)
@@ -39,7 +39,6 @@ final class EtcdClient: Sendable {
     /// How long one endpoint has for an answer.
     private let timeout: Duration
     private static let answerBytesMax = 256 << 20
-    private static let failedPrecondition = 9
 
     init(_ address: ClusterAddress, label: String, timeout: Duration = .seconds(2)) throws {
         endpoints = address.endpoints
@@ -88,16 +87,14 @@ final class EtcdClient: Sendable {
                 failure = error
                 switch error {
                 case .unanswered: mayBeDone = true
-                // A learner refuses what a member carries out, with this status from etcd 3.6 on.
-                case .unreachable, .refused(Self.failedPrecondition, _): break
+                case .unreachable: break
                 case .refused, .malformed: throw mayBeDone ? .unanswered("\(error)") : error
                 }
                 current = (current + 1) % endpoints.count
             }
         }
-        guard mayBeDone else { throw failure }
-        if case .unanswered = failure { throw failure }
-        throw .unanswered("\(failure)")
+        if mayBeDone, case .unreachable(let reason) = failure { throw .unanswered(reason) }
+        throw failure
     }
 
     /// Sends a request to one endpoint, once more where the token of the user has expired.
@@ -172,9 +169,11 @@ extension EtcdFailure {
     /// Reads a gRPC status: only some of them say that nothing was carried out.
     init(fault message: String, code: Int, _ endpoint: String) {
         switch code {
-        // Invalid argument, not found, permission denied, resource exhausted, failed precondition, out of range,
-        // unauthenticated: etcd decides these before it proposes anything.
-        case 3, 5, 7, 8, 9, 11, 16: self = .refused(code, "\(endpoint): \(message)")
+        // Failed precondition: from etcd 3.6 on that is what a learner says, and one that begins; another one may take it.
+        case 9: self = .unreachable("\(endpoint): \(message)")
+        // Invalid argument, not found, permission denied, resource exhausted, out of range, unauthenticated: etcd decides
+        // these before it proposes anything.
+        case 3, 5, 7, 8, 11, 16: self = .refused(code, "\(endpoint): \(message)")
         default: self = .unanswered("\(endpoint): \(message)")
         }
     }

@@ -9,7 +9,7 @@ import pytest
 
 from harness.actions import add
 from harness.etcd import Etcds
-from harness.expectations import expect_equal, wait_until
+from harness.expectations import expect, expect_equal, wait_until
 from harness.nodes import Nodes
 from harness.server import Server
 
@@ -75,6 +75,10 @@ def test_an_etcd_that_is_a_learner_is_passed_over(workspace):
         threading.Thread(target=learners.serve_forever).start()
         ends.callback(learners.shutdown)
         addresses = [f"127.0.0.{number}:{learners.server_port}" for number in (2, 3, 4)]
+        waiting = Server(workspace, f"etcd://{addresses[0]}/learner", {}).launch()
+        wait_until(lambda: "waiting for etcd" in waiting.log_text(), "a server with learners only says that it waits")
+        expect("not supported for learner" in waiting.log_text(), "no word about the learner:", waiting.log_text())
+        waiting.kill()
         for value in (1, 2):
             server = Server(workspace, etcds.address("learner").replace("etcd://", f"etcd://{','.join(addresses)},"), {}).start()
             with server.client() as client:
