@@ -36,12 +36,8 @@ export async function open(main, parameters, context) {
 
     context.catalogue().then(actions => fill(types, actions.map(({ type }) => h("option", { value: type }))), () => {})
 
-    let typing
-    for (const [key, field] of Object.entries(fields)) {
-        field.addEventListener("input", () => {
-            clearTimeout(typing)
-            typing = setTimeout(() => context.go("live", { ...now(), [key]: field.value.trim() }, true), 30)
-        })
+    for (const field of Object.values(fields)) {
+        field.addEventListener("input", () => context.go("live", now(), true))
     }
     fillExport()
 
