@@ -97,7 +97,8 @@ class Etcds:
         """Changes the members, which an etcd refuses within five seconds of a start and while it elects; returns them."""
         end, answer = time.monotonic() + seconds, None
         while True:
-            with contextlib.suppress(TimeoutError):
+            # While it elects, it answers late or with an error.
+            with contextlib.suppress(TimeoutError, KeyError):
                 answer = self.call(index, f"/v3/cluster/member/{change}", message)
                 members = self.call(index, "/v3/cluster/member/list", {})["members"]
                 if is_made(members):

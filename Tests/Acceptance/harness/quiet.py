@@ -19,7 +19,7 @@ Sample = collections.namedtuple("Sample", "kind due seconds status")
 QUIET_HOST, HOSTILE_HOST = "127.0.0.1", "127.0.0.66"
 
 PERIOD = 0.005
-# On a machine that has other work. A commit behind a turn takes up to 25 ms on two processors that twelve programs share:
+# On a machine that has other work. 99 of 100 commits behind a turn take 24 ms on two processors that twelve programs share:
 # requests that are due in shorter periods wait for one another then, whatever the hostile client does.
 PERIOD_SHORT_FORM = 0.025
 # A request that has no answer after this time counts as lost; its connection is given up.
