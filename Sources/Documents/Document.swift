@@ -8,9 +8,6 @@ package struct Document: Domain {
     /// Looks for a reason why the document may not be so, with its place in the document; nil where there is none.
     package typealias Check = @Sendable (_ json: [UInt8]) -> JSONFault?
 
-    /// How much of the document a patch may copy.
-    static let copiedBytesMax = 1 << 20
-
     private let initial: JSONTree
     private let check: Check?
     private let schema: JSONValue?
@@ -128,33 +125,32 @@ package struct Document: Domain {
                 if let misfit = check?(recorded.text) { throw misfit }
                 return recorded
             }, reload: reload)
-        on(Set.self) { state, action throws(Rejection) in
-            try state.set(JSONTree(action.value), at: Place(action.path))
+        on(Set.self) { edit, action throws(Rejection) in
+            try edit.set(JSONTree(action.value), at: Place(action.path))
         }
-        on(Merge.self) { state, action throws(Rejection) in
-            try state.merge(action.value, at: Place(action.path ?? ""))
+        on(Merge.self) { edit, action throws(Rejection) in
+            try edit.merge(action.value, at: Place(action.path ?? ""))
         }
-        on(Patch.self) { state, action throws(Rejection) in
-            var copiedBytes = 0
-            for (index, operation) in action.patch.enumerated() {
-                try state.apply(operation, number: index, copiedBytes: &copiedBytes)
-            }
+        on(Patch.self) { edit, action throws(Rejection) in
+            for (index, operation) in action.patch.enumerated() { try edit.apply(operation, number: index) }
         }
-        on(Add.self) { state, action throws(Rejection) in
-            try state.apply("add", at: Place(action.path), JSONTree(action.value))
+        on(Add.self) { edit, action throws(Rejection) in
+            try edit.apply("add", at: Place(action.path), JSONTree(action.value))
         }
-        on(Remove.self) { state, action throws(Rejection) in try state.apply("remove", at: Place(action.path), nil) }
-        on(Increment.self) { state, action throws(Rejection) in
-            try state.increment(by: action.by ?? 1, at: Place(action.path))
+        on(Remove.self) { edit, action throws(Rejection) in try edit.apply("remove", at: Place(action.path), nil) }
+        on(Increment.self) { edit, action throws(Rejection) in
+            try edit.increment(by: action.by ?? 1, at: Place(action.path))
         }
     }
 
     /// The handler of an action, whose outcome has to fit.
     private func on<Handled: Action>(
-        _ type: Handled.Type, _ change: @escaping @Sendable (inout JSONState, Handled) throws(Rejection) -> Void
+        _ type: Handled.Type, _ change: @escaping @Sendable (inout DocumentEdit, Handled) throws(Rejection) -> Void
     ) -> On<JSONState, Handled> {
-        On(type) { [check] state, action throws(Rejection) in
-            try change(&state, action)
+        On(type) { [check] state, action, context throws(Rejection) in
+            var edit = DocumentEdit(state.tree, context.work)
+            try change(&edit, action)
+            state.tree = edit.tree
             guard let misfit = check?(state.tree.text) else { return }
             throw Rejection(
                 "document.misfit",

@@ -25,6 +25,16 @@ struct DocumentTests {
             (#"{}"#, "increment", #"{"path":"/hits/home"}"#, #"{"hits":{"home":1}}"#),
             (#"{"n":5}"#, "increment", #"{"path":"/n","by":-7}"#, #"{"n":-2}"#),
             (#"{"n":5}"#, "increment", #"{"path":"/n","by":0.5}"#, #"{"n":5.5}"#),
+            (#"{"n":9007199254740993}"#, "increment", #"{"path":"/n","by":1.0}"#, #"{"n":9007199254740994}"#),
+            (#"{"n":18446744073709551615}"#, "increment", #"{"path":"/n","by":-1}"#, #"{"n":18446744073709551614}"#),
+            (#"{"n":18446744073709551615}"#, "increment", #"{"path":"/n","by":0}"#, #"{"n":18446744073709551615}"#),
+            (#"{"n":9223372036854775807}"#, "increment", #"{"path":"/n"}"#, #"{"n":9223372036854775808}"#),
+            (
+                #"{"n":-9223372036854775808}"#, "increment", #"{"path":"/n","by":18446744073709551615}"#,
+                #"{"n":9223372036854775807}"#
+            ),
+            (#"{"n":1.5}"#, "increment", #"{"path":"/n","by":0.5}"#, #"{"n":2.0}"#),
+            (#"{"l":[]}"#, "set", #"{"path":"/l/-/x","value":1}"#, #"{"l":[{"x":1}]}"#),
             (
                 #"{"a":{"x":1},"b":[]}"#, "patch",
                 #"{"patch":[{"op":"test","path":"/a/x","value":1.0},{"op":"move","from":"/a/x","path":"/b/0"},{"op":"copy","from":"/b","path":"/c"},{"op":"replace","path":"/a","value":null},{"op":"add","path":"/d","value":null}]}"#,
@@ -50,6 +60,9 @@ struct DocumentTests {
             ("remove", #"{"path":""}"#, "document.no-place"),
             ("increment", #"{"path":"/l"}"#, "document.no-number"),
             ("increment", #"{"path":"/big"}"#, "document.no-number"),
+            ("increment", #"{"path":"/low","by":-1.0}"#, "document.no-number"),
+            ("increment", #"{"path":"/a","by":1e300}"#, "document.no-number"),
+            ("set", #"{"path":"/a/b/c","value":1}"#, "document.no-place"),
             ("increment", #"{"path":"/a","by":"1"}"#, "invalid-action"),
             ("set", #"{"path":"a","value":1}"#, "invalid-action"),
             (
@@ -61,7 +74,7 @@ struct DocumentTests {
             ("patch", #"{"patch":[{"op":"copy","path":"/z"}]}"#, "invalid-action"),
         ])
     func refusals(action: String, payload: String, code: String) throws {
-        let document = #"{"a":1,"l":[1,2],"big":9223372036854775807}"#
+        let document = #"{"a":1,"l":[1,2],"big":18446744073709551615,"low":-9223372036854775808}"#
         let store = try Self.store(document)
 
         let error = #expect(throws: DispatchError.self) { try store.dispatch(try Self.action(action, payload)) }
@@ -94,6 +107,46 @@ struct DocumentTests {
 
         #expect(error?.code == "document.too-large")
         #expect(store.state.tree.value == ["a": ["text": "0123456789"]])
+    }
+
+    @Test("what a request costs is bounded, in one action and in an array, and the last one within the bound is taken")
+    func work() throws {
+        var members = JSONObject()
+        for index in 0..<20_000 { members.append("k\(index)", 1) }
+        let document: JSONValue = ["o": .object(members), "small": [:]]
+        let store = try Store(Document(initial: document))
+        func patch(_ operations: [JSONValue]) throws -> Document.Patch {
+            try JSON.decode(from: (["patch": .array(operations)] as JSONValue).text)
+        }
+        func moves(_ count: Int, by way: String) -> [JSONValue] {
+            (0..<count).map {
+                let (from, path) = $0.isMultiple(of: 2) ? ("/o", way) : (way, "/o")
+                return ["op": "move", "from": .string(from), "path": .string(path)]
+            }
+        }
+        let bytesCount = try #require(store.state.tree.tree(at: ["o"])).bytesCount
+        let allowed = (4 << 20) / bytesCount / 2 * 2
+        let test: JSONValue = ["op": "test", "path": "/o", "value": .object(members)]
+        var many = JSONObject()
+        for index in 0..<20_000 { many.append("k\(index)", nil) }
+
+        let actions: [any Action] = [
+            try patch(moves(allowed + 2, by: "/p")), try patch(moves(allowed + 2, by: "/small/p")),
+            try patch(Array(repeating: test, count: allowed + 1)),
+            try patch(Array(repeating: ["op": "add", "path": "/n", "value": 1], count: 5_001)),
+            Document.Merge(path: nil, value: .object(many)),
+        ]
+        let half: any Action = try patch(moves(allowed / 2 + 2, by: "/p"))
+        for batch in actions.map({ [$0] }) + [[half, half]] {
+            let error = #expect(throws: DispatchError.self) { _ = try store.dispatch(batch: batch) }
+            #expect(error?.code == "document.too-large")
+        }
+
+        #expect(store.state.tree.value == document)
+        try store.dispatch(try patch(moves(allowed, by: "/p")))
+        try store.dispatch(try patch(moves(allowed, by: "/small/p")))
+        try store.dispatch(half)
+        #expect(store.state.tree.value == document)
     }
 
     @Test("a check sees the document behind each action")

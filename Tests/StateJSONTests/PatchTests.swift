@@ -42,7 +42,7 @@ struct PatchTests {
         var patch = JSONPatch()
         func change(_ members: String...) -> [[UInt8]] {
             patch.begin(knowing: KnownTexts())
-            for member in members { patch.remove(member: member) }
+            for member in members { patch.remove(member: member, 1) }
             return patch.changedPointers.map { Array($0.description.utf8) }
         }
         func bytes(_ pointers: String...) -> [[UInt8]] { pointers.map { Array($0.utf8) } }

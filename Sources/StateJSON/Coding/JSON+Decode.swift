@@ -36,6 +36,9 @@ package struct JSONNode {
         self.index = index
     }
 
+    /// The bytes of the whole document.
+    package var textCount: Int { document.textCount }
+
     /// The pointer to this value; O(n) in the document.
     package var pointer: JSONPointer { document.pointer(to: index) }
 

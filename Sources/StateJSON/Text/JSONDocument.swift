@@ -67,6 +67,9 @@ package final class JSONDocument {
         tape[index] & 0x00FF_FFFF_FFFF_FFFF
     }
 
+    /// The bytes of the text.
+    var textCount: Int { bytes.count }
+
     /// The index of the value after this one.
     @inline(__always)
     func after(_ index: Int) -> Int {

@@ -12,6 +12,8 @@ package struct JSONPatch: Sendable {
     /// The current pointer, to which the next operation applies, as the content of a JSON string, such as
     /// `/tasks/entities`.
     private var place: [UInt8] = []
+    /// How many bytes of compact JSON the value has more behind the patch; negative where it has fewer.
+    package private(set) var growth = 0
     /// The length of ``place`` at each level above.
     private var lengths: [Int] = []
 
@@ -28,6 +30,7 @@ package struct JSONPatch: Sendable {
         operations.removeAll(keepingCapacity: true)
         places.removeLast(places.count - changedPointers.count)
         changedPointers = []
+        growth = 0
         // A comparison that has thrown may have left a part of a pointer.
         if !place.isEmpty {
             place.removeAll(keepingCapacity: true)
@@ -128,10 +131,11 @@ package struct JSONPatch: Sendable {
         operations.append(UInt8(ascii: "}"))
     }
 
-    /// Adds the operation that replaces the value at the current pointer.
-    package mutating func replace(with value: some Collection<UInt8>) {
+    /// Adds the operation that replaces the value at the current pointer, which had `count` bytes.
+    package mutating func replace(_ count: Int, with value: some Collection<UInt8>) {
         begin("{\"op\":\"replace\",\"path\":\"")
         end(value: value)
+        growth += value.count - count
         noteChange()
     }
 
@@ -140,33 +144,40 @@ package struct JSONPatch: Sendable {
         push(key)
         begin("{\"op\":\"add\",\"path\":\"")
         end(value: value)
+        growth += value.count + memberBytesCount
         noteChange()
         pop()
     }
 
-    /// Adds the operation that removes a member from the object at the current pointer.
-    package mutating func remove(member key: String) {
+    /// Adds the operation that removes a member, whose value had `count` bytes, from the object at the current pointer.
+    package mutating func remove(member key: String, _ count: Int) {
         push(key)
         begin("{\"op\":\"remove\",\"path\":\"")
         operations.append(UInt8(ascii: "}"))
+        growth -= count + memberBytesCount
         noteChange()
         pop()
     }
+
+    /// The bytes of a member at the current pointer without its value: the key, its quotes, a colon and a comma.
+    private var memberBytesCount: Int { place.count - (lengths.last ?? 0) + 3 }
 
     /// Adds the operation that inserts an element before the one at `index` into the array at the current pointer.
     package mutating func insert(at index: Int, value: some Collection<UInt8>) {
         push(String(index))
         begin("{\"op\":\"add\",\"path\":\"")
         end(value: value)
+        growth += value.count + 1
         pop()
         noteArray()
     }
 
-    /// Adds the operation that removes an element from the array at the current pointer.
-    package mutating func remove(at index: Int) {
+    /// Adds the operation that removes an element, which had `count` bytes, from the array at the current pointer.
+    package mutating func remove(at index: Int, _ count: Int) {
         push(String(index))
         begin("{\"op\":\"remove\",\"path\":\"")
         operations.append(UInt8(ascii: "}"))
+        growth -= count + 1
         pop()
         noteArray()
     }
@@ -195,14 +206,17 @@ extension JSONPatch {
     ///
     /// The old value is encoded only where its encoding is not known.
     ///
+    /// - Returns: the bytes of the new value's encoding.
     /// - Throws: what ``JSON/encode(_:)`` throws.
-    package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws {
+    @discardableResult
+    package mutating func compare<Value: Encodable>(_ old: Value, to new: Value) throws -> Int {
         let index = texts.index(of: place)
         let known = try index.map { texts[$0] } ?? JSON.encode(old)
         var writer = JSONWriter(capacity: known.count + 256)
         try JSON.write(new, to: &writer)
         compare(known, writer.bytes)
         if let index { texts[index] = writer.bytes } else { texts.append(writer.bytes, of: place) }
+        return writer.bytes.count
     }
 
     private mutating func compare(_ old: JSONText, _ oldSpan: JSONText.Span, _ new: JSONText, _ newSpan: JSONText.Span)
@@ -213,10 +227,10 @@ extension JSONPatch {
             let before = operations.count
             compareMembers(old, oldSpan, new, newSpan)
             // The members differ only in their order: no operation on members can express that.
-            if operations.count == before { replace(with: new.slice(newSpan)) }
+            if operations.count == before { replace(old.slice(oldSpan).count, with: new.slice(newSpan)) }
         case (UInt8(ascii: "["), UInt8(ascii: "[")):
             compareArrays(old, oldSpan, new, newSpan)
-        default: replace(with: new.slice(newSpan))
+        default: replace(old.slice(oldSpan).count, with: new.slice(newSpan))
         }
     }
 
@@ -255,7 +269,7 @@ extension JSONPatch {
             }
         }
         for member in oldMembers where values[Array(old.slice(member.key))[...]] != nil {
-            remove(member: old.string(member.key))
+            remove(member: old.string(member.key), old.slice(member.value).count)
         }
         for member in added { add(member: new.string(member.key), value: new.slice(member.value)) }
     }
@@ -279,7 +293,9 @@ extension JSONPatch {
         for index in start..<common {
             descend(String(index)) { $0.compare(old, oldElements[index], new, newElements[index]) }
         }
-        for index in stride(from: oldEnd - 1, through: common, by: -1) { remove(at: index) }
+        for index in stride(from: oldEnd - 1, through: common, by: -1) {
+            remove(at: index, old.slice(oldElements[index]).count)
+        }
         for index in common..<max(common, newEnd) { insert(at: index, value: new.slice(newElements[index])) }
     }
 }

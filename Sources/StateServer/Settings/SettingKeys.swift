@@ -174,6 +174,10 @@ public struct SettingKeys: Sendable {
     /// Most effects at once; more are not started, and logged.
     public let effectsMax = Setting(
         "effects_max", default: 10_000, in: 0...1_000_000, "most effects at once; more are not started, and logged")
+    /// Most bytes of the state as JSON; above it only what makes it smaller is committed.
+    public let stateBytesMax = Setting(
+        "state_bytes_max", default: 256 << 20, in: (1 << 20)...(1 << 40),
+        "most bytes of the state as JSON; above it only what makes it smaller is committed")
     /// Commits kept in memory.
     public let historyCommitsMax = Setting(
         "history_commits_max", default: 100_000, in: 1...100_000_000, "commits kept in memory")

@@ -17,6 +17,7 @@ extension Settings {
         limits.cascadeDepthMax = self.cascadeDepthMax
         limits.cascadeActionsMax = self.cascadeActionsMax
         limits.effectsMax = self.effectsMax
+        limits.stateBytesMax = self.stateBytesMax
         limits.transactionTime = .milliseconds(self.batchMillisecondsMax)
         return limits
     }

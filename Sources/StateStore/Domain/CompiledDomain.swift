@@ -196,7 +196,7 @@ package final class CompiledDomain<State: StateType>: Sendable {
     func replace(by entries: [ActionEntry], in patch: inout JSONPatch) {
         patch.begin(knowing: KnownTexts())
         func replace(_ scope: ArraySlice<String>, _ patch: inout JSONPatch) {
-            guard let token = scope.first else { return patch.replace(with: "null".utf8) }
+            guard let token = scope.first else { return patch.replace(4, with: "null".utf8) }
             patch.descend(token) { replace(scope.dropFirst(), &$0) }
         }
         for scope in ActionEntry.outermost(entries.flatMap(\.scopes)) { replace(scope[...], &patch) }
@@ -212,9 +212,9 @@ package final class CompiledDomain<State: StateType>: Sendable {
         case .pointer(let pointer): return try layout.select(state, pointer.tokens[...], countMax: countMax)
         case .view(let name):
             guard let view = views[name] else { return .nothing }
-            // A view may read the whole state, so the size of the state counts.
-            guard countMax == .max || layout.count(state) <= countMax else { return .overBudget }
-            return .encoded(try view.bytes(in: state, viewVersion: viewVersions?[view.number]))
+            let version = viewVersions?[view.number]
+            guard countMax == .max || view.isQuick(viewVersion: version) else { return .overBudget }
+            return .encoded(try view.bytes(in: state, viewVersion: version))
         case .hidden: return .nothing
         }
     }

@@ -79,6 +79,7 @@ public final class MiddlewareContext<State: StateType> {
     /// How many commands, one from the other, have made the action that is on its way, and whether one has made an action of
     /// the transaction.
     var commands = (depth: 0, haveMade: false)
+    private let work = WorkMeter()
 
     init(_ before: Snapshot<State>, isDryRun: Bool, subject: String? = nil, at time: Timestamp) {
         self.before = before
@@ -100,6 +101,7 @@ public final class MiddlewareContext<State: StateType> {
         if entries.count == 1 { entries.removeLast() } else { entries.removeAll(keepingCapacity: true) }
         if !followUps.isEmpty { followUps = [] }
         commands = (0, false)
+        work.reset()
     }
 
     /// Reduces the state by an action.
@@ -119,7 +121,7 @@ public final class MiddlewareContext<State: StateType> {
     var reducerContext: ReducerContext {
         let cursor = Cursor(before.cursor.epoch, version)
         return ReducerContext(
-            subject: subject, name: ActionName(cursor, at: item.time, own: item.id, index: item.index))
+            subject: subject, name: ActionName(cursor, at: item.time, own: item.id, index: item.index), work: work)
     }
 
     /// The snapshot that the actions have made; nil where no action has reached the reducers.

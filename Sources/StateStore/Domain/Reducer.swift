@@ -123,8 +123,12 @@ public struct ReducerContext: Sendable {
     public let subject: String?
     /// How the journal names the action; nil where nothing is recorded.
     package let name: ActionName?
+    /// The work that the transaction may still do; nil in a replay, which has no bound.
+    package let work: WorkMeter?
 
-    init(subject: String?, name: ActionName? = nil) { (self.subject, self.name) = (subject, name) }
+    init(subject: String?, name: ActionName? = nil, work: WorkMeter? = nil) {
+        (self.subject, self.name, self.work) = (subject, name, work)
+    }
 }
 
 /// The time and the ID of an action, which a replay reads from the record.

@@ -169,6 +169,8 @@ final class ViewMemo<State: Sendable>: Sendable {
     private struct Memo {
         var known: Known?
         var underWay: UnderWay?
+        /// How many of the last evaluations, one after the other, have each taken less than ``quickTime``.
+        var quickCount = 0
     }
 
     private enum Step {
@@ -176,6 +178,11 @@ final class ViewMemo<State: Sendable>: Sendable {
         case wait(DispatchGroup)
         case evaluate(DispatchGroup)
     }
+
+    /// The time within which a thread that serves other clients may evaluate a view.
+    private static var quickTime: Duration { .microseconds(100) }
+    /// The number of quick evaluations after which the next one counts as quick, too.
+    private static var quickCountMin: Int { 4 }
 
     let view: View<State>
     /// The view's index in ``Snapshot/viewVersions``.
@@ -226,8 +233,29 @@ final class ViewMemo<State: Sendable>: Sendable {
         }
     }
 
+    /// Whether a thread that serves other clients may ask for the bytes: they are there, or the last evaluations were quick.
+    ///
+    /// - Parameter viewVersion: the view's last-changed version; nil for a past state.
+    func isQuick(viewVersion: Version?) -> Bool {
+        memo.withLock { memo in
+            if let known = memo.known, known.viewVersion == viewVersion { return known.bytes != nil }
+            return memo.underWay == nil && memo.quickCount >= Self.quickCountMin
+        }
+    }
+
+    /// Notes how long an evaluation, or the encoding of its value, has taken.
+    ///
+    /// The time decides which thread evaluates the view next, and nothing that a client can see.
+    private func noteTime(_ time: Duration) {
+        memo.withLock { memo in
+            memo.quickCount = time < Self.quickTime ? min(memo.quickCount + 1, Self.quickCountMin) : 0
+        }
+    }
+
     private func evaluate(_ state: State) -> ViewValue {
-        ViewEvaluation.value(of: self) { view.evaluate(state) } ?? ViewValue(ViewReadsItself(name: view.name))
+        let begun = ContinuousClock.now
+        defer { noteTime(ContinuousClock.now - begun) }
+        return ViewEvaluation.value(of: self) { view.evaluate(state) } ?? ViewValue(ViewReadsItself(name: view.name))
     }
 
     /// The UTF-8 JSON of the value.
@@ -238,7 +266,11 @@ final class ViewMemo<State: Sendable>: Sendable {
         if let bytes = memo.withLock({ $0.known?.viewVersion == viewVersion ? $0.known?.bytes : nil }) {
             return bytes
         }
+        let begun = ContinuousClock.now
         let bytes = try value.write()
+        let time = ContinuousClock.now - begun
+        // A quick encoding says nothing about the evaluation.
+        if time >= Self.quickTime { noteTime(time) }
         memo.withLock { if $0.known?.viewVersion == viewVersion { $0.known?.bytes = bytes } }
         return bytes
     }

@@ -24,7 +24,11 @@ struct TreeNode: LayoutNode {
         return tree.partsCount > countMax ? .overBudget : .encoded(tree.text)
     }
 
+    func has(_ state: JSONState, _ tokens: ArraySlice<String>) -> Bool { state.tree.tree(at: tokens) != nil }
+
     func count(_ state: JSONState) -> Int { state.tree.partsCount }
+
+    func knownBytesCount(_ state: JSONState) -> Int? { state.tree.bytesCount }
 
     func compare(_ old: JSONState, _ new: JSONState, scope: ArraySlice<String>, into patch: inout JSONPatch) {
         // What two states share costs nothing, so no scope makes it cheaper.

@@ -6,7 +6,7 @@ package import StateJSON
 /// values skips what they share. What is small is kept as its text; equal values have equal trees, and the members of an
 /// object have one order: numbers by size, then the other names by their UTF-8 bytes.
 package final class JSONTree: Sendable {
-    fileprivate enum Shape {
+    enum Shape {
         /// Compact JSON of a scalar, or of a value with at most ``textBytesMax`` bytes, with members in their order.
         case text([UInt8])
         /// The members, which are trees, without their type: all maps of objects share one specialization.
@@ -17,14 +17,16 @@ package final class JSONTree: Sendable {
     /// How long the text of an object or an array may be that is kept as text.
     static var textBytesMax: Int { 512 }
 
-    fileprivate let shape: Shape
+    let shape: Shape
     /// The length of the compact JSON.
     package let bytesCount: Int
     /// About how many parts there are to encode.
     let partsCount: Int
+    /// The depths of the children; empty for a text.
+    fileprivate let depths: Depths
 
-    fileprivate init(_ shape: Shape, bytesCount: Int, partsCount: Int) {
-        (self.shape, self.bytesCount, self.partsCount) = (shape, bytesCount, partsCount)
+    fileprivate init(_ shape: Shape, bytesCount: Int, partsCount: Int, depths: Depths = Depths()) {
+        (self.shape, self.bytesCount, self.partsCount, self.depths) = (shape, bytesCount, partsCount, depths)
     }
 
     private convenience init(text: [UInt8]) { self.init(.text(text), bytesCount: text.count, partsCount: 1) }
@@ -43,15 +45,49 @@ package final class JSONTree: Sendable {
         case .object(let object):
             var members = object.members.map { (Self.key($0.key), JSONTree($0.value)) }
             members.sort { $0.0 < $1.0 }
-            let bytesCount = members.reduce(2) { $0 + Self.length(of: $1.0, $1.1) } - (members.isEmpty ? 0 : 1)
-            let partsCount = members.reduce(1) { $0 + $1.1.partsCount }
-            self.init(.object(PersistentMap(sorted: members)), bytesCount: bytesCount, partsCount: partsCount)
-        case .array(let values):
-            let elements = values.map { JSONTree($0) }
-            let bytesCount = elements.reduce(2) { $0 + $1.bytesCount + 1 } - (elements.isEmpty ? 0 : 1)
-            let partsCount = elements.reduce(1) { $0 + $1.partsCount }
-            self.init(.array(PersistentList(elements)), bytesCount: bytesCount, partsCount: partsCount)
+            self.init(members: members)
+        case .array(let values): self.init(elements: values.map { JSONTree($0) })
         default: self.init(text: value.text)
+        }
+    }
+
+    /// Makes an object of members in their order; O(n).
+    convenience init(members: [(EntityKey, JSONTree)]) {
+        var (bytesCount, partsCount, depths) = (2 - (members.isEmpty ? 0 : 1), 1, Depths())
+        for (key, tree) in members {
+            bytesCount += Self.length(of: key, tree)
+            partsCount += tree.partsCount
+            depths.add(tree.depth)
+        }
+        let map = PersistentMap(sorted: members.map { ($0, $1 as any AnyObject & Sendable) })
+        self.init(.object(map), bytesCount: bytesCount, partsCount: partsCount, depths: depths)
+    }
+
+    /// Makes an array; O(n).
+    private convenience init(elements: [JSONTree]) {
+        var (bytesCount, partsCount, depths) = (2 - (elements.isEmpty ? 0 : 1), 1, Depths())
+        for tree in elements {
+            bytesCount += tree.bytesCount + 1
+            partsCount += tree.partsCount
+            depths.add(tree.depth)
+        }
+        let list = PersistentList(elements)
+        self.init(.array(list), bytesCount: bytesCount, partsCount: partsCount, depths: depths)
+    }
+
+    /// An object of one member.
+    package static func object(of name: String, _ value: JSONTree) -> JSONTree {
+        JSONTree(members: [(key(name), value)]).normalized
+    }
+
+    /// An object or an array with its children as trees, however short it is; nil for a scalar.
+    var opened: JSONTree? {
+        guard case .text = shape else { return self }
+        switch value {
+        case .object(let object):
+            return JSONTree(members: object.members.map { (Self.key($0.key), JSONTree($0.value)) })
+        case .array(let values): return JSONTree(elements: values.map { JSONTree($0) })
+        default: return nil
         }
     }
 
@@ -127,9 +163,9 @@ package final class JSONTree: Sendable {
         return true
     }
 
-    fileprivate static func tree(_ object: any AnyObject) -> JSONTree { unsafeDowncast(object, to: JSONTree.self) }
+    static func tree(_ object: any AnyObject) -> JSONTree { unsafeDowncast(object, to: JSONTree.self) }
 
-    fileprivate static func key(_ name: String) -> EntityKey { Int(token: name).map { .number($0) } ?? .text(name) }
+    static func key(_ name: String) -> EntityKey { Int(token: name).map { .number($0) } ?? .text(name) }
 
     /// How many bytes a member has in its object, with a comma.
     fileprivate static func length(of key: EntityKey, _ tree: JSONTree) -> Int {
@@ -151,6 +187,7 @@ extension JSONTree {
         guard let token = tokens.first else { return self }
         switch shape {
         case .text(let text):
+            guard isArray != nil else { return nil }
             return JSONText.select(tokens, in: text).map { text in
                 JSONTree(.text(text), bytesCount: text.count, partsCount: 1)
             }
@@ -176,15 +213,10 @@ extension JSONTree {
         }
     }
 
-    /// How many arrays and objects lie in each other, at most; O(n).
+    /// How many arrays and objects lie in each other, at most; O(1), but for an array or an object that is kept as text.
     package var depth: Int {
-        var deepest = 0
-        switch shape {
-        case .text(let text): return Self.depth(of: text)
-        case .object(let members): members.visit { deepest = max(deepest, Self.tree($1).depth) }
-        case .array(let elements): elements.visit { deepest = max(deepest, $0.depth) }
-        }
-        return deepest + 1
+        guard case .text(let text) = shape else { return depths.deepest + 1 }
+        return isArray == nil ? 0 : Self.depth(of: text)
     }
 
     private static func depth(of text: [UInt8]) -> Int {
@@ -222,6 +254,11 @@ extension JSONTree {
         let rest = tokens.dropFirst()
         switch shape {
         case .text(var text):
+            guard isArray != nil else { return nil }
+            // A long value is not written and read again on its way into a short one.
+            if let new, new.bytesCount > Self.textBytesMax {
+                return opened?.applying(operation, at: tokens, new)
+            }
             // What stands in a short text makes way for another value without a look at the rest.
             if operation == "replace", let new, let place = JSONText.place(of: tokens, in: text),
                 text.count - place.count + new.bytesCount <= Self.textBytesMax
@@ -233,6 +270,8 @@ extension JSONTree {
             return value.apply(operation, at: tokens, new?.value) ? JSONTree(value) : nil
         case .object(var members):
             let key = Self.key(token)
+            // The first member has no comma.
+            let comma = members.isEmpty ? 1 : 0
             let old = members[key].map(Self.tree)
             let changed = rest.isEmpty ? (operation == "remove" ? nil : new) : old?.applying(operation, at: rest, new)
             switch (old, changed) {
@@ -245,14 +284,17 @@ extension JSONTree {
                 members.remove(key)
             case (_?, let changed?): members.set(key, changed)
             }
-            let bytesCount = bytesCount + lengthChange(key, from: old, to: changed)
+            let bytesCount = bytesCount + lengthChange(key, from: old, to: changed) - comma
             let partsCount = partsCount + (changed?.partsCount ?? 0) - (old?.partsCount ?? 0)
-            return Self.normal(.object(members), bytesCount: bytesCount, partsCount: partsCount)
+            return Self.normal(
+                .object(members), bytesCount: bytesCount, partsCount: partsCount,
+                depths: depths.replacing(old?.depth, by: changed?.depth))
         case .array(var elements):
             guard let index = token == "-" ? elements.count : JSONPointer.index(token), index <= elements.count else {
                 return nil
             }
             let isInsertion = operation == "add" && rest.isEmpty
+            let comma = elements.count == 0 ? 1 : 0
             guard isInsertion || index < elements.count else { return nil }
             let old = isInsertion ? nil : elements[index]
             let changed = rest.isEmpty ? (operation == "remove" ? nil : new) : old?.applying(operation, at: rest, new)
@@ -262,10 +304,12 @@ extension JSONTree {
             case (_?, let changed?): elements[index] = changed
             default: return nil
             }
-            // An array has a comma between two elements, and this one has more than one.
-            let lengths = (changed.map { $0.bytesCount + 1 } ?? 0) - (old.map { $0.bytesCount + 1 } ?? 0)
+            // The first element has no comma.
+            let lengths = (changed.map { $0.bytesCount + 1 } ?? 0) - (old.map { $0.bytesCount + 1 } ?? 0) - comma
             let partsCount = partsCount + (changed?.partsCount ?? 0) - (old?.partsCount ?? 0)
-            return Self.normal(.array(elements), bytesCount: bytesCount + lengths, partsCount: partsCount)
+            return Self.normal(
+                .array(elements), bytesCount: bytesCount + lengths, partsCount: partsCount,
+                depths: depths.replacing(old?.depth, by: changed?.depth))
         }
     }
 
@@ -274,12 +318,12 @@ extension JSONTree {
     }
 
     /// A tree of this shape, or its text where that is short.
-    private static func normal(_ shape: Shape, bytesCount: Int, partsCount: Int) -> JSONTree {
-        let tree = JSONTree(shape, bytesCount: bytesCount, partsCount: partsCount)
-        guard bytesCount <= textBytesMax else { return tree }
-        let text = tree.text
-        return JSONTree(.text(text), bytesCount: text.count, partsCount: 1)
+    private static func normal(_ shape: Shape, bytesCount: Int, partsCount: Int, depths: Depths) -> JSONTree {
+        JSONTree(shape, bytesCount: bytesCount, partsCount: partsCount, depths: depths).normalized
     }
+
+    /// The tree, or its text where that is short.
+    var normalized: JSONTree { bytesCount <= Self.textBytesMax ? JSONTree(text: text) : self }
 
     /// Adds the operations that turn an old value at the patch's current pointer into a new one.
     ///
@@ -294,7 +338,7 @@ extension JSONTree {
                     guard before !== after else { return }
                     patch.descend(key.token) { compare(before, after, into: &$0) }
                 case (nil, let after?): patch.add(member: key.token, value: after.text)
-                case (_?, nil): patch.remove(member: key.token)
+                case (let before?, nil): patch.remove(member: key.token, before.bytesCount)
                 case (nil, nil): break
                 }
             }
@@ -303,12 +347,44 @@ extension JSONTree {
             let moved = differences.removed.count + differences.inserted.count
             guard moved <= 16 || moved <= after.count / 2 else { return patch.compare(old.text, new.text) }
             // Removing from the end and then inserting from the start leaves every other index of the operations valid.
-            for position in differences.removed.reversed() { patch.remove(at: position) }
+            for (position, element) in differences.removed.reversed() {
+                patch.remove(at: position, element.bytesCount)
+            }
             for (position, element) in differences.inserted { patch.insert(at: position, value: element.text) }
             for (position, before, after) in differences.replaced {
                 patch.descend(String(position)) { compare(before, after, into: &$0) }
             }
         default: patch.compare(old.text, new.text)
+        }
+    }
+}
+
+/// How many children of an array or an object have which depth: a change then knows the depth of the whole without a walk.
+private struct Depths: Sendable {
+    /// The depths that children have, without 0, and the number of the children; the deepest comes last.
+    private var counts: [(depth: Int, count: Int)] = []
+
+    var deepest: Int { counts.last?.depth ?? 0 }
+
+    mutating func add(_ depth: Int) { change(depth, by: 1) }
+
+    /// The depths after a child has gone, come, or made way for another one.
+    func replacing(_ old: Int?, by new: Int?) -> Depths {
+        guard old ?? 0 != new ?? 0 else { return self }
+        var changed = self
+        if let new { changed.change(new, by: 1) }
+        if let old { changed.change(old, by: -1) }
+        return changed
+    }
+
+    private mutating func change(_ depth: Int, by number: Int) {
+        guard depth > 0 else { return }
+        let index = counts.firstIndex { $0.depth >= depth } ?? counts.endIndex
+        if index == counts.endIndex || counts[index].depth != depth {
+            counts.insert((depth, number), at: index)
+        } else {
+            counts[index].count += number
+            if counts[index].count == 0 { counts.remove(at: index) }
         }
     }
 }

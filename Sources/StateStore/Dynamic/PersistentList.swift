@@ -39,8 +39,8 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
 
     /// How a list has become another one.
     struct Differences {
-        /// The positions of removed elements in the old list, ascending.
-        var removed: [Int] = []
+        /// The removed elements at their positions in the old list, ascending.
+        var removed: [(position: Int, element: Element)] = []
         /// The inserted elements at their positions in the new list, ascending.
         var inserted: [(position: Int, element: Element)] = []
         /// The elements that another one has replaced, at their positions in the new list.
@@ -54,7 +54,7 @@ struct PersistentList<Element: AnyObject & Sendable>: Sendable {
             switch (before.map(element), after.map(element)) {
             case (let before?, let after?):
                 if before !== after { found.replaced.append((new.order.position(of: rank), before, after)) }
-            case (_?, nil): found.removed.append(old.order.position(of: rank))
+            case (let before?, nil): found.removed.append((old.order.position(of: rank), before))
             case (nil, let after?): found.inserted.append((new.order.position(of: rank), after))
             case (nil, nil): break
             }

@@ -46,6 +46,10 @@ final class Snapshot<State: StateType>: AnySnapshot {
     ///
     /// unsafe: only the turn that makes the snapshot sets it, before another thread can have the snapshot.
     nonisolated(unsafe) private(set) var viewVersions: [Version]
+    /// The bytes of the state as compact JSON; nil where nobody has counted them.
+    ///
+    /// unsafe: as ``viewVersions``.
+    nonisolated(unsafe) var bytesCount: Int?
     private let domain: CompiledDomain<State>
 
     init(_ state: consuming State, of domain: CompiledDomain<State>, at cursor: Cursor, viewVersions: [Version]) {

@@ -25,10 +25,13 @@ package struct Replay<State: StateType>: HistoryFollower {
     ///
     /// - Throws: ``HistoryFault`` where today's domain does not know or rejects an action, or the record cannot be read. The
     ///   state then is as it was.
-    package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit {
+    package mutating func take(_ recorded: Commit) throws(HistoryFault) -> Commit { try take(recorded, nil) }
+
+    /// Runs the reducers as ``take(_:)`` does, within the work that one transaction may do.
+    mutating func take(_ recorded: Commit, _ work: WorkMeter?) throws(HistoryFault) -> Commit {
         let isUpgrade = recorded.types == [Commit.upgradeType]
         if isUpgrade { encodings = KnownTexts() }
-        let (next, patch) = isUpgrade ? try upgrade(recorded) : try reduce(recorded)
+        let (next, patch) = isUpgrade ? try upgrade(recorded) : try reduce(recorded, work)
         state = next
         version = recorded.version
         return recorded.with(patch: patch.text, changedPointers: patch.changedPointers)
@@ -41,7 +44,7 @@ package struct Replay<State: StateType>: HistoryFollower {
         try domain.layout.select(state, pointer.tokens[...]).map { try JSONValue(parsing: $0, depthMax: 1000) }
     }
 
-    private mutating func reduce(_ recorded: Commit) throws(HistoryFault) -> (State, JSONPatch) {
+    private mutating func reduce(_ recorded: Commit, _ work: WorkMeter?) throws(HistoryFault) -> (State, JSONPatch) {
         let actions = try actions(of: recorded)
         var next = state
         var entries: [ActionEntry] = []
@@ -55,7 +58,8 @@ package struct Replay<State: StateType>: HistoryFollower {
                 throw HistoryFault(recorded, type: type, "today a command has this type, of which nothing is committed")
             }
             do throws(Rejection) {
-                try domain.reduce(&next, action, by: entry, ReducerContext(subject: recorded.by, name: name))
+                try domain.reduce(
+                    &next, action, by: entry, ReducerContext(subject: recorded.by, name: name, work: work))
             } catch {
                 throw HistoryFault(
                     recorded, type: type, rejectionCode: error.code,

@@ -32,7 +32,7 @@ struct EntitiesNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
                 guard before != after else { return }
                 patch.descend(key.token) { $0.compare(before, after) }
             case (nil, let after?): patch.add(member: key.token, value: try Table.entry(after).bytes())
-            case (_?, nil): patch.remove(member: key.token)
+            case (let before?, nil): patch.remove(member: key.token, try Table.entry(before).bytes().count)
             default: break
             }
         }
@@ -96,11 +96,11 @@ struct OrderNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
     func count(_ table: Table) -> Int { table.count }
 
     func compare(_ old: Table, _ new: Table, scope: ArraySlice<String>, into patch: inout JSONPatch) throws {
-        var removed: [Int] = []
+        var removed: [(Int, EntityKey)] = []
         var inserted: [(Int, EntityKey)] = []
         PersistentMap.visitDifferences(old.order, new.order) { rank, before, after in
             guard before != after else { return }
-            if before != nil { removed.append(old.order.position(of: rank)) }
+            if let before { removed.append((old.order.position(of: rank), before)) }
             if let after { inserted.append((new.order.position(of: rank), after)) }
         }
         guard !removed.isEmpty || !inserted.isEmpty else { return }
@@ -110,7 +110,9 @@ struct OrderNode<ID: EntityID, Entity: Codable & Sendable>: LayoutNode {
             return
         }
         // Removing from the end and then inserting from the start leaves every other index of the operations valid.
-        for position in removed.reversed() { patch.remove(at: position) }
+        for (position, key) in removed.reversed() {
+            patch.remove(at: position, try JSON.encode(Table.id(key)).count)
+        }
         for (position, key) in inserted { patch.insert(at: position, value: try JSON.encode(Table.id(key))) }
     }
 

@@ -49,6 +49,8 @@ struct Core<State: StateType>: Sendable {
     /// What the preconditions of ``latest`` have found; nil where there were none, or many.
     private var preconditions: Preconditions<State>?
     private(set) var ledger: IdempotencyLedger
+    /// The work of an action that is reduced directly.
+    private let directWork = WorkMeter()
     private var historyClock: HistoryClock
 
     init(
@@ -67,6 +69,8 @@ struct Core<State: StateType>: Sendable {
         latest = Snapshot(state, of: domain, at: Cursor(epoch, version), viewVersions: domain.initialViewVersions)
         historyClock = HistoryClock(historyTime)
         ledger = IdempotencyLedger(keys, expiryMax: historyTime?.advanced(by: limits.idempotencyLifetime))
+        // Losing the error is right: a state that begins a store can be encoded, and a turn would find it otherwise.
+        if limits.stateBytesMax < .max { latest.bytesCount = try? size(of: latest) }
     }
 
     /// Makes a core that computes dry runs on a published snapshot, and has no idempotency keys.
@@ -175,8 +179,9 @@ struct Core<State: StateType>: Sendable {
     ) throws(Rejection) -> Snapshot<State>? {
         guard onlyValidates else { return nil }
         var state = latest.state
+        directWork.reset()
         try TurnMark.reducing { () throws(Rejection) in
-            try domain.reduce(&state, action, by: entry, ReducerContext(subject: nil))
+            try domain.reduce(&state, action, by: entry, ReducerContext(subject: nil, work: directWork))
         }
         let next = latest.next(consume state)
         next.noteViewVersions(by: entry)
@@ -233,6 +238,10 @@ struct Core<State: StateType>: Sendable {
                 } catch {
                     return .rejected(error, index: index)
                 }
+                // A short action can make a long state, which is refused before it is compared, and before the next action.
+                if let bytes = domain.layout.knownBytesCount(context.state), let tooLarge = refusal(of: bytes, before) {
+                    return .rejected(tooLarge, index: index)
+                }
             }
             guard let made = context.made else {
                 if !context.isDryRun, !context.followUps.isEmpty {
@@ -242,6 +251,10 @@ struct Core<State: StateType>: Sendable {
                 return .nothingCommitted
             }
             try compare(before.state, with: made.state, by: context.entries, &scratch)
+            if limits.stateBytesMax < .max, domain.layout.knownBytesCount(made.state) == nil {
+                made.bytesCount = try size(of: before) + scratch.patch.growth
+                if let bytes = made.bytesCount, let tooLarge = refusal(of: bytes, before) { throw tooLarge }
+            }
             if pending.transaction.purpose == .dryRun {
                 // The known encodings are those of a state that is dropped.
                 scratch.encodings = KnownTexts()
@@ -255,6 +268,22 @@ struct Core<State: StateType>: Sendable {
             scratch.encodings = KnownTexts()
             return .failed(detail: "the state that the action makes cannot be encoded as JSON: \(error)")
         }
+    }
+
+    /// The bytes of a state as compact JSON; O(n) where nobody has counted them.
+    private func size(of snapshot: Snapshot<State>) throws -> Int {
+        try domain.layout.knownBytesCount(snapshot.state) ?? snapshot.bytesCount
+            ?? domain.layout.bytes(snapshot.state).count
+    }
+
+    /// The refusal of a state that has grown beyond its limit, or nil.
+    private func refusal(of bytesCount: Int, _ before: Snapshot<State>) -> Rejection? {
+        // Losing the error is right: the state before is a committed one, which can be encoded.
+        guard bytesCount > limits.stateBytesMax, let old = try? size(of: before), bytesCount > old else { return nil }
+        return Rejection(
+            "state-too-large",
+            "the state would have \(bytesCount) bytes of JSON, and state_bytes_max allows \(limits.stateBytesMax); nothing was committed, and what makes the state smaller is",
+            kind: .tooLarge)
     }
 
     /// The context of a transaction: that of the last one, where only middleware of the store's own has seen it, which keeps

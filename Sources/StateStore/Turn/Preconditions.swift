@@ -66,9 +66,7 @@ struct Preconditions<State: StateType>: Sendable {
     ) throws -> PreconditionFailure? {
         if tagGuard.tags == .any, !tagGuard.isHidden {
             // Whatever is there has a tag: nothing needs to be encoded.
-            guard case .nothing = try layout.select(state, tagGuard.pointer.tokens[...], countMax: 0) else {
-                return nil
-            }
+            if try layout.has(state, tagGuard.pointer.tokens[...]) { return nil }
         }
         let actual = tagGuard.isHidden ? nil : try find(tagGuard.pointer, in: state).encoded
         guard !tagGuard.tags.contains(actual?.tag) else { return nil }

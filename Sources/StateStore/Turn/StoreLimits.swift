@@ -20,6 +20,8 @@ public struct StoreLimits: Sendable {
     package var transactionTime = Duration.milliseconds(250)
     /// The most bytes of a commit, which are those of its actions and of its patch; the store rejects a larger one.
     package var commitBytesMax = Int.max
+    /// The most bytes of the state as compact JSON; above it the store commits only what makes the state smaller.
+    package var stateBytesMax = Int.max
     /// How many effects may run at once; the store does not start more, and reports each.
     public var effectsMax = 10_000
 

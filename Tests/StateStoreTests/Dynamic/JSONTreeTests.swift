@@ -27,15 +27,37 @@ struct JSONTreeTests {
             #expect(tree.text == JSONTree(value).text, "seed \(seed): the order of members")
             #expect(tree.bytesCount == tree.text.count, "seed \(seed)")
             #expect(tree.partsCount == JSONTree(value).partsCount, "seed \(seed)")
+            #expect(tree.depth == value.depth, "seed \(seed)")
             #expect(earlier.value == before, "seed \(seed): a tree before a change stays as it was")
             var patch = JSONPatch()
             JSONTree.compare(earlier, tree, into: &patch)
             var patched = before
             try patched.apply(patch: JSONValue(parsing: patch.text, depthMax: 1000))
+            #expect(abs(patch.growth - (tree.bytesCount - earlier.bytesCount)) <= 8, "seed \(seed): but for commas")
             #expect(patched == value, "seed \(seed): \(String(decoding: patch.text, as: UTF8.self))")
             #expect(patch.isEmpty == (before == value), "seed \(seed)")
             let pointer = Self.place(in: value, using: &generator)
             #expect(tree.tree(at: pointer.tokens[...])?.value == value[pointer: pointer], "seed \(seed), \(pointer)")
+        }
+    }
+
+    @Test("a merge into a tree is that of RFC 7396, member by member or in one walk", arguments: 1...12)
+    func merging(seed: Int) throws {
+        var generator = SplitMix(seed: UInt64(seed))
+        var large = JSONObject()
+        for id in 0..<400 { large.append("\(id)", ["n": .integer(Int64(id))]) }
+        for value in [.object(large), Self.value(depth: 3, using: &generator)] {
+            var patch = JSONObject()
+            for id in 0..<Int.random(in: 1...60, using: &generator) {
+                patch.append("\(id * 7)", [nil, ["m": nil, "n": 1], 5, [:]].randomElement(using: &generator) ?? nil)
+            }
+            for patch in [.object(patch), Self.value(depth: 2, using: &generator)] {
+                let merged = JSONTree(value).merging(patch)
+
+                #expect(merged.value == value.merging(patch), "seed \(seed)")
+                #expect(merged.text == JSONTree(value.merging(patch)).text, "seed \(seed)")
+                #expect(merged.bytesCount == merged.text.count && merged.depth == merged.value.depth, "seed \(seed)")
+            }
         }
     }
 
@@ -138,5 +160,26 @@ struct JSONTreeTests {
         case 1: return ("replace", place, Self.value(depth: 2, using: &generator))
         default: return ("add", place, Self.value(depth: 2, using: &generator))
         }
+    }
+}
+
+extension JSONValue {
+    /// The depth by a walk.
+    fileprivate var depth: Int {
+        switch self {
+        case .object(let object): 1 + (object.members.map(\.value.depth).max() ?? 0)
+        case .array(let elements): 1 + (elements.map(\.depth).max() ?? 0)
+        default: 0
+        }
+    }
+
+    /// The function of RFC 7396, section 2.
+    fileprivate func merging(_ patch: JSONValue) -> JSONValue {
+        guard case .object(let changes) = patch else { return patch }
+        var target = if case .object(let object) = self { object } else { JSONObject() }
+        for (name, value) in changes.members {
+            target[name] = value == .null ? JSONValue?.none : (target[name] ?? .null).merging(value)
+        }
+        return .object(target)
     }
 }

@@ -1,0 +1,160 @@
+internal import StateJSON
+internal import StateStore
+
+/// The changes of one action to a document, which cost no more than an action may.
+///
+/// Each place that an operation names, and each member of a merge, is counted; so are the bytes that an operation moves,
+/// copies or compares.
+struct DocumentEdit {
+    private(set) var tree: JSONTree
+    private let work: WorkMeter?
+    /// An operation takes as long as four members of a merge, which are merged in one walk.
+    private static let operationPlaces = 4
+
+    init(_ tree: JSONTree, _ work: WorkMeter?) { (self.tree, self.work) = (tree, work) }
+
+    /// Carries out an operation of RFC 6902 but `test`, `move` and `copy`.
+    mutating func apply(_ operation: String, at place: Place, _ value: JSONTree?) throws(Rejection) {
+        try count(at: place)
+        if let value { try Self.checkDepth(of: value, at: place) }
+        guard let changed = tree.applying(operation, at: place.tokens, value) else {
+            throw place.rejection("document.no-place", "there is no such place to \(operation)")
+        }
+        tree = changed
+    }
+
+    /// Sets the value at a place, with the objects on the way there.
+    mutating func set(_ value: JSONTree, at place: Place) throws(Rejection) {
+        try count(at: place)
+        try Self.checkDepth(of: value, at: place)
+        let tokens = place.tokens
+        var (nearest, depth) = (tree, 0)
+        while depth < tokens.count, let next = nearest.tree(at: tokens[depth...depth]) {
+            (nearest, depth) = (next, depth + 1)
+        }
+        guard depth < tokens.count else {
+            // In an array, `add` inserts; a value replaces the element that is there.
+            return tree = tree.applying("replace", at: tokens, value) ?? tree
+        }
+        guard nearest.isArray != nil else {
+            let pointer = JSONPointer(Array(tokens[..<depth])).description
+            throw place.rejection(
+                "document.no-place", "\(pointer.isEmpty ? "the document" : pointer) is neither object nor array")
+        }
+        let added = tokens[(depth + 1)...].reversed().reduce(value) { .object(of: $1, $0) }
+        guard let set = tree.applying("add", at: tokens[...depth], added) else {
+            throw place.rejection("document.no-place", "an array has no such element")
+        }
+        tree = set
+    }
+
+    /// Merges a value (RFC 7396).
+    mutating func merge(_ value: JSONValue, at place: Place) throws(Rejection) {
+        try count(at: place, places: value.membersCount)
+        try set((tree.tree(at: place.tokens) ?? .emptyObject).merging(value), at: place)
+    }
+
+    /// Carries out an operation of a JSON Patch.
+    mutating func apply(_ operation: Document.Patch.Operation, number: Int) throws(Rejection) {
+        let name = "/patch/\(number)"
+        let place = try Place(operation.path, "\(name)/path")
+        switch operation.op {
+        case .add, .replace: try apply(operation.op.rawValue, at: place, operation.value.map { JSONTree($0) })
+        case .remove: try apply("remove", at: place, nil)
+        case .copy: try apply("add", at: place, try source(of: operation, name).value)
+        case .move:
+            let (from, value) = try source(of: operation, name)
+            guard place.tokens.count <= from.tokens.count || !place.tokens.starts(with: from.tokens) else {
+                throw place.rejection("document.no-place", "a value cannot be moved into itself")
+            }
+            guard place.pointer != from.pointer else { return }
+            try apply("remove", at: from, nil)
+            try apply("add", at: place, value)
+        case .test:
+            let found = tree.tree(at: place.tokens)
+            try count(at: place, bytes: found?.bytesCount ?? 0)
+            guard found?.value == operation.value else {
+                throw place.rejection("document.test-failed", "the value is another one")
+            }
+        }
+    }
+
+    /// The value that an operation moves or copies.
+    private func source(
+        of operation: Document.Patch.Operation, _ name: String
+    ) throws(Rejection) -> (place: Place, value: JSONTree) {
+        let place = try Place(operation.from ?? "", "\(name)/from")
+        guard let found = tree.tree(at: place.tokens) else {
+            throw place.rejection("document.no-place", "there is nothing to \(operation.op.rawValue)")
+        }
+        try count(at: place, bytes: found.bytesCount)
+        return (place, found)
+    }
+
+    /// Adds to a number.
+    mutating func increment(by amount: JSONValue, at place: Place) throws(Rejection) {
+        let old = tree.tree(at: place.tokens).map { $0.isArray == nil ? $0.value : .null } ?? .integer(0)
+        guard let sum = old.sum(with: amount) else {
+            throw place.rejection(
+                "document.no-number", "the value and the amount have to be numbers whose sum has 64 bits")
+        }
+        try set(JSONTree(sum), at: place)
+    }
+
+    private static func checkDepth(of value: JSONTree, at place: Place) throws(Rejection) {
+        guard place.tokens.count + value.depth <= Place.depthMax else {
+            throw place.rejection("document.too-deep", "the document would have more than \(Place.depthMax) levels")
+        }
+    }
+
+    /// Counts the work of an operation before it is done.
+    private func count(at place: Place, places: Int = DocumentEdit.operationPlaces, bytes: Int = 0) throws(Rejection) {
+        guard let work, !work.spend(places: places, bytes: bytes) else { return }
+        throw Rejection(
+            "document.too-large",
+            "one request has at most \(WorkMeter.placesMax / Self.operationPlaces) operations, merges at most \(WorkMeter.placesMax) members, and moves, copies and tests at most \(WorkMeter.bytesMax) bytes of the document; send it in parts",
+            kind: .invalid, pointer: place.name)
+    }
+}
+
+extension JSONValue {
+    /// The sum of two numbers; nil where one is not a number, or the sum does not fit.
+    ///
+    /// Whole numbers are added exactly within 64 bits, signed and unsigned; `1.0` is whole. With a fraction both are doubles.
+    fileprivate func sum(with other: JSONValue) -> JSONValue? {
+        if let left = whole, let right = other.whole {
+            let sum = left + right
+            return Int64(exactly: sum).map { .integer($0) } ?? UInt64(exactly: sum).map { .unsigned($0) }
+        }
+        guard let left = number, let right = other.number else { return nil }
+        // A double beyond 64 bits is whole, and so is its sum.
+        guard whole != nil || left != left.rounded(), other.whole != nil || right != right.rounded() else { return nil }
+        return (left + right).isFinite ? .double(left + right) : nil
+    }
+
+    /// A whole number of 64 bits, signed or unsigned.
+    private var whole: Int128? {
+        switch self {
+        case .integer(let number): Int128(number)
+        case .unsigned(let number): Int128(number)
+        case .double(let number):
+            Int64(exactly: number).map { Int128($0) } ?? UInt64(exactly: number).map { Int128($0) }
+        default: nil
+        }
+    }
+
+    private var number: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .unsigned(let number): Double(number)
+        case .double(let number): number
+        default: nil
+        }
+    }
+
+    /// The number of the members of an object and of the objects in it, at least 1.
+    fileprivate var membersCount: Int {
+        guard case .object(let object) = self else { return 1 }
+        return object.members.reduce(1) { $0 + $1.value.membersCount }
+    }
+}
