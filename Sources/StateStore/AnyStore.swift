@@ -67,18 +67,18 @@ package protocol AnyStore: AnyObject, Sendable {
     /// - Throws: ``JSONFault`` with the pointer at which the JSON does not fit the domain.
     func snapshot(restoring state: [UInt8], at cursor: Cursor) throws -> any AnySnapshot
 
-    /// Makes a store in memory of a part of a history, which may leave out and add actions.
+    /// Begins to make a store in memory of a part of a history, which may leave out and add actions.
     ///
-    /// The cost is O(n) in the size of the state, and that of each commit that is computed again.
+    /// The cost is O(n) in the size of the state; the returned function costs what each commit costs that it computes again.
     ///
     /// - Parameters:
     ///   - hasRoom: takes room for bytes, and returns whether there is any.
     ///   - commits: returns the recorded commits after a version, in order, some at a time.
-    /// - Throws: ``JSONFault`` where the state does not fit the domain, ``Fork/NoRoom``, and what `commits` throws.
+    /// - Throws: ``JSONFault`` where the state does not fit the domain, and ``Fork/NoRoom``.
     func fork(
         _ source: Fork.Source, hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool,
-        commits: (_ after: Version) throws -> [Commit]
-    ) throws -> Fork
+        commits: @escaping @Sendable (_ after: Version) throws -> [Commit]
+    ) throws -> Fork.Advance
 }
 
 extension Store: AnyStore {

@@ -187,11 +187,18 @@ extension Problem {
         Problem(.notFound, "no-such-fork", "there is no fork of this name: it has expired, or was ended")
     }
 
-    package static func tooManyForks(_ most: Int) -> Problem {
+    /// - Parameter isOwn: whether the client has its share of the forks; else the server has all that it may have.
+    package static func tooManyForks(_ most: Int, isOwn: Bool) -> Problem {
         Problem(
-            .serviceUnavailable, "too-many-forks",
-            "this server has \(most) forks, as many as it may; end one with DELETE, or come back when one has expired",
+            isOwn ? .tooManyRequests : .serviceUnavailable, "too-many-forks",
+            "\(isOwn ? "this client" : "this server") has \(most) forks, as many as it may; end one with DELETE, or come back when one has expired",
             fields: [.retryAfter: "60"])
+    }
+
+    package static func forkTakesLong(_ time: Duration) -> Problem {
+        Problem(
+            .unprocessableContent, "fork-too-long",
+            "the fork has not run all its commits in \(time); begin with a later one")
     }
 
     package static func forkTooLong(_ most: Int) -> Problem {

@@ -6,75 +6,66 @@ internal import Synchronization
 
 /// The forks of a server: stores in memory, each with handlers and an address of its own, that end by themselves.
 ///
-/// They are bounded in number and life, and their memory counts in the server's budget, of which they have at most half. Any thread may call any method.
+/// They are bounded in number and life, and a client has a share of them. Their memory counts in the server's budget, of which
+/// they have at most half. Any thread may call any method.
 final class Forks: Sendable {
     struct Limits: Sendable {
         var countMax = 8
         var lifetime = Duration.seconds(900)
         /// How many commits one fork runs again.
         var commitsMax = 100_000
+        /// How long it takes to run them.
+        var runTimeMax = Duration.seconds(30)
+
+        /// How many forks one client may have: one more than half of all.
+        var countPerClientMax: Int { countMax / 2 + 1 }
     }
 
-    /// A fork, the handlers that serve it, and the memory that it holds.
+    /// A fork, the handlers that serve it, and its place among the forks.
     private struct Entry {
         let description: ForkDescription
         let transport: InProcessTransport
         let handler: RequestHandler
-        let room: Room
+        let place: Place
     }
 
-    /// The memory of all forks: at most half of the server's budget, so that requests have the rest.
-    private final class Rooms: Sendable {
-        let memory: MemoryBudget
-        let bytes = Mutex(0)
-
-        init(_ memory: MemoryBudget) { self.memory = memory }
-
-        func take(_ count: Int) -> Bool {
-            bytes.withLock { bytes in
-                guard count <= memory.bytesMax / 2 - bytes, memory.reserve(count) else { return false }
-                bytes += count
-                return true
-            }
-        }
-
-        func giveBack(_ count: Int) {
-            memory.release(count)
-            bytes.withLock { $0 -= count }
-        }
-    }
-
-    /// The memory of one fork.
-    private final class Room: Sendable {
-        private let rooms: Rooms
+    /// The place of a fork that is being made, or that is there, with the memory that it holds.
+    final class Place: Sendable {
+        let client: String
+        private let memory: ForkMemory
         private let bytes = Atomic(0)
 
-        init(_ rooms: Rooms) { self.rooms = rooms }
+        fileprivate init(_ client: String, _ memory: ForkMemory) { (self.client, self.memory) = (client, memory) }
 
+        /// Takes memory for the fork; returns whether there is any.
         func take(_ count: Int) -> Bool {
-            guard rooms.take(count) else { return false }
+            guard memory.take(count) else { return false }
             bytes.add(count, ordering: .relaxed)
             return true
         }
 
-        deinit { rooms.giveBack(bytes.load(ordering: .relaxed)) }
+        deinit { memory.giveBack(bytes.load(ordering: .relaxed)) }
     }
 
     private struct State {
         var entries: [(name: String, entry: Entry)] = []
-        /// The forks that are being made.
-        var beginning = 0
+        /// The places of forks that are being made.
+        var making: [Place] = []
+        /// Whether a timer is set for the oldest fork.
+        var hasTimer = false
         /// The requests that forks work on, by the number of the exchange.
         var hangUps: [UInt64: @Sendable () -> Void] = [:]
+
+        var places: [Place] { making + entries.map(\.entry.place) }
     }
 
     let limits: Limits
-    private let rooms: Rooms
+    private let memory: ForkMemory
     private let schedule: Schedule
     private let state = Mutex(State())
 
     init(_ limits: Limits, memory: MemoryBudget, schedule: Schedule) {
-        (self.limits, rooms, self.schedule) = (limits, Rooms(memory), schedule)
+        (self.limits, self.memory, self.schedule) = (limits, ForkMemory(memory), schedule)
     }
 
     /// What is known of the forks, oldest first.
@@ -95,39 +86,61 @@ final class Forks: Sendable {
         state.withLock { state in state.entries.first { $0.name.utf8.elementsEqual(name.utf8) }?.entry }
     }
 
-    /// Takes the place of a fork that is about to be made.
+    /// Takes a place for a fork that is about to be made.
     ///
-    /// - Returns: false where there are as many as there may be.
-    func begin() -> Bool {
+    /// - Returns: the place, or whose limit is reached.
+    func begin(for client: String) -> Result<Place, WatchRefusal> {
         state.withLock { state in
-            guard state.entries.count + state.beginning < limits.countMax else { return false }
-            state.beginning += 1
-            return true
+            let places = state.places
+            guard places.count < limits.countMax else { return .failure(.all) }
+            guard places.count(where: { $0.client == client }) < limits.countPerClientMax else {
+                return .failure(.client)
+            }
+            let place = Place(client, memory)
+            state.making.append(place)
+            return .success(place)
         }
     }
 
-    /// Makes a fork, behind ``begin()``.
+    /// Gives up the place of a fork that is not made.
+    func abandon(_ place: Place) { state.withLock { state in state.making.removeAll { $0 === place } } }
+
+    /// Adds a fork that is made.
     ///
-    /// - Parameters:
-    ///   - make: makes the store, with a function that takes memory for it.
-    ///   - serve: makes the handlers of a store of this name.
-    func make(
-        from: Cursor, to: Cursor, _ make: (_ hasRoom: @escaping @Sendable (Int) -> Bool) throws -> Fork,
-        serve: (any AnyStore, _ name: String) -> RequestHandler
-    ) throws -> ForkDescription {
-        defer { state.withLock { $0.beginning -= 1 } }
-        let room = Room(rooms)
-        let fork = try make { [weak room] in room?.take($0) ?? false }
+    /// - Parameter serve: makes the handlers of the fork's store under this name.
+    func add(
+        _ fork: Fork, from: Cursor, to: Cursor, at place: Place, serve: (any AnyStore, _ name: String) -> RequestHandler
+    ) -> ForkDescription {
         let name = "f" + String(UInt64.random(in: 0 ... .max), radix: 36)
         let handler = serve(fork.store, name)
         let description = ForkDescription(
             name: name, from: from, to: to, latest: handler.latest,
             expiry: schedule.time().advanced(by: limits.lifetime), fork: fork)
         let transport = InProcessTransport(handler.handlers, firstNumber: 1, after: schedule.after)
-        let entry = Entry(description: description, transport: transport, handler: handler, room: room)
-        state.withLock { $0.entries.append((name, entry)) }
-        schedule.after(limits.lifetime) { [weak self] in _ = self?.remove(name) }
+        let entry = Entry(description: description, transport: transport, handler: handler, place: place)
+        let mustSetTimer = state.withLock { state in
+            state.making.removeAll { $0 === place }
+            state.entries.append((name, entry))
+            return !exchange(&state.hasTimer, with: true)
+        }
+        if mustSetTimer { endExpired(after: limits.lifetime) }
         return description
+    }
+
+    /// Ends the forks whose time is over, with one timer for all of them.
+    private func endExpired(after time: Duration) {
+        schedule.after(time) { [weak self] in
+            guard let self else { return }
+            let now = schedule.time()
+            let (expired, next) = state.withLock { state in
+                let expired = state.entries.prefix { $0.entry.description.expiry <= now }.map(\.name)
+                let next = state.entries.dropFirst(expired.count).first?.entry.description.expiry
+                state.hasTimer = next != nil
+                return (expired, next)
+            }
+            for name in expired { _ = remove(name) }
+            if let next { endExpired(after: .milliseconds(max(1, next.milliseconds - now.milliseconds))) }
+        }
     }
 
     /// Ends a fork, and what its clients wait for.
@@ -181,4 +194,25 @@ final class Forks: Sendable {
 
     /// Ends all forks, because the server stops.
     func stop() { for (name, _) in state.withLock({ $0.entries }) { _ = remove(name) } }
+}
+
+/// The memory of all forks: at most half of the server's budget, so that requests have the rest.
+private final class ForkMemory: Sendable {
+    private let memory: MemoryBudget
+    private let bytes = Mutex(0)
+
+    init(_ memory: MemoryBudget) { self.memory = memory }
+
+    func take(_ count: Int) -> Bool {
+        bytes.withLock { bytes in
+            guard count <= memory.bytesMax / 2 - bytes, memory.reserve(count) else { return false }
+            bytes += count
+            return true
+        }
+    }
+
+    func giveBack(_ count: Int) {
+        memory.release(count)
+        bytes.withLock { $0 -= count }
+    }
 }

@@ -42,28 +42,64 @@ extension RequestHandler {
         guard count <= Version(forks.limits.commitsMax) else {
             return .now(respond(.forkTooLong(forks.limits.commitsMax), requestID))
         }
-        guard forks.begin() else { return .now(respond(.tooManyForks(forks.limits.countMax), requestID)) }
-        return reading(exchange, requestID) { [self] in
-            let description = try forks.make(from: from, to: to) { hasRoom in
-                guard let state = try pastState(at: from, hub.path(to: from.version), isOver: { false }) else {
-                    throw Problem.versionGone(oldest: try journal?.oldestState() ?? hub.oldestState)
+        let place: Forks.Place
+        switch forks.begin(for: exchange.client) {
+        case .failure(let refusal): return .now(respond(.tooManyForks(refusal, forks.limits), requestID))
+        case .success(let taken): place = taken
+        }
+        if let refusal = slowReads.begin(exchange, isAbandonable: true) {
+            forks.abandon(place)
+            return .now(respond(.tooManyReads(refusal), requestID))
+        }
+        let draft = ForkDraft(from: from, to: to, place: place, timeMax: forks.limits.runTimeMax) { [self] in
+            try begin(order, from: from, to: to, place)
+        }
+        advance(draft, forks, exchange, requestID, order.style)
+        return .waiting()
+    }
+
+    /// Reads the state that a fork begins with.
+    private func begin(_ order: ForkOrder, from: Cursor, to: Cursor, _ place: Forks.Place) throws -> Fork.Advance {
+        guard let state = try pastState(at: from, hub.path(to: from.version), isOver: { false }) else {
+            throw Problem.versionGone(oldest: try journal?.oldestState() ?? hub.oldestState)
+        }
+        let source = Fork.Source(
+            state: try state.whole(), cursor: from, last: to.version, skipped: order.skipped,
+            insertions: order.insertions.map {
+                .init(after: $0.after.version, type: $0.type, id: $0.id, action: $0.action)
+            }, time: schedule.time())
+        return try store.fork(source) { [weak place] in
+            place?.take($0) ?? false
+        } commits: { [self] after in
+            try page(ChangesQuery(since: after, limit: 1000))?.commits ?? []
+        }
+    }
+
+    /// Makes a part of a fork, and the rest when the client has its turn again; it ends where the client has gone.
+    private func advance(
+        _ draft: ForkDraft, _ forks: Forks, _ exchange: Exchange, _ requestID: RequestID, _ style: Style
+    ) {
+        schedule.slow(.fork, exchange.client) { [self] in
+            let response: Response
+            do {
+                guard let fork = try draft.advance(schedule.now, isOver: { exchange.isOver }) else {
+                    if !exchange.isOver { return advance(draft, forks, exchange, requestID, style) }
+                    slowReads.end(exchange)
+                    return forks.abandon(draft.place)
                 }
-                let source = Fork.Source(
-                    state: try state.whole(), cursor: from, last: to.version, skipped: order.skipped,
-                    insertions: order.insertions.map {
-                        .init(after: $0.after.version, type: $0.type, id: $0.id, action: $0.action)
-                    }, time: schedule.time())
-                do {
-                    return try store.fork(source, hasRoom: hasRoom) { after in
-                        try page(ChangesQuery(since: after, limit: 1000))?.commits ?? []
-                    }
-                } catch is Fork.NoRoom {
-                    throw Problem.memoryExhausted
+                let description = forks.add(fork, from: draft.from, to: draft.to, at: draft.place) { store, name in
+                    handler(of: store, named: name)
                 }
-            } serve: { store, name in
-                handler(of: store, named: name)
+                response = contract.response(toNew: description, style: style, latest: latest)
+            } catch {
+                forks.abandon(draft.place)
+                response =
+                    error is Fork.NoRoom
+                    ? respond(.memoryExhausted, requestID)
+                    : (error as? Problem).map { respond($0, requestID) } ?? failedReading(requestID, error)
             }
-            return contract.response(toNew: description, style: order.style, latest: latest)
+            slowReads.end(exchange)
+            answer(exchange, response)
         }
     }
 
@@ -96,6 +132,13 @@ extension RequestHandler {
 }
 
 extension Problem {
+    fileprivate static func tooManyForks(_ refusal: WatchRefusal, _ limits: Forks.Limits) -> Problem {
+        switch refusal {
+        case .all: tooManyForks(limits.countMax, isOwn: false)
+        case .client: tooManyForks(limits.countPerClientMax, isOwn: true)
+        }
+    }
+
     static let forkBackwards = Problem(
         .unprocessableContent, "invalid-request", "the body does not say what to do: from is behind to",
         parts: [.init("/from", "expected a cursor before that of to")])

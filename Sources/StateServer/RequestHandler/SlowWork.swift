@@ -15,6 +15,8 @@ final class SlowWork: Sendable {
         case past
         /// It computes dry runs.
         case dryRun
+        /// It runs the actions of a history again, for a fork.
+        case fork
         /// It parses a long body, or writes the answers to many lines.
         case parse
     }

@@ -16,7 +16,7 @@ package struct WatchLimits: Sendable {
 }
 
 /// The limit for which a watch was not registered.
-package enum WatchRefusal: Sendable {
+package enum WatchRefusal: Error, Sendable {
     /// There are as many watches as the store allows.
     case all
     /// There are as many watches of this client as its share allows.

@@ -63,123 +63,137 @@ package struct Fork: Sendable {
     /// There is no room for the fork.
     package struct NoRoom: Error {}
 
-    package let store: any AnyStore
-    package private(set) var appliedCount = 0
-    package private(set) var skippedCount = 0
-    /// The first hundred.
-    package private(set) var refusals: [Refusal] = []
-    package private(set) var refusalsCount = 0
+    /// Runs a part of the history, as long as the function says that it may.
+    ///
+    /// - Returns: the fork, or nil where there is more to run. One thread at a time calls it, and not again behind the end.
+    /// - Throws: ``NoRoom``, and what the reader of the commits throws.
+    package typealias Advance = @Sendable (_ mayGoOn: () -> Bool) throws -> Fork?
 
-    private static let refusalsMax = 100
+    package let store: any AnyStore
+    package let appliedCount: Int
+    package let skippedCount: Int
+    /// The first hundred.
+    package let refusals: [Refusal]
+    package let refusalsCount: Int
 }
 
-extension Fork {
-    /// Computes the commits of a fork, one after the other.
-    private struct Making<State: StateType> {
-        var replay: Replay<State>
-        var result: (applied: Int, skipped: Int, refusals: [Refusal], refused: Int) = (0, 0, [], 0)
-        var commits: [Commit] = []
-        var time: Timestamp
-        private let epoch: Epoch
-        private let start: Version
-        private var skipped: Set<ExactText>
-        /// The IDs of the fork's commits, by those in the recorded history, where they differ.
-        private var ids: [ExactText: String] = [:]
-
-        init(_ source: Source, _ domain: CompiledDomain<State>, _ epoch: Epoch) throws(JSONFault) {
-            replay = try Replay(domain, from: source.state, version: source.cursor.version)
-            skipped = Set(source.skipped.map { ExactText($0) })
-            (time, self.epoch, start) = (source.time, epoch, source.cursor.version)
-        }
-
-        /// Runs a recorded commit, or leaves it out.
-        mutating func take(_ recorded: Commit) {
-            time = recorded.time
-            let names = [recorded.id] + recorded.clientIDs + [recorded.cause].compactMap(\.self)
-            guard !names.contains(where: { skipped.contains(ExactText($0)) }) else {
-                skipped.insert(ExactText(recorded.id))
-                return result.skipped += 1
-            }
-            run(recorded, version: recorded.version)
-        }
-
-        mutating func insert(_ insertion: Source.Insertion) {
-            let commit = Commit(
-                version: 0, time: time, id: insertion.id ?? "", types: [insertion.type], action: insertion.action,
-                patch: [], clientIDs: insertion.id.map { [$0] } ?? [])
-            run(commit, version: nil)
-        }
-
-        private mutating func run(_ recorded: Commit, version: Version?) {
-            do throws(HistoryFault) {
-                let commit = try replay.take(recorded)
-                let cursor = Cursor(epoch, start + Version(commits.count) + 1)
-                let isOwn = recorded.clientIDs.contains { JSONPointer.sameBytes($0, recorded.id) }
-                if !isOwn { ids[ExactText(recorded.id)] = cursor.description }
-                let id = { [ids] (text: String) in ids[ExactText(text)] ?? text }
-                commits.append(
-                    Commit(
-                        version: cursor.version, time: commit.time, id: isOwn ? commit.id : cursor.description,
-                        cause: commit.cause.map(id), root: commit.root.map(id), by: commit.by, trace: commit.trace,
-                        types: commit.types, action: commit.action, patch: commit.patch,
-                        changedPointers: commit.changedPointers, clientIDs: commit.clientIDs))
-                result.applied += 1
-            } catch {
-                result.refused += 1
-                guard result.refusals.count < refusalsMax else { return }
-                result.refusals.append(
-                    Refusal(
-                        id: recorded.id, version: version, type: error.types.first ?? "", code: error.rejectionCode,
-                        detail: error.detail))
-            }
-        }
-    }
+/// Computes the commits of a fork, some at a time.
+private struct ForkMaking<State: StateType> {
+    private var replay: Replay<State>
+    private var result: (applied: Int, skipped: Int, refusals: [Fork.Refusal], refused: Int) = (0, 0, [], 0)
+    private var commits: [Commit] = []
+    /// The recorded commits that are read and have not run.
+    private var page: ArraySlice<Commit> = []
+    private var position: Version
+    private var insertions: ArraySlice<Fork.Source.Insertion>
+    private var time: Timestamp
+    private let epoch = Epoch.random()
+    private let source: Fork.Source
+    private let hasRoom: @Sendable (Int) -> Bool
+    private var skipped: Set<ExactText>
+    /// The IDs of the fork's commits, by those in the recorded history, where they differ.
+    private var ids: [ExactText: String] = [:]
 
     /// How many bytes of memory a byte of a state's JSON takes in a store, at most.
-    private static let stateFactor = 8
+    private static var stateFactor: Int { 8 }
+    private static var refusalsMax: Int { 100 }
 
-    fileprivate init<State>(
-        _ source: Source, of store: Store<State>, hasRoom: @escaping @Sendable (Int) -> Bool,
-        commits: (Version) throws -> [Commit]
+    init(
+        _ source: Fork.Source, of domain: CompiledDomain<State>, hasRoom: @escaping @Sendable (Int) -> Bool
     ) throws {
-        guard hasRoom(Self.stateFactor * source.state.count) else { throw NoRoom() }
-        let epoch = Epoch.random()
-        var making = try Making(source, store.domain, epoch)
-        var (position, insertions, counted) = (source.cursor.version, source.insertions[...], 0)
-        func insert(through version: Version) {
-            while let next = insertions.first, next.after <= version {
-                making.insert(next)
+        guard hasRoom(Self.stateFactor * source.state.count) else { throw Fork.NoRoom() }
+        replay = try Replay(domain, from: source.state, version: source.cursor.version)
+        skipped = Set(source.skipped.map { ExactText($0) })
+        (self.source, self.hasRoom, time) = (source, hasRoom, source.time)
+        (position, insertions) = (source.cursor.version, source.insertions[...])
+    }
+
+    /// Runs recorded and inserted actions while it may.
+    ///
+    /// - Returns: whether all have run.
+    mutating func advance(while mayGoOn: () -> Bool, _ read: (Version) throws -> [Commit]) throws -> Bool {
+        while mayGoOn() {
+            if let next = insertions.first, next.after <= position {
                 insertions.removeFirst()
+                try insert(next)
+                continue
             }
+            if page.isEmpty, position < source.last { page = try read(position)[...] }
+            guard let commit = page.popFirst(), commit.version <= source.last else { return true }
+            try take(commit)
+            position = commit.version
         }
-        insert(through: position)
-        while position < source.last {
-            let page = try commits(position)
-            guard !page.isEmpty else { break }
-            for commit in page where commit.version <= source.last {
-                making.take(commit)
-                insert(through: commit.version)
-                position = commit.version
-            }
-            let new = making.commits[counted...].reduce(0) { $0 + $1.weight }
-            counted = making.commits.count
-            guard hasRoom(new) else { throw NoRoom() }
-            if page.last?.version ?? 0 > source.last { break }
-        }
+        return false
+    }
+
+    /// The store with the commits that have run.
+    func fork(of store: Store<State>) -> Fork {
         let version = source.cursor.version
-        let journal = MemoryJournal(source.state, version: version, commits: making.commits, hasRoom: hasRoom)
-        self.store = store.forked(
-            making.replay.state, at: Cursor(epoch, version + Version(making.commits.count)), journal, oldest: version)
-        (appliedCount, skippedCount, refusals, refusalsCount) = making.result
+        let journal = MemoryJournal(source.state, version: version, commits: commits, hasRoom: hasRoom)
+        let forked = store.forked(
+            replay.state, at: Cursor(epoch, version + Version(commits.count)), journal, oldest: version)
+        return Fork(
+            store: forked, appliedCount: result.applied, skippedCount: result.skipped, refusals: result.refusals,
+            refusalsCount: result.refused)
+    }
+
+    /// Runs a recorded commit, or leaves it out.
+    private mutating func take(_ recorded: Commit) throws(Fork.NoRoom) {
+        time = recorded.time
+        let names = [recorded.id] + recorded.clientIDs + [recorded.cause].compactMap(\.self)
+        guard !names.contains(where: { skipped.contains(ExactText($0)) }) else {
+            skipped.insert(ExactText(recorded.id))
+            return result.skipped += 1
+        }
+        try run(recorded, version: recorded.version)
+    }
+
+    private mutating func insert(_ insertion: Fork.Source.Insertion) throws(Fork.NoRoom) {
+        let commit = Commit(
+            version: 0, time: time, id: insertion.id ?? "", types: [insertion.type], action: insertion.action,
+            patch: [], clientIDs: insertion.id.map { [$0] } ?? [])
+        try run(commit, version: nil)
+    }
+
+    private mutating func run(_ recorded: Commit, version: Version?) throws(Fork.NoRoom) {
+        let commit: Commit
+        do throws(HistoryFault) {
+            // What was recorded is not refused for its work.
+            commit = try replay.take(recorded, version == nil ? WorkMeter() : nil)
+        } catch {
+            result.refused += 1
+            guard result.refusals.count < Self.refusalsMax else { return }
+            return result.refusals.append(
+                Fork.Refusal(
+                    id: recorded.id, version: version, type: error.types.first ?? "", code: error.rejectionCode,
+                    detail: error.detail))
+        }
+        let cursor = Cursor(epoch, source.cursor.version + Version(commits.count) + 1)
+        let isOwn = recorded.clientIDs.contains { JSONPointer.sameBytes($0, recorded.id) }
+        if !isOwn { ids[ExactText(recorded.id)] = cursor.description }
+        let id = { [ids] (text: String) in ids[ExactText(text)] ?? text }
+        let made = Commit(
+            version: cursor.version, time: commit.time, id: isOwn ? commit.id : cursor.description,
+            cause: commit.cause.map(id), root: commit.root.map(id), by: commit.by, trace: commit.trace,
+            types: commit.types, action: commit.action, patch: commit.patch,
+            changedPointers: commit.changedPointers, clientIDs: commit.clientIDs)
+        guard hasRoom(made.weight) else { throw Fork.NoRoom() }
+        commits.append(made)
+        result.applied += 1
     }
 }
 
 extension Store {
     package func fork(
         _ source: Fork.Source, hasRoom: @escaping @Sendable (_ bytes: Int) -> Bool,
-        commits: (_ after: Version) throws -> [Commit]
-    ) throws -> Fork {
-        try Fork(source, of: self, hasRoom: hasRoom, commits: commits)
+        commits: @escaping @Sendable (_ after: Version) throws -> [Commit]
+    ) throws -> Fork.Advance {
+        let making = Owned(try ForkMaking(source, of: domain, hasRoom: hasRoom))
+        return { mayGoOn in
+            try making.withValue { making in
+                try making.advance(while: mayGoOn, commits) ? making.fork(of: self) : nil
+            }
+        }
     }
 
     /// A store with the same domain and middleware that runs no effect.

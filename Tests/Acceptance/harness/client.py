@@ -13,9 +13,9 @@ class ConnectionLost(Exception):
 class Client:
     """One kept-alive connection, one request after another."""
 
-    def __init__(self, port, timeout=60):
+    def __init__(self, port, timeout=60, source=None):
         try:
-            self.socket = socket.create_connection((HOST, port), timeout)
+            self.socket = socket.create_connection((HOST, port), timeout, source and (source, 0))
         except OSError as error:
             raise ConnectionLost(f"cannot connect: {error}") from error
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
