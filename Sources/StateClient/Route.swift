@@ -14,7 +14,7 @@ struct Route: Sendable {
     ///
     /// - Throws: ``StateClient/Problem`` of the code `bad-pointer` for another text.
     init(_ path: String) throws(StateClient.Problem) {
-        if path.hasPrefix("view:") {
+        if path.hasPrefix("view:"), ![".", ".."].contains(path.dropFirst(5)) {
             (target, filter, rest) = ("/views/" + percentEncoded(path.dropFirst(5)), "", .root)
             return
         }

@@ -51,7 +51,9 @@ struct StepTests {
         #expect((route.target, route.filter, route.rest.description) == (target, filter, rest))
     }
 
-    @Test("a path without a slash is refused", arguments: ["counter", "views:open", "a/b", "//~2"])
+    @Test(
+        "a path without a slash, and a view that a URL folds, are refused",
+        arguments: ["counter", "views:open", "a/b", "//~2", "view:.", "view:.."])
     func noPath(path: String) {
         #expect { try Route(path) } throws: { ($0 as? Problem)?.code == "bad-pointer" }
     }

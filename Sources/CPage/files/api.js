@@ -49,6 +49,10 @@ function tell(isThere) {
 export const isGone = () => goneSince !== 0
 
 async function send(path, { method = "GET", body, headers = {}, signal } = {}) {
+    // A browser folds the segments . and .. of a path, also as escapes, so that it would ask another route.
+    if (new URL(path, location.origin).pathname !== path.split("?")[0]) {
+        throw new RangeError("a browser cannot address the names . and ..")
+    }
     const fields = { ...headers }
     if (token !== null) fields.Authorization = `Bearer ${token}`
     if (body !== undefined) fields["Content-Type"] = "application/json"

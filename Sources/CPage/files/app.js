@@ -129,6 +129,16 @@ async function route() {
     const found = views.find(({ name }) => name === view)
     const fork = found.isOutsideForks ? null : parameters.in ?? null
     delete parameters.in
+    // No other name is put into a path, which a browser could fold into the path of the present.
+    if (fork !== null && !/^f[0-9a-z]{1,13}$/.test(fork)) {
+        current?.close()
+        current = null
+        shown = { view, fork: null }
+        drawHeader()
+        fill(main, h("div", { class: "empty" },
+            h("p", { class: "error", role: "alert" }, "There is no fork of this name."), link("To the forks", "#/forks")))
+        return
+    }
     const isSame = current && view === shown.view && fork === shown.fork
     shown = { view, fork }
     drawHeader()

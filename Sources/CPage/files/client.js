@@ -58,6 +58,7 @@ export function connect(url, { token, onConnection } = {}) {
     async function request(path, { method = "GET", headers, body, signal, seconds = 120 } = {}) {
         const fields = new Headers(headers), end = Date.now() + 1000 * seconds
         const longest = Math.min(method === "GET" ? 60 : 20, seconds || Infinity)
+        unfolded(path)
         for (let failures = 0; ; failures++) {
             let error
             try {
@@ -389,9 +390,15 @@ function commonPath(path, other) {
 const tokensOf = (pointer) => pointer.split("/").slice(1)
 const keyOf = (token) => token.replaceAll("~1", "/").replaceAll("~0", "~")
 
+/** A path without the segments "." and "..", which a URL does not keep: another route would be asked. */
+function unfolded(path) {
+    if (/\/(\.|%2e){1,2}(?![^/?#])/i.test(path.split("?")[0])) throw new TypeError(`${path} has a segment . or ..`)
+    return path
+}
+
 /** The route of a path. A URL cannot hold a token "", "." or "..": the value around it is read, and has the `rest`. */
 function routeOf(path) {
-    if (path.startsWith("view:")) return { route: `/views/${encodeURIComponent(path.slice(5))}`, rest: [] }
+    if (path.startsWith("view:")) return { route: unfolded(`/views/${encodeURIComponent(path.slice(5))}`), rest: [] }
     if (path !== "" && path[0] !== "/") throw new TypeError(`${path} is neither a JSON Pointer nor view:<name>`)
     const tokens = tokensOf(path), odd = tokens.findIndex((token) => /^\.{0,2}$/.test(token))
     const rest = odd < 0 ? [] : tokens.splice(odd)

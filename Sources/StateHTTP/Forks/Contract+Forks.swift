@@ -17,6 +17,7 @@ extension Contract {
             default: return .respond(try Self.refuseMethod(request, allowed: "GET, HEAD, POST, OPTIONS"))
             }
         }
+        guard Self.isForkName(name) else { throw .noSuchFork }
         guard path.count > 1 else {
             switch request.method {
             case .get, .head: return .forks(.describe(name, try Parameters(routed.target, known: ["pretty"]).style()))
@@ -33,6 +34,14 @@ extension Contract {
             throw Problem(.badRequest, "bad-parameter", "a fork has no streams; wait with ?wait=")
         }
         return .forks(.inside(name, inner(request)))
+    }
+
+    /// Whether a text has the form of a fork's name: `f` and 1 to 13 digits and lower-case letters, so that no client
+    /// folds the path of a fork into the path of the present.
+    package static func isForkName(_ text: String) -> Bool {
+        let digits = text.utf8.dropFirst()
+        return text.utf8.first == UInt8(ascii: "f") && (1...13).contains(digits.count)
+            && digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }
     }
 
     /// A request to a fork as one to a whole store: without the segments `forks` and the name.

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from harness.actions import action
 from harness.expectations import expect, expect_equal, wait_until
 from harness.tokens import make_token
@@ -53,6 +55,40 @@ def test_hostile_addresses_and_inputs_are_shown_as_text(server, open_tab):
         tab.page.wait_for_timeout(250)
         unbroken(tab)
         wait_until(lambda: tab.text("main").strip(), f"something is shown for {view} {parameters}")
+
+
+NO_FORKS = ["..", ".", "%2e%2e", "..%2f", "../..", "f1/..", "f1/../..", "f1?", "f1#", "f1\n", " f1", "F1", "f", "f" + 14 * "1", "1", ""]
+
+
+@pytest.mark.parametrize("view", ["dispatch", "live", "state", "compare", "forks"])
+def test_a_name_that_no_fork_has_is_refused_before_anything_is_asked(server, open_tab, view):
+    tab = open_tab().open("bisect")
+    tab.expect_text("Find the commit")
+    tab.requests.clear()
+    for name in NO_FORKS:
+        tab.open(view, **{"in": name}, type="counter/add", payload='{"amount":5}')
+        tab.expect_text("There is no fork of this name.")
+        expect("In fork" not in tab.text("header"), f"the header names the fork {name!r}")
+        expect_equal(tab.button("Dispatch").count(), 0, f"the buttons that dispatch, with the fork {name!r}")
+        tab.open("bisect")
+        tab.expect_text("Find the commit")
+    asked = [url for url in tab.requests if "/v1" in url and "/changes" not in url]
+    expect_equal(asked, [], "what was asked of the contract")
+    tab.open("dispatch", **{"in": "f1"}, type="counter/add", payload='{"amount":5}')
+    tab.expect_text("In a fork: the present is not touched.")
+    tab.button("Dispatch").click()
+    tab.expect_text("there is no fork of this name")
+    with server.client() as client:
+        expect_equal(client.get("/v1").json["version"], 0, "the version of the present")
+
+
+@pytest.mark.parametrize("name", ["..", ".", "%2E%2e"])
+def test_an_id_that_a_browser_would_fold_asks_no_other_route(server, open_tab, name):
+    tab = open_tab()
+    tab.open("live", id=name)
+    tab.expect_text("no commit with this ID" if name.startswith("%") else "a browser cannot address", ".side")
+    asked = {url.removeprefix(tab.origin) for url in tab.requests}
+    expect(not asked & {"/v1/", "/v1/actions/"}, "it asks", asked)
 
 
 def test_a_hostile_subject_is_shown_as_text(workspace, open_tab):
