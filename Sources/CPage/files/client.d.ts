@@ -64,7 +64,12 @@ export interface Store {
      */
     changes(options?: ChangesOptions): AsyncGenerator<Commit | Reset, void>
 
-    /** Dispatches an action until the server answers; it commits once, however often it is sent. */
+    /**
+     * Dispatches an action until the server answers; it commits once, however often it is sent.
+     *
+     * The actions of a store are sent one after the other, and commit in the order of the calls. One that is refused, or
+     * given up after its `seconds` or by its `signal`, does not keep back those behind it.
+     */
     dispatch<Type extends keyof Actions>(
         type: Type,
         ...rest: {} extends Actions[Type]
@@ -83,7 +88,7 @@ export interface Store {
 
 export interface RequestOptions {
     signal?: AbortSignal
-    /** For how long a request without an answer is sent again: 120. */
+    /** For how long after the call a request without an answer is sent again: 120. */
     seconds?: number
 }
 

@@ -26,7 +26,7 @@ export function connect(url, { token, onConnection } = {}) {
     const base = address.origin + (address.pathname === "/" ? "/v1" : address.pathname.replace(/\/$/, ""))
     const running = new Set(), listeners = new Set(), watches = new Map()
     /** `seen` is the cursor up to which the listeners have been given the commits. */
-    let isClosed = false, isFollowing = false, isThere, poll, seen = "now"
+    let isClosed = false, isFollowing = false, isThere, poll, seen = "now", dispatched = Promise.resolve()
 
     // Requests
 
@@ -75,19 +75,34 @@ export function connect(url, { token, onConnection } = {}) {
                 error = caught
             }
             if (isClosed || signal?.aborted || error instanceof SyntaxError || error.isPassing === false) throw error
-            const pause = pauseAfter(failures, error), detail = `${base} does not answer`
-            if (Date.now() + 1000 * pause > end) {
-                throw error instanceof Problem ? error : new Problem(0, { code: "no-answer", detail }, 0, error)
-            }
+            const pause = pauseAfter(failures, error)
+            if (Date.now() + 1000 * pause > end) throw error instanceof Problem ? error : noAnswer(error)
             await sleep(pause, signal)
         }
     }
 
-    /** A retry has the key of the first attempt, so the action commits once. */
-    async function dispatch(type, payload, { id, meta, expect, key = newKey(), ...options } = {}) {
+    const noAnswer = (cause) =>
+        new Problem(0, { code: "no-answer", detail: `${base} does not answer` }, 0, cause)
+
+    /**
+     * Dispatches one action after the other: what is called first commits first, also where it has to be sent again.
+     * A retry has the key of the first attempt, so the action commits once.
+     */
+    async function dispatch(type, payload, { id, meta, expect, key = newKey(), signal, seconds = 120 } = {}) {
         const headers = { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` }
         const body = JSON.stringify({ type, payload, id, meta, expect })
-        return (await request("/actions", { ...options, method: "POST", headers, body })).json
+        const end = Date.now() + 1000 * seconds, before = dispatched
+        let isTurn = false, leave
+        dispatched = new Promise((resume) => { leave = () => before.then(resume) })
+        try {
+            // A timer takes at most 24 days.
+            await waken((resume) => before.then(() => { isTurn = true; resume() }), signal, Math.min(seconds, 2e6))
+            if (!isTurn && !isClosed && !signal?.aborted) throw noAnswer()
+            const options = { method: "POST", headers, body, signal, seconds: Math.max(0, end - Date.now()) / 1000 }
+            return (await request("/actions", options)).json
+        } finally {
+            leave()
+        }
     }
 
     /** A value with its cursor and tag; undefined where nothing is there, or the token may not see it. */

@@ -281,3 +281,41 @@ print("keys", keys.size, [...keys].every((key) => /^"[ -~]{10,200}"$/.test(key))
 """)
     ended(script)
     expect_equal(printed(script, "keys"), [[5000, True]], "the keys")
+
+
+def test_an_action_that_is_given_up_does_not_keep_back_those_behind_it(workspace):
+    server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
+    server.kill()
+    script = start(workspace, port, CATCH + """
+const leaving = new AbortController(), gone = new AbortController()
+const add = (amount, options) => caught(String(amount), () => store.dispatch("counter/add", { amount }, options))
+const all = [add(1, { seconds: 0 }), add(10, { seconds: 1 }), add(100, { signal: leaving.signal }), add(1000), add(10000, { seconds: 0.5 }),
+    add(100000, { signal: gone.signal }), add(1000000, { seconds: Infinity })]
+gone.abort()
+print("called")
+setTimeout(() => leaving.abort(), 1500)
+await Promise.all(all)
+""")
+    wait_until(lambda: sum(len(printed(script, name)) for name in ["1", "10", "100", "10000", "100000"]) == 5, "five are given up while it is away", 10)
+    server.start()
+    lines = named(ended(script, 60))
+    given_up = {name: line["code"] if line["name"] == "Problem" else line["name"] for name, line in lines.items() if "value" not in line}
+    expect_equal(
+        given_up, {"1": "no-answer", "10": "no-answer", "100": "AbortError", "10000": "no-answer", "100000": "AbortError"}, "those given up")
+    expect_equal([lines[name]["value"]["version"] for name in ["1000", "1000000"]], [1, 2], "the others, in their order")
+    with server.client() as client:
+        expect_equal(client.get("/v1/state/counter/value").json, 1001000, "the counter")
+
+
+def test_a_name_that_a_url_would_fold_asks_no_other_route(workspace):
+    server = workspace.server()
+    lines = named(ended(start(workspace, server.port, CATCH + """
+for (const name of [".", ".."]) {
+    await caught(`view ${name}`, () => store.state(`view:${name}`))
+    await caught(`subscription ${name}`, async () => store.subscribe(`view:${name}`, print))
+}
+for (const path of ["/actions/..", "/actions/%2e%2E/changes", "/state/./counter", "/../v1?x=1"]) await caught(path, () => store.request(path))
+await caught("query", () => store.request("/actions/x?name=/../y"))
+""")))
+    expect_equal(lines.pop("query").get("code"), "unknown-parameter", "the code for what stands in a query")
+    expect_equal({line.get("name") for line in lines.values()}, {"TypeError"}, "the errors")

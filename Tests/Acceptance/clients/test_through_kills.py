@@ -28,6 +28,39 @@ for (let number = 0; number < given.count; number++) {
 }
 print("lost", lost)
 """
+DISPATCH_AT_ONCE = """
+const sent = [...Array(given.count).keys()].map((number) => {
+    const [type, payload] = number % 7 === 3 ? ["tasks/rename", { id: 1, title: "of no task" }] : ["counter/add", { amount: 1 }]
+    return store.dispatch(type, payload, { id: `n${number}` }).then(
+        ({ version }) => print("receipt", number, version), ({ code }) => print("refusal", number, code))
+})
+print("called")
+await Promise.all(sent)
+"""
+
+
+@pytest.mark.rounds(2, long=20)
+@pytest.mark.seconds(long=900)
+def test_actions_commit_in_the_order_of_their_calls_through_kills(workspace, rounds):
+    server = workspace.server(listen_also=f"127.0.0.1:{(port := free_port())}")
+    count = 140 * rounds
+    server.kill()
+    script = start(workspace, port, DISPATCH_AT_ONCE, given={"count": count})
+    wait_until(lambda: printed(script, "called"), "the actions are dispatched while the server is away")
+    server.start()
+
+    kill_at_shares(server, count * 6 // 7, rounds)
+
+    ended(script, 120)
+    numbers = [number for number in range(count) if number % 7 != 3]
+    with server.client() as client:
+        changes = [change for since in range(0, len(numbers), 1000)
+                   for change in client.get(f"/v1/changes?since={client.get('/v1').json['epoch']}.{since}&limit=1000").json["changes"]]
+    expect_equal([change["id"] for change in changes], [f"n{number}" for number in numbers], "the commits")
+    expect_equal(
+        printed(script, "receipt"), [[number, version] for version, number in enumerate(numbers, 1)], "the receipts")
+    expect_equal(
+        printed(script, "refusal"), [[number, "tasks.unknown"] for number in range(3, count, 7)], "the refusals")
 
 
 @pytest.mark.rounds(4, long=20)
