@@ -25,6 +25,7 @@ public import StateStore
 /// ``changes(since:types:path:by:)`` holds a connection while it waits.
 public struct StateClient: Sendable {
     let requests: Requests
+    private let outbox = Outbox()
 
     /// Makes a client of a server, or of a store below it, such as `http://localhost:8080/v1/stores/tasks`.
     ///
@@ -62,6 +63,9 @@ public struct StateClient: Sendable {
 
     /// Dispatches an action until the server answers; it commits once, however often it is sent.
     ///
+    /// A client and its copies send one action after the other, in the order of the calls: of one task, or of the tasks of
+    /// one actor. One that is refused, cancelled or given up after its limit does not keep back those behind it.
+    ///
     /// - Parameters:
     ///   - id: the name of the action, 1 to 255 bytes: `/v1/actions/<id>` finds its commit.
     ///   - meta: an object that is recorded with the action.
@@ -69,20 +73,19 @@ public struct StateClient: Sendable {
     ///   - key: the name of the intent, 1 to 255 printable ASCII characters. The same key commits the same action once, also
     ///     from another process, as long as the server keeps keys: a day by default. Without one, a call makes a key of its
     ///     own for all attempts.
-    ///   - limit: for how long a request without an answer is sent again.
+    ///   - limit: for how long after the call a request without an answer is sent again.
     /// - Throws: ``Problem``; `EncodingError` for a number that JSON does not have. A problem that ``Problem/isPassing`` comes
     ///   after the limit. Whether the action has committed is not known then: dispatch it again with the same key.
     @discardableResult
-    public func dispatch<Dispatched: Action>(
+    nonisolated(nonsending) public func dispatch<Dispatched: Action>(
         _ action: Dispatched, id: String? = nil, meta: JSONValue? = nil, expect expectations: [Expectation] = [],
         key: String = UUID().uuidString, within limit: Duration = .seconds(120)
     ) async throws -> Receipt {
         let body = Dispatch(
             type: Dispatched.type, payload: action, id: id, meta: meta,
             expect: expectations.isEmpty ? nil : expectations)
-        let answer = try await requests.send(
-            Call("/actions", body: JSON.encode(body), key: key), within: limit)
-        return try Receipt(answer)
+        let call = try Call("/actions", body: JSON.encode(body), key: key)
+        return try Receipt(try await outbox.inTurn(within: limit) { try await requests.send(call, within: $0) })
     }
 }
 

@@ -170,6 +170,57 @@ struct ContractTests {
         #expect(line.calls.last { $0.body != nil }?.key != calls[0].key)
     }
 
+    @Test("the actions of an actor commit in the order of the calls, and a refused one does not stop those behind it")
+    @MainActor
+    func order() async throws {
+        let line = try Line()
+        let (client, server) = (line.client, line.state.withLock { $0.server })
+        try await client.dispatch(Shop.Place(name: "taken", order: order))
+        line.set(nil)
+        line.state.withLock { $0.answersToLose = 3 }
+
+        let calls = (0..<40).map { number in
+            Task { @MainActor in
+                if number % 8 == 3 {
+                    return try await client.dispatch(Shop.Place(name: "taken", order: order), id: "\(number)")
+                }
+                return try await client.dispatch(Shop.Count(), id: "\(number)")
+            }
+        }
+        try await Task.sleep(for: .seconds(0.1))
+        line.set(server)
+        var versions: [Version?] = []
+        for call in calls { versions.append(try? await call.value.version) }
+        let commits = try await ids(client.changes(since: "oldest"), 36).dropFirst()
+
+        #expect(commits.map(\.id) == (0..<40).filter { $0 % 8 != 3 }.map { "\($0)" })
+        #expect(versions.compactMap(\.self) == Array(2...36))
+        #expect(versions.indices.filter { versions[$0] == nil } == [3, 11, 19, 27, 35])
+        #expect(try await client.state("/count", as: Int.self) == 35)
+    }
+
+    @Test("an action that is cancelled or whose limit has passed is not sent, and those behind it are")
+    @MainActor
+    func givenUp() async throws {
+        let line = try Line()
+        let (client, server) = (line.client, line.state.withLock { $0.server })
+        line.set(nil)
+        func count(_ id: String, _ limit: Duration = .seconds(1_000_000_000)) -> Task<StateClient.Receipt, any Error> {
+            Task { @MainActor in try await client.dispatch(Shop.Count(), id: id, within: limit) }
+        }
+
+        let calls = [count("a"), count("b"), count("c", .seconds(0.2)), count("d")]
+        try await Task.sleep(for: .seconds(0.1))
+        calls[1].cancel()
+        await #expect(throws: CancellationError.self) { try await calls[1].value }
+        await #expect { try await calls[2].value } throws: { ($0 as? StateClient.Problem)?.code == "no-answer" }
+        line.set(server)
+
+        #expect(try await calls[0].value.version == 1)
+        #expect(try await calls[3].value.version == 2)
+        #expect(try await ids(client.changes(since: "oldest"), 2).map(\.id) == ["a", "d"])
+    }
+
     @Test("a server that is away is awaited up to the limit")
     func away() async throws {
         let line = try Line()
