@@ -150,7 +150,13 @@ async function route() {
             fill(main, h("p", { class: "empty" }, "There is nothing here for this client."))
             return
         }
-        const { open } = await import(`./${view}.js`)
+        const { open } = await import(`./${view}.js`).catch(async () => {
+            if (mine === turn) {
+                fill(main, h("p", { class: "empty" }, "The server does not answer. The view opens when it does."))
+            }
+            await api.get("/v1")
+            return import(`./${view}.js`)
+        })
         if (mine !== turn) return
         // These two say themselves from which cursor on, and with which filter, they follow.
         if (view !== "live" && view !== "state") follower.aim(context.base).catch(() => {})
@@ -188,6 +194,9 @@ async function begin() {
     }
     drawStatus()
     await route()
+    // The other views are there when the server is not. What cannot be fetched now is fetched when it is opened.
+    const others = views.filter(({ needs }) => !needs || model?.can[needs]).map(({ name }) => name)
+    for (const name of [...others, "help"]) import(`./${name}.js`).catch(() => {})
 }
 
 api.events.addEventListener("unauthorized", async () => {
