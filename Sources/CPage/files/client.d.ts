@@ -108,8 +108,8 @@ export interface ChangesOptions {
     since?: string
     /** Only commits that change this part of the state. */
     path?: string
-    /** Only commits with an action of one of these types. */
-    types?: (keyof Actions)[]
+    /** Only commits with an action of one of these types; a `*` at the end stands for any ending. */
+    types?: (keyof Actions | `${string}*`)[]
     /** Only commits of this subject. */
     by?: string
     signal?: AbortSignal

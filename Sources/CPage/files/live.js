@@ -15,7 +15,7 @@ export async function open(main, parameters, context) {
     const follower = context.follower
     const fields = {
         types: h("input", { type: "search", list: "types", autocomplete: "off", spellcheck: "false",
-            placeholder: "type, type" }),
+            placeholder: "type, type/*" }),
         path: h("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "/pointer" }),
         by: h("input", { type: "search", autocomplete: "off", spellcheck: "false" }),
     }

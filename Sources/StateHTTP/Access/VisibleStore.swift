@@ -46,6 +46,14 @@ package struct VisibleStore: Sendable {
         (scope.actions.value(named: type) != nil || isWhole && Commit.isOfTheStore(type)) && access.sees(type: type)
     }
 
+    /// The action types that the client may see and that a name of a filter means: the type, or with a `*` at its end those
+    /// that begin so.
+    func typesSeen(by name: String) -> [String] {
+        guard name.utf8.last == UInt8(ascii: "*") else { return sees(type: name) ? [name] : [] }
+        let all = scope.types + (isWhole ? Commit.typesOfTheStore : [])
+        return all.filter { $0.utf8.starts(with: name.utf8.dropLast()) && access.sees(type: $0) }
+    }
+
     /// The subjects among whose commits an ID is looked for, in this order; nil stands for all.
     ///
     /// A client that may not see the actions of others finds its own IDs only: an ID of another client is as one that no commit

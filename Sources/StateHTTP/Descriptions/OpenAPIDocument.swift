@@ -270,7 +270,9 @@ struct OpenAPIDocument {
         // The types that the client may see in the log.
         let types = store.scope.types.filter(store.sees(type:))
         if !types.isEmpty {
-            let item: JSONValue = ["type": "string", "enum": .array(types.map(JSONValue.string))]
+            let item: JSONValue = [
+                "type": "string", "anyOf": [["enum": .array(types.map(JSONValue.string))], ["pattern": #"\*$"#]],
+            ]
             parameters["types"]?["schema"] = ["type": "array", "minItems": 1, "items": item]
         }
         return .object(parameters)

@@ -83,18 +83,19 @@ extension Contract {
             guard pointer.tokens.count <= Self.tokensMax else { throw Self.tooManyTokens }
             path = store.outer(pointer)
         }
-        var types: [String] = []
+        var types: Set<String> = []
         if let text = try parameters.text("types") {
             let named = text.split(separator: ",").map(String.init)
             guard !named.isEmpty else {
                 throw Problem(.badRequest, "bad-parameter", "types must name at least one action type")
             }
-            // Sorted and once each: clients that name the same types wait together.
-            for type in Set(named).sorted() {
-                guard store.sees(type: type) else { throw unknownType(type, at: nil, store) }
-                types.append(type)
+            for name in Set(named).sorted() {
+                let found = store.typesSeen(by: name)
+                guard !found.isEmpty else { throw unknownType(name, at: nil, store) }
+                types.formUnion(found)
             }
         }
-        return store.filter(path: path, types: types, by: try parameters.text("by"))
+        // Sorted: clients that name the same types wait together.
+        return store.filter(path: path, types: types.sorted(), by: try parameters.text("by"))
     }
 }

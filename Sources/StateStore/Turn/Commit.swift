@@ -83,8 +83,11 @@ public final class Commit: Sendable {
     /// No reducer handles this type.
     package static let upgradeType = "storekeeper/upgrade"
 
+    /// The types of the commits that the store itself makes.
+    package static let typesOfTheStore = [upgradeType, StoreResume.type]
+
     /// Whether the store itself makes the commits of this type.
-    package static func isOfTheStore(_ type: String) -> Bool { type == upgradeType || type == StoreResume.type }
+    package static func isOfTheStore(_ type: String) -> Bool { typesOfTheStore.contains(type) }
 
     /// Whether the state differs from the version before.
     public var isChange: Bool { patch.count > 2 }

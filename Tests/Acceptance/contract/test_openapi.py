@@ -297,7 +297,7 @@ POINTS = {
     "the choices of parameters": lambda d: (
         d.query("get", state(d))["as"]["schema"]["enum"] == ["keyed"]
         and d.query("get", changes(d))["on-lost"]["schema"]["enum"] == ["snapshot"]
-        and "tasks/add" in d.query("get", changes(d))["types"]["schema"]["items"]["enum"]
+        and "tasks/add" in d.query("get", changes(d))["types"]["schema"]["items"]["anyOf"][0]["enum"]
     ),
     "the form of If-None-Match and of Idempotency-Key": lambda d: (
         re.fullmatch(d.header("get", state(d))["If-None-Match"]["schema"]["pattern"], '"a", W/"b"')

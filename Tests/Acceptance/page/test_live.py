@@ -70,8 +70,12 @@ def test_the_filters_keep_the_commits_of_a_type_and_of_a_path_and_name_a_type_th
         client.commit(action("tasks/rename", {"id": 9, "title": "new"}))
     tab.expect_text("2 commits")
     tab.field("Path").fill("")
-    tab.field("Types").fill("tasks/nothing")
-    tab.expect_text("no action of this type")
+    tab.field("Types").fill("tasks/re*, films/*")
+    tab.expect_text("1 commit\n")
+    expect(all("tasks/rename" in line for line in tab.lines()), tab.lines()[:3])
+    for none in ["tasks/nothing", "task/*"]:
+        tab.field("Types").fill(none)
+        tab.expect_text("no action of this type")
 
 
 def test_a_pause_holds_the_list_and_says_how_many_are_new(server, open_tab):
