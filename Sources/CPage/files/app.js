@@ -57,6 +57,7 @@ async function learn() {
         identity, state: schemas.State ?? {}, schemas,
         can: {
             dispatch: schemas.Action?.oneOf?.length > 0 || Boolean(schemas.Action?.$ref),
+            seeState: has("/v1/state"), seeEverything: has("/v1/bisect"),
             fork: has("/v1/forks"), bisect: has("/v1/bisect"), operate: has("/v1/operations"),
                 backup: has("/v1/journal/backup"),
         },

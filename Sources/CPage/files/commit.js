@@ -71,7 +71,7 @@ function content(context, commit, signal) {
         h("h3", {}, "To copy"),
         copyable("Cursor", cursor),
         copyable("This commit", curl(address)),
-        copyable("The state after it", curl(`${base}/state?version=${version}`)),
+        context.can.seeState && copyable("The state after it", curl(`${base}/state?version=${version}`)),
         isDispatchable && copyable("Dispatch it again", scriptOf(commit, `${location.origin}${base}`)),
     ]
 }

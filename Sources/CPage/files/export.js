@@ -1,6 +1,7 @@
 // Commits as files: JSON lines, and a script of curl calls that makes the same state on an empty server.
 import { epochOf, get, query, versionOf } from "./api.js"
 import { save } from "./dom.js"
+import { isSeen } from "./history.js"
 import { stringify } from "./json.js"
 
 const COMMITS_MAX = 100_000
@@ -45,11 +46,12 @@ async function* chosen(base, versions, epoch) {
     }
 }
 
-async function* all(base, filter, head, told) {
+async function* all({ base, filter, head, isOnlySeen }, told) {
     let since = "oldest", found = 0
     while (found < COMMITS_MAX) {
         const { value } = await get(`${base}/changes${query({ since, limit: 1000, ...filter })}`)
-        const commits = value.changes.filter(commit => commit.version <= versionOf(head))
+        const commits = value.changes.filter(commit => commit.version <= versionOf(head)
+            && (!isOnlySeen || isSeen(commit)))
         found += commits.length
         yield* commits
         since = value.next
@@ -59,6 +61,7 @@ async function* all(base, filter, head, told) {
 }
 
 // Exports the chosen versions, or all commits that the filter keeps.
-export function exportCommits(kind, { base, versions, filter, head }, told) {
-    return write(kind, versions.size ? chosen(base, versions, epochOf(head)) : all(base, filter, head, told))
+export function exportCommits(kind, wanted, told) {
+    const { base, versions, head } = wanted
+    return write(kind, versions.size ? chosen(base, versions, epochOf(head)) : all(wanted, told))
 }

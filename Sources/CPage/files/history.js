@@ -6,6 +6,9 @@ const CHUNK = 100
 const CHUNKS_MAX = 100
 const FILTERED_MAX = 20_000
 
+// Whether the client sees more of a commit than that it is there.
+export const isSeen = commit => commit.action !== null || commit.patch.length > 0
+
 // What a line of the list shows of a commit; the commit itself is fetched when it is looked at.
 export function summary(commit) {
     const actions = commit.action === null ? [] : [commit.action].flat()
@@ -101,8 +104,9 @@ export class Filtered {
     #lines = []
     #isLoading = false
 
-    constructor(base, head, filter, changed) {
-        Object.assign(this, { base, filter, changed, next: "now", isComplete: false, reached: versionOf(head) })
+    constructor(base, head, filter, isOnlySeen, changed) {
+        Object.assign(this, { base, filter, isOnlySeen, changed, next: "now", isComplete: false,
+            reached: versionOf(head) })
         // Those of the first pages that the follower brings as well are taken once.
         this.newest = versionOf(head)
     }
@@ -119,12 +123,15 @@ export class Filtered {
     }
 
     take(commits) {
-        const fresh = commits.filter(commit => commit.version > this.newest).map(summary).reverse()
+        const fresh = commits.filter(commit => commit.version > this.newest && this.#keeps(commit)).map(summary)
+            .reverse()
         if (fresh.length) this.newest = fresh[0].version
         this.#lines.unshift(...fresh)
         this.#lines.length = Math.min(this.#lines.length, FILTERED_MAX)
         return fresh.length
     }
+
+    #keeps(commit) { return !this.isOnlySeen || isSeen(commit) }
 
     // One page may find nothing among the commits that it examines, so pages follow each other until enough is found.
     async #load(enough) {
@@ -132,8 +139,10 @@ export class Filtered {
         this.#isLoading = true
         try {
             while (!this.isComplete && !this.isFull && this.length < enough && !this.isClosed) {
-                const { value } = await get(`${this.base}/changes${query({ before: this.next, limit: CHUNK, ...this.filter })}`)
-                this.#lines.push(...value.changes.filter(commit => commit.version <= this.newest).map(summary))
+                const { value } = await get(`${this.base}/changes${query({ before: this.next,
+                    limit: this.isOnlySeen ? 1000 : CHUNK, ...this.filter })}`)
+                this.#lines.push(...value.changes.filter(commit => commit.version <= this.newest && this.#keeps(commit))
+                    .map(summary))
                 this.next = value.next
                 this.reached = versionOf(value.next)
                 this.isComplete = !value.more

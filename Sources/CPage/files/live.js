@@ -10,7 +10,7 @@ import { VirtualList } from "./list.js"
 const ROW = 44
 
 export async function open(main, parameters, context) {
-    let source, list, detail, isPaused = false, waiting = 0, filter = {}
+    let source, list, detail, isPaused = false, waiting = 0, filter = {}, isOnlySeen = false
     const chosen = new Set()
     const follower = context.follower
     const fields = {
@@ -19,6 +19,9 @@ export async function open(main, parameters, context) {
         path: h("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "/pointer" }),
         by: h("input", { type: "search", autocomplete: "off", spellcheck: "false" }),
     }
+    // A client that may not see everything gets a line for each commit, unless it hides those of which it sees nothing.
+    const onlySeen = h("input", { type: "checkbox", id: "only-seen",
+        onchange: () => context.go("live", now(), true) })
     const types = h("datalist", { id: "types" })
     const pauseButton = button("Pause", () => setPaused(!isPaused), { "aria-pressed": "false", title: "Key p" })
     const exportMenu = h("details", { class: "menu" }, h("summary", { class: "button" }, "Export"))
@@ -30,6 +33,8 @@ export async function open(main, parameters, context) {
         h("h2", { id: "live-title", class: "aside" }, "Commits"),
         h("form", { class: "bar", onsubmit: event => event.preventDefault() },
             labelled("Types", fields.types), labelled("Path", fields.path), labelled("Author", fields.by),
+            !context.can.seeEverything
+                && h("label", { for: "only-seen" }, onlySeen, " Hide what is not visible"),
             h("div", { class: "buttons" }, pauseButton, exportMenu), types),
         total, h("div", { class: "list-place" }, empty, listPlace))
     fill(main, h("div", { class: "split" }, left, side))
@@ -61,7 +66,7 @@ export async function open(main, parameters, context) {
 
     function now() {
         return { types: fields.types.value.trim(), path: fields.path.value.trim(), by: fields.by.value.trim(),
-            commit: parameters.commit }
+            seen: onlySeen.checked ? "only" : undefined, commit: parameters.commit }
     }
 
     function say() {
@@ -82,8 +87,9 @@ export async function open(main, parameters, context) {
         for (const [key, field] of Object.entries(fields)) {
             if (document.activeElement !== field) field.value = next[key] ?? ""
         }
-        const isSame = source && query(wanted) === query(filter)
+        const isSame = source && query(wanted) === query(filter) && isOnlySeen === (next.seen === "only")
         filter = wanted
+        onlySeen.checked = isOnlySeen = next.seen === "only"
         if (!isSame) await begin()
         await choose(next)
     }
@@ -101,8 +107,8 @@ export async function open(main, parameters, context) {
         if (mine !== filter) return
         for (const field of Object.values(fields)) field.removeAttribute("aria-invalid")
         const changed = () => { list.refresh(); say() }
-        source = Object.keys(filter).length
-            ? new Filtered(context.base, cursor, filter, changed)
+        source = Object.keys(filter).length || isOnlySeen
+            ? new Filtered(context.base, cursor, filter, isOnlySeen, changed)
             : new History(context.base, cursor, follower.oldest, changed)
         source.failed = refuse
         list?.close()
@@ -207,7 +213,7 @@ export async function open(main, parameters, context) {
         const run = async kind => {
             try {
                 const written = await exportCommits(kind,
-                    { base: context.base, versions: chosen, filter, head: follower.head },
+                    { base: context.base, versions: chosen, filter, isOnlySeen, head: follower.head },
                     found => { status.textContent = `${plural(found, "commit")}…` })
                 status.textContent = `${plural(written, "commit")} written.`
             } catch (error) {

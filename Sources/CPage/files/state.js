@@ -3,7 +3,7 @@ import { curl, epochOf, get, query, request, versionOf } from "./api.js"
 import { button, copyable, fact, fill, foreign, h, link } from "./dom.js"
 import { fetchCommit, typesOf } from "./commit.js"
 import { brief, bytes, count, isTree, parent, path, plural, pretty, stringify } from "./json.js"
-import { StateTree } from "./tree.js"
+import { StateTree, VISIBLE } from "./tree.js"
 import { VirtualList } from "./list.js"
 
 const ROW = 28
@@ -292,8 +292,9 @@ export async function open(main, parameters, context) {
             part?.kind === "absent" && h("p", { class: "hint" }, "Nothing is here at this version."),
             h("h3", {}, "To copy"),
             copyable("Pointer", pointer === "" ? '""' : pointer), copyable("Cursor", cursor),
-            address && copyable("This value", curl(address)))
-        if (!address || part?.kind === "absent") return
+            part?.isCut ? tree.version === null && copyable("All that this token sees", curl(context.base + VISIBLE))
+                : address && copyable("This value", curl(address)))
+        if (!address || part?.isCut || part?.kind === "absent") return
         // The tag of a large part costs the server its whole encoding, so it comes when it is asked for.
         if (part?.kind === "value") showTag()
         else facts.append(fact("ETag", button("Show", showTag, { class: "small", "aria-label": "Show its ETag" })))

@@ -8,6 +8,9 @@ const ENTITIES_MAX = 2000
 // A browser has six connections to a server, and one of them follows the commits.
 const RUNNING_MAX = 5
 
+// Where all that a client may see of the state is, below the base of a store.
+export const VISIBLE = "/changes?since=aaaaaaaaaaaaaaaa.0&on-lost=snapshot"
+
 export class StateTree {
     parts = new Map()
     open = new Set([""])
@@ -115,10 +118,10 @@ export class StateTree {
 
     // Where a whole may not be seen, a lost cursor is answered with the parts that may, and the objects around them.
     async #visible(pointer) {
-        this.skeleton ??= get(`${this.base}/changes?since=aaaaaaaaaaaaaaaa.0&on-lost=snapshot`).then(({ value }) => value.state)
+        this.skeleton ??= get(this.base + VISIBLE).then(({ value }) => value.state)
         const value = at(await this.skeleton, pointer)
         const isAround = isTree(value) && !Array.isArray(value)
-        return isAround ? { kind: "shape", keys: Object.keys(value), version: Infinity }
+        return isAround ? { kind: "shape", keys: Object.keys(value), isCut: true, version: Infinity }
             : { kind: "absent", version: Infinity }
     }
 

@@ -101,6 +101,7 @@ struct OpenAPIDocument {
         where store.isFork && !path.hasPrefix("/v1/state") && !path.hasPrefix("/v1/views")
             && !path.hasPrefix("/v1/actions") && !path.hasPrefix("/v1/changes"):
             false
+        case "/v1/state": store.seesWholeState
         case "/v1/forks", "/v1/forks/{fork}": store.isWhole && store.access.forks
         case "/v1/bisect": store.isWhole && store.access.seesEverything
         case "/v1/operations": store.isWhole && store.access.operates

@@ -22,9 +22,9 @@ def batch(*actions):
     return b"[" + b",".join(actions) + b"]"
 
 
-def bulk(client, actions):
+def bulk(client, actions, **fields):
     body = b"\n".join(actions)
-    answer = client.request("POST", "/v1/actions", body, {"Content-Type": "application/x-ndjson"})
+    answer = client.request("POST", "/v1/actions", body, {"Content-Type": "application/x-ndjson", **fields})
     expect_equal(answer.status, 200, "the status of a bulk load")
     problems = [line for line in answer.body.split(b"\n") if line and b'"version"' not in line]
     expect(not problems, problems[:2])

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from harness.actions import action, add
-from harness.expectations import expect, expect_equal
+from harness.actions import action, add, bulk
+from harness.expectations import expect, expect_equal, wait_until
 from harness.tokens import make_token, token_names
 
 
@@ -85,6 +85,66 @@ def test_with_a_grant_of_one_slice_the_page_shows_one_slice(tokens, open_tab):
         expect(not any(path in url for url in tab.requests if "/v1/" in url), f"the page asks for {path}")
     tab.open("state", path="/tasks/entities/1")
     tab.expect_text("milk")
+
+
+def expect_total(tab, text):
+    wait_until(lambda: tab.text('.total') == text or tab.page.wait_for_timeout(20), f'the total {text}; it is {tab.text(".total")}')
+
+
+def test_commits_of_which_a_token_sees_nothing_can_be_hidden(tokens, open_tab):
+    with tokens["server"].client() as client:
+        fields = {"Authorization": f"Bearer {tokens['all']}"}
+        bulk(client, [add(1)] * 1500 + [action("tasks/add", {"id": 1, "title": "milk"})] + [add(1)] * 1500, **fields)
+        tab = sign_in(open_tab(tokens["server"]).open(), tokens["slice"])
+        expect_total(tab, "3,001 commits")
+        expect(all("not visible" in line for line in tab.lines()), tab.lines()[:3])
+
+        tab.field("Hide what is not visible").check()
+
+        expect_total(tab, "1 commit")
+        expect("tasks/add" in tab.lines()[0], tab.lines())
+        for body in [add(1), action("tasks/rename", {"id": 1, "title": "bread"}), add(1)]:
+            client.commit(body, **fields)
+        expect_total(tab, "2 commits")
+        expect("tasks/rename" in tab.lines()[0], tab.lines())
+    tab.page.reload()
+    expect_total(tab, "2 commits")
+    tab.field("Hide what is not visible").uncheck()
+    expect_total(tab, "3,004 commits")
+    whole = sign_in(open_tab(tokens["server"]).open(), tokens["all"])
+    expect_total(whole, "3,004 commits")
+    expect_equal(whole.field("Hide what is not visible").count(), 0, "the choices of a token that sees everything")
+
+
+def test_each_line_to_copy_is_one_that_the_token_can_use(tokens, open_tab):
+    with tokens["server"].client() as client:
+        fields = {"Authorization": f"Bearer {tokens['all']}"}
+        client.commit(action("tasks/add", {"id": 1, "title": "milk"}), **fields)
+        client.commit(add(5), **fields)
+    lines = {}
+    for name in ["slice", "part", "all"]:
+        tab = sign_in(open_tab(tokens["server"]).open(), tokens[name])
+        lines[name] = []
+        for line in [1, 2]:
+            tab.find(f'.line[aria-posinset="{line}"]').click()
+            tab.expect_text("To copy", ".side")
+            lines[name] += tab.find(".copyable code").all_inner_texts()
+        for path in ["", "/tasks", "/tasks/entities", "/tasks/favourites"]:
+            if name != "part" or path != "/tasks/entities":
+                tab.open("state", path=path)
+                tab.expect_text("To copy", ".side")
+                tab.page.wait_for_timeout(500)
+                lines[name] += tab.find(".copyable code").all_inner_texts()
+        run = [line for line in lines[name] if line.startswith("curl") and "--json" not in line and "<<" not in line]
+        expect(len(run) > 3, lines[name])
+        for line in run:
+            done = subprocess.run(
+                ["bash", "-c", line + " -sS -o /dev/null -w '%{http_code}'"], capture_output=True, text=True, timeout=20,
+                env=os.environ | {"TOKEN": tokens[name]})
+            expect_equal(done.stdout, "200", f"the status of {line} with the token {name}")
+    expect(not any("/v1/state'" in line for line in lines["slice"] + lines["part"]), "the whole state is offered")
+    expect(any("/v1/state'" in line for line in lines["all"]), "the whole state is not offered to a token that sees it")
+    expect(any("/v1/state/tasks'" in line for line in lines["slice"]), "the slice is not offered")
 
 
 def test_with_a_grant_of_a_part_of_a_slice_the_page_shows_the_part(tokens, open_tab):
