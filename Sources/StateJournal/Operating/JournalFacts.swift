@@ -38,7 +38,7 @@ package struct JournalFacts: Sendable, Encodable {
     package init(directory path: String, at time: Timestamp) throws {
         try JournalReader.check(path)
         let directory = DataDirectory(path: path)
-        isInUse = DirectoryLock.isTaken(directory)
+        isInUse = DirectoryLock.holder(of: directory) != nil
         switch try Fence.read(directory) {
         case .missing: fence = FenceFacts(stage: "missing")
         case .damaged: fence = FenceFacts(stage: "damaged")

@@ -19,7 +19,7 @@ final class DirectoryLock: Sendable {
         let descriptor = open(directory.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw DataDirectory.failure("open", directory.lock) }
         var isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
-        // ``isTaken(_:)`` of another process has the lock for a few microseconds.
+        // ``holder(of:)`` of another process has the lock for a few microseconds.
         for _ in 0..<3 where !isLocked {
             usleep(10_000)
             isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
@@ -30,15 +30,21 @@ final class DirectoryLock: Sendable {
                 "another process is using the data directory \(directory.path); one store has one process: stop that one, or give this one another --data"
             )
         }
+        let line = Array("\(getpid())\n".utf8)
+        // On a full disk, who has the lock stays unknown.
+        if ftruncate(descriptor, 0) == 0 { pwrite(descriptor, line, line.count, 0) }
         self.descriptor = Mutex(descriptor)
     }
 
-    /// Whether another process has the lock of a directory; false where there is no lock file.
-    static func isTaken(_ directory: DataDirectory) -> Bool {
+    /// The ID of the process that has the lock of a directory, 0 where it has not written it; nil where none has the lock.
+    static func holder(of directory: DataDirectory) -> Int32? {
         let descriptor = open(directory.lock, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return false }
+        guard descriptor >= 0 else { return nil }
         defer { Glibc.close(descriptor) }
-        return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return nil }
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let count = max(0, pread(descriptor, &bytes, bytes.count, 0))
+        return Int32(String(decoding: bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)) ?? 0
     }
 
     /// Releases the lock; a second call does nothing.

@@ -46,9 +46,14 @@ package final class JournalReader: RecordedHistory, Sendable {
         }
     }
 
+    /// The ID of the process that serves or changes the journal in a directory, 0 where that is unknown; nil where none does.
+    package static func user(of directory: String) -> Int32? {
+        DirectoryLock.holder(of: DataDirectory(path: directory))
+    }
+
     /// Throws where another process serves or changes the journal in a directory.
     package static func refuseInUse(_ directory: String) throws(JournalError) {
-        guard DirectoryLock.isTaken(DataDirectory(path: directory)) else { return }
+        guard user(of: directory) != nil else { return }
         throw JournalError(
             "another process is using the data directory \(directory): a second server in the same epoch would make another history of it; stop that server, or restore a backup under a new epoch"
         )

@@ -67,6 +67,9 @@ struct TokenFile: Sendable {
 
     var path: String { file.path }
 
+    /// The path from the root of the machine; of a document in etcd its place there.
+    var fullPath: String { file is SharedFile ? URL(fileURLWithPath: path).path : path }
+
     /// The entries; nil where there is no file.
     ///
     /// - Throws: ``SettingsFault`` for a file that cannot be read.

@@ -10,11 +10,14 @@ struct Failure: Error, CustomStringConvertible {
 
     /// Writes sentences to standard error, each on a line of its own.
     static func warn(_ sentences: [String]) {
-        for sentence in sentences {
-            let line = Array("Warning: \(sentence)\n".utf8)
-            // The work is done, and the program ends well also where the sentence cannot be written.
-            _ = write(STDERR_FILENO, line, line.count)
-        }
+        for sentence in sentences { say("Warning: \(sentence)") }
+    }
+
+    /// Writes a line to standard error.
+    static func say(_ line: String) {
+        let line = Array("\(line)\n".utf8)
+        // The work is done, and the program ends well also where the line cannot be written.
+        _ = write(STDERR_FILENO, line, line.count)
     }
 
     /// The error that ends the program: with its sentence, and the exit code of sysexits.h for what an operator has to mend

@@ -51,18 +51,26 @@ struct SettingsOptions: ParsableArguments, CustomReflectable {
         throw ValidationError("there is no option --port; did you mean --listen 127.0.0.1:\(port)?")
     }
 
-    var customMirror: Mirror {
+    var customMirror: Mirror { mirror(of: self) }
+
+    /// A mirror that names the options.
+    ///
+    /// - Parameter listed: the settings in the plain help; nil for those of a server.
+    func mirror(of subject: Any, listing listed: Set<String>? = nil) -> Mirror {
         let package = Set(SettingKeys.all.map(\.key))
         let options: [(String, Any)] = Program.current.settings.map { setting in
-            let isShown = Self.listed.contains(setting.key) || !package.contains(setting.key)
+            let isShown =
+                listed?.contains(setting.key)
+                ?? (Self.listed.contains(setting.key) || !package.contains(setting.key))
             return (
                 "_\(setting.key)", Option<String?>(name: .customLong(setting.optionName), help: setting.help(isShown))
             )
         }
         let port = Option<String?>(name: .customLong("port"), help: .private)
+        let open = listed == nil ? _open : Flag(wrappedValue: false, help: .hidden)
         return Mirror(
-            self,
-            children: [("_config", _config)] + options + [("_open", _open)]
+            subject,
+            children: [("_config", _config)] + options + [("_open", open)]
                 + (Self.hintsAtListen ? [("_port", port)] : []))
     }
 

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import StateHTTP
+internal import StateJournal
 
 /// `token`: the tokens that a server asks its clients for.
 struct TokenCommand: AsyncParsableCommand {
@@ -8,16 +9,33 @@ struct TokenCommand: AsyncParsableCommand {
         subcommands: [TokenCreate.self, TokenList.self, TokenRevoke.self])
 }
 
+/// The options that say where the token file is; the hidden help has all settings.
+struct TokenFileOptions: ParsableArguments, CustomReflectable {
+    private(set) var options = SettingsOptions()
+
+    init() {}
+
+    init(from decoder: any Decoder) throws { options = try SettingsOptions(from: decoder) }
+
+    func validate() throws { try options.validate() }
+
+    var customMirror: Mirror { options.mirror(of: self, listing: ["data", "tokens"]) }
+}
+
 /// `token create`: adds a token to the file and prints it, once.
 struct TokenCreate: SettingsCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "create", abstract: "Make a token and print it; only its hash is kept.",
-            discussion:
-                "For example: \(Program.current.name) token create --subject ci --read /tasks --dispatch 'tasks/*'")
+            discussion: """
+                For example: \(Program.current.name) token create --subject ci --read /tasks --dispatch 'tasks/*'
+
+                It also takes every other setting of a server: with its --config, the names in --read and --dispatch are \
+                compared with those of the server's state.
+                """)
     }
 
-    @OptionGroup var options: SettingsOptions
+    @OptionGroup var place: TokenFileOptions
 
     @Option(help: "Who will hold the token; commits name it.")
     var subject: String
@@ -43,6 +61,8 @@ struct TokenCreate: SettingsCommand {
     @Flag(help: "It may do everything.")
     var all = false
 
+    var options: SettingsOptions { place.options }
+
     func run(_ reading: SettingsReading) async throws {
         let grant =
             all ? Grant.everything : Grant(read: read, dispatch: dispatch, others: others, operate: operate, fork: fork)
@@ -53,10 +73,14 @@ struct TokenCreate: SettingsCommand {
         // A token needs no domain. Where that cannot be made, the start of the server says why.
         let catalogue = try? Program.current.served(settings).catalogue()
         var warnings = catalogue.map { grant.warnings(in: $0) } ?? []
-        try settings.namedTokenFile().change { entries in
+        let file = try settings.namedTokenFile()
+        let readers = settings.readers(of: file)
+        try file.change { entries in
             if entries == nil, settings.access == .auto, settings.jwtKeys == "none" {
                 warnings.append(
-                    "this is the first token: a server on loopback that was open to every client now asks each for a token"
+                    readers.isNone
+                        ? "this is the first token: a server on loopback that starts with it asks each client for one"
+                        : "this is the first token: a server on loopback that was open to every client now asks each for a token"
                 )
             }
             let all = (entries ?? []) + [entry]
@@ -64,6 +88,7 @@ struct TokenCreate: SettingsCommand {
             warnings += settings.warningsWithoutAdministrator(all)
         }
         print(token.text)
+        Failure.say(readers.sentence)
         Failure.warn(warnings)
     }
 }
@@ -73,10 +98,14 @@ struct TokenList: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Print a line for each token: name, subject, time, and what it allows.")
 
-    @OptionGroup var options: SettingsOptions
+    @OptionGroup var place: TokenFileOptions
+
+    var options: SettingsOptions { place.options }
 
     func run(_ reading: SettingsReading) async throws {
-        for token in try reading.settings.namedTokenFile().read() ?? [] {
+        let file = try reading.settings.namedTokenFile()
+        guard let tokens = try file.read() else { return Failure.say("There is no token file \(file.fullPath).") }
+        for token in tokens {
             let grant = token.grant
             let words =
                 grant.read.map { "read=\($0)" } + grant.dispatch.map { "dispatch=\($0)" }
@@ -91,10 +120,12 @@ struct TokenRevoke: SettingsCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke", abstract: "Remove a token; its streams and waits end within a second.")
 
-    @OptionGroup var options: SettingsOptions
+    @OptionGroup var place: TokenFileOptions
 
     @Argument(help: "The name of the token, as token list prints it.")
     var id: String
+
+    var options: SettingsOptions { place.options }
 
     func run(_ reading: SettingsReading) async throws {
         let (id, settings) = (id, reading.settings)
@@ -103,13 +134,14 @@ struct TokenRevoke: SettingsCommand {
         try file.change { (entries) throws(SettingsFault) in
             let left = (entries ?? []).filter { $0.id != id }
             guard left.count < entries?.count ?? 0 else {
-                throw SettingsFault(description: "there is no token \(id) in \(file.path); `token list` shows them")
+                throw SettingsFault(description: "there is no token \(id) in \(file.fullPath); `token list` shows them")
             }
             if left.isEmpty { warnings.append("no token is left, and the server does not open by that") }
             warnings += settings.warningsWithoutAdministrator(left)
             entries = left
         }
         print("revoked: \(id)")
+        Failure.say(settings.readers(of: file).sentence)
         Failure.warn(warnings)
     }
 }
@@ -123,6 +155,27 @@ extension Settings {
         if let file = try clusterFile("tokens", name: TokenFile.name) { return TokenFile(file) }
         throw SettingsFault(
             description: "there is no token file: name it with the setting tokens, or the data directory")
+    }
+
+    /// The servers that read a token file, as a sentence; and whether none runs, as far as that can be known.
+    fileprivate func readers(of file: TokenFile) -> (sentence: String, isNone: Bool) {
+        guard self.tokens == "data", let directory = OpenedJournal.directory(of: self) else {
+            let setting = self.tokens == "data" ? "data is \(self.data)" : "tokens names this file"
+            return ("\(file.fullPath): each server whose setting \(setting) reads it within a second.", false)
+        }
+        switch JournalReader.user(of: directory) {
+        case nil:
+            return (
+                "Warning: no running server reads \(file.fullPath): none has this data directory. Name the directory of a running server with --data.",
+                true
+            )
+        case 0?: return ("\(file.fullPath): the server with this data directory reads it within a second.", false)
+        case let process?:
+            return (
+                "\(file.fullPath): the server with this data directory, process \(process), reads it within a second.",
+                false
+            )
+        }
     }
 
     /// A warning where a server takes no other credentials than tokens of which none allows everything.

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness.client import Client
-from harness.expectations import expect, wait_until
+from harness.expectations import expect, expect_equal, wait_until
 from harness.messages import encode_request
 from harness.server import log_when_ready, start_refusal
 from harness.tokens import bearer, make_token, token_names
@@ -183,7 +183,8 @@ def test_the_first_token_says_what_follows_and_how_to_get_in(workspace):
     wait_until(lambda: "the server is no longer open" in log(), "the log says that the server is shut", 2)
     expect("no token can do everything" in log(), log())
     code, _, error = tool(workspace, server.data, "create", "--subject", "b", "--all")
-    expect((code, error) == (0, ""), error)
+    file = os.path.join(server.data, "tokens.json")
+    expect_equal(error, f"{file}: the server with this data directory, process {server.pid}, reads it within a second.\n", "what it says")
     names = token_names(server.data)
     code, _, error = tool(workspace, server.data, "revoke", names["b"])
     expect(code == 0 and "no token can do everything" in error, error)
@@ -192,6 +193,39 @@ def test_the_first_token_says_what_follows_and_how_to_get_in(workspace):
     server.stop()
     server = workspace.server(data=server.data)
     expect("no token can do everything" in log_when_ready(server), "the next start does not say it")
+
+
+def test_a_token_in_a_directory_of_no_server_says_that_none_reads_it(workspace):
+    server = workspace.server(data=workspace.path("data"))
+    other = workspace.path("other")
+    code, token, error = tool(workspace, other, "create", "--subject", "a", "--all")
+    none = f"no running server reads {other}/tokens.json: none has this data directory."
+    expect(code == 0 and none in error and "--data" in error and "was open" not in error, error)
+    with server.client() as client:
+        expect_equal(client.get("/v1/state").status, 200, "the status of an open server")
+    code, _, error = tool(workspace, other, "revoke", token_names(other)["a"])
+    expect(code == 0 and none in error, error)
+    for data in [server.data, workspace.path("nowhere")]:
+        code, text, error = tool(workspace, data, "list")
+        expect((code, text, error) == (0, "", f"There is no token file {data}/tokens.json.\n"), error)
+    # The file that the setting names is read by each server with that setting.
+    named = workspace.path("named.json")
+    code, _, error = tool(workspace, other, "create", "--subject", "a", "--all", "--tokens", named)
+    expect(f"{named}: each server whose setting tokens names this file reads it within a second." in error, error)
+    server.kill()
+    code, _, error = tool(workspace, server.data, "create", "--subject", "a", "--all")
+    expect(code == 0 and "no running server reads" in error and "that starts with it asks each client" in error, error)
+
+
+def test_the_help_of_token_lists_what_it_uses(workspace):
+    for words in [["create"], ["list"], ["revoke"]]:
+        shown = subprocess.run([workspace.binary, "token", *words, "--help"], capture_output=True, text=True, timeout=20).stdout
+        found = {word for word in shown.split() if word.startswith("--")} & {
+            "--config", "--data", "--tokens", "--listen", "--log-level", "--domain", "--model", "--films-retries", "--open"}
+        expect_equal(found, {"--config", "--data", "--tokens"}, f"the options of a server in the help of {words[0]}")
+    data = workspace.path("data")
+    code, _, error = tool(workspace, data, "create", "--subject", "a", "--read", "/anything", "--domain", "document")
+    expect(code == 0 and "no such part" not in error, error)
 
 
 @pytest.mark.parametrize(
