@@ -133,7 +133,7 @@ class Place:
         """The exit code of a block and what it prints; 124 where it goes on for ever."""
         text = text.replace("localhost:8080", self.address).replace("/backups", self.workspace.path("backups"))
         text = text.replace("/run/storekeeper", self.workspace.path("run")).replace("$(date +%F)", "2026-11-22")
-        text = text.replace("t84e0886699", "$(storekeeper token list | cut -d' ' -f1)")
+        text = text.replace("t84e0886699", "$(storekeeper token list | tail -n 1 | cut -d' ' -f1)")
         environment = {key: value for key, value in os.environ.items() if not key.startswith("STOREKEEPER_")}
         environment["PATH"] = self.workspace.path("bin") + ":" + environment["PATH"]
         environment["SERVER"] = self.address
