@@ -42,11 +42,18 @@ package enum RequestField: UInt8, CaseIterable, Sendable {
 /// Some of the fields that the server reads in requests.
 package struct RequestFields: Sendable {
     private var bits: UInt32 = 0
+    /// Whether there is a field that proxies add and clients do not: `Forwarded`, `Via`, `X-Forwarded-*` or `X-Real-IP`.
+    package private(set) var areOfProxy = false
 
     /// The set of those that are among the fields of a head.
     init(in fields: [HTTPField]) {
         for field in fields {
-            if let known = RequestField(canonicalName: field.name.canonicalName) { bits |= 1 << known.rawValue }
+            let name = field.name.canonicalName
+            if let known = RequestField(canonicalName: name) {
+                bits |= 1 << known.rawValue
+            } else if ["forwarded", "via", "x-real-ip"].contains(name) || name.hasPrefix("x-forwarded-") {
+                areOfProxy = true
+            }
         }
     }
 

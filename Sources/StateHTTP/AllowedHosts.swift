@@ -62,6 +62,11 @@ package struct AllowedHosts: Sendable {
             }
     }
 
+    /// The host of a name that ``isName(_:)`` takes: without its port and without brackets.
+    package static func host(of name: String) -> String {
+        (withoutPort(name) ?? name).filter { $0 != "[" && $0 != "]" }
+    }
+
     /// Whether a client may reach the server by the value of its `Host`.
     package func allows(_ value: String) -> Bool {
         names.map { Self.allows(value, $0) } ?? true

@@ -182,6 +182,22 @@ struct SettingsTests {
         if let fault { #expect(fault.hasPrefix("allowed_hosts must be")) }
     }
 
+    @Test(
+        "a proxy or a name for other machines in the settings says that others reach a server on loopback",
+        arguments: [
+            (#"{}"#, true), (#"{"listen":"unix:/tmp/a"}"#, true), (#"{"listen":"0.0.0.0:8080"}"#, false),
+            (#"{"listen_also":"192.0.2.1:80"}"#, false), (#"{"trusted_proxies":"127.0.0.1"}"#, false),
+            (#"{"listen":"unix:/tmp/a","trusted_proxies":"unix"}"#, false),
+            (#"{"allowed_hosts":"localhost, LOCALHOST:80, 127.0.0.1, [::1]:80"}"#, true),
+            (#"{"allowed_hosts":"localhost, state.example"}"#, false), (#"{"allowed_hosts":"192.0.2.1"}"#, false),
+            (#"{"allowed_hosts":"[2001:db8::1]:80"}"#, false), (#"{"allowed_hosts":"localhost.example"}"#, false),
+        ])
+    func reached(json: String, isOnlyFromHere: Bool) async throws {
+        let settings = try await own(json).settings
+
+        #expect(try settings.isReachedFromHereOnly(settings.listeningPlaces()) == isOnlyFromHere)
+    }
+
     /// Reads the settings of a program with settings of its own.
     func own(
         _ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]

@@ -106,6 +106,14 @@ extension Problem {
             fields: [.wwwAuthenticate: "Bearer realm=\"storekeeper\""])
     }
 
+    /// The request came by a proxy to a server that is open because only its own machine reaches it.
+    package static var openBehindProxy: Problem {
+        var problem = unauthorized
+        problem.detail =
+            "this server asks nobody for a credential, because it listens on this machine only; this request came by a proxy (Forwarded, Via, X-Forwarded-* or X-Real-IP). Make a token with `storekeeper token create --subject admin --all`, or start the server with --open"
+        return problem
+    }
+
     /// As many tokens wait for their verification as may.
     package static var tooManyVerifications: Problem {
         Problem(

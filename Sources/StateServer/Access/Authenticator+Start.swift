@@ -20,7 +20,7 @@ extension Authenticator {
         let access = settings.access
         let verifier = try settings.signatureVerifier()
         guard access != .open else {
-            self.init(catalogue, tokens: nil, now: now, logger: logger)
+            self.init(catalogue, tokens: nil, takesProxied: true, now: now, logger: logger)
             return
         }
         let watched = file.map { WatchedFile($0.file, decode: $0.entries) }
@@ -30,7 +30,7 @@ extension Authenticator {
             signed = try SignedTokens(
                 settings.keyFile, settings.claimRules, verifier, catalogue, date: date, logger: logger)
         }
-        let isOpen = access == .auto && places.allSatisfy { $0.host.map(AllowedHosts.isLoopback) ?? true }
+        let isOpen = if access == .auto { try settings.isReachedFromHereOnly(places) } else { false }
         if !isOpen, tokens == nil, signed == nil {
             let token = Token()
             let first = [TokenFile.Entry(token, subject: "admin", .everything)]

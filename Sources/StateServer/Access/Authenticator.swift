@@ -37,6 +37,7 @@ final class Authenticator: Sendable {
     private let catalogue: Catalogue
     private let file: WatchedFile<[TokenFile.Entry]?>?
     private let signed: SignedTokens?
+    private let takesProxied: Bool
     private let verifications = Verifications()
     private let now: @Sendable () -> Instant
     private let logger: Logger
@@ -49,10 +50,13 @@ final class Authenticator: Sendable {
     ///   - tokens: the tokens; nil where there is no file, and every client may do everything until there is one.
     ///   - file: where the tokens are; nil where there is no file.
     ///   - signed: knows JSON Web Tokens; nil where the server takes none.
+    ///   - takesProxied: whether a server without tokens is open to requests that came by a proxy, too.
     init(
         _ catalogue: Catalogue, tokens: [TokenFile.Entry]?, file: WatchedFile<[TokenFile.Entry]?>? = nil,
-        signed: SignedTokens? = nil, now: @escaping @Sendable () -> Instant, logger: Logger
+        signed: SignedTokens? = nil, takesProxied: Bool = false, now: @escaping @Sendable () -> Instant,
+        logger: Logger
     ) {
+        self.takesProxied = takesProxied
         self.catalogue = catalogue
         self.file = file
         self.signed = signed
@@ -90,6 +94,7 @@ final class Authenticator: Sendable {
         let (open, isShut) = state.withLock { ($0.open, $0.isShut) }
         if isShut { return .known(.refused(.tokensUnreadable)) }
         if let open {
+            guard takesProxied || !request.head.known.areOfProxy else { return .known(.refused(.openBehindProxy)) }
             access = open
         } else {
             switch Credential(request) {

@@ -155,6 +155,15 @@ extension Settings {
         return names
     }
 
+    /// Whether no other machine reaches the server: it listens on loopback and Unix sockets, and no setting tells of a proxy
+    /// or of a name that others use.
+    ///
+    /// - Throws: ``SettingsFault`` for a setting that is misspelled.
+    func isReachedFromHereOnly(_ places: [ListeningPlace]) throws(SettingsFault) -> Bool {
+        let hosts = places.compactMap(\.host) + (try allowedNames().map(AllowedHosts.host))
+        return self.trustedProxies == "none" && hosts.allSatisfy(AllowedHosts.isLoopback)
+    }
+
     /// The file of the keys that sign JSON Web Tokens.
     var keyFile: KeyFile { KeyFile(path: self.jwtKeys) }
 

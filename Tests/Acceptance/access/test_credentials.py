@@ -266,3 +266,48 @@ def wait_for_any(server, token, seconds=2):
     while ask(server.port, [f"Bearer {token}"], "/v1").status != 200:
         expect(time.monotonic() < end, f"a new token is not known after {seconds} s")
         time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"trusted_proxies": "127.0.0.1"},
+        {"trusted_proxies": "unix, 10.0.0.0/8"},
+        {"allowed_hosts": "localhost, state.example"},
+        {"allowed_hosts": "192.0.2.1:8080"},
+    ],
+)
+def test_a_start_with_a_proxy_or_a_public_name_makes_a_token_and_asks_for_it(workspace, settings):
+    server = workspace.server(**settings)
+    log = log_when_ready(server)
+    token = log.partition("Authorization: Bearer ")[2].partition("'")[0]
+    for values, status in (([], 401), ([f"Bearer {token}"], 200)):
+        answer = ask(server.port, values)
+        expect(answer.status == status, f"{answer} with {len(values)} tokens: {log}")
+    server.stop()
+    again = workspace.server(data=server.data, **settings)
+    expect("Bearer" not in log_when_ready(again), "the token is shown twice")
+    expect(ask(again.port, [f"Bearer {token}"]).status == 200, "the token is gone after a restart")
+
+
+def test_names_of_loopback_leave_a_server_open(workspace):
+    server = workspace.server(data="none", allowed_hosts="localhost, 127.0.0.1:80, [::1]")
+    expect(ask(server.port, []).status == 200, "the server asks for a credential")
+
+
+@pytest.mark.parametrize("field", ["Forwarded", "Via", "X_Forwarded_For", "x_forwarded_host", "X_Real_IP"])
+def test_an_open_server_refuses_what_came_by_a_proxy_and_says_what_to_do(workspace, field):
+    server = workspace.server(data="none")
+    sent = {field.replace("_", "-"): "for=192.0.2.1"}
+    with server.client() as client:
+        # The same head comes again, as a kept answer would.
+        for _ in range(3):
+            answer = client.get("/v1/state/counter", **sent)
+            expect(answer.status == 401 and "token create" in answer.json["detail"], str(answer))
+            expect(client.get("/v1/state/counter").status == 200, "the machine itself is refused")
+        posted = client.request("POST", "/v1/actions", ADD, {"Content-Type": "application/json", **sent})
+        expect(posted.status == 401 and client.get("/v1").version == 0, f"{posted}")
+        expect(client.get("/livez", **sent).status == 200, "a probe needs a credential")
+    declared = workspace.server(data="none", access="open")
+    with declared.client() as client:
+        expect(client.get("/v1/state/counter", **sent).status == 200, "a server with --open asks")

@@ -39,6 +39,7 @@ NOT_RUN = {
     "bash .ci/install && swift build": "needs root; deployment/test_systemd.py judges the unit",
     "storekeeper check --config": "needs a service of systemd",
     "sudo install -m 644 config/systemd/storekeeper.socket": "needs root; test_socket_activation.py judges the unit",
+    "TOKEN=$(sudo -u storekeeper": "needs a service of systemd; deployment/test_proxies.py has a server with a token",
     "curl -i https://storekeeper.example.com": "needs a name of its own; deployment/test_proxies.py asks by proxies",
     "storekeeper journal quarantine list --data data\n": "needs a reducer with a bug; Tests/Adopter/poison.py runs it",
     "apt-get install wrk": "takes twenty minutes; the step benchmarks of .ci/run is its short form",

@@ -13,6 +13,7 @@ from harness.expectations import expect, expect_equal, wait_until
 from harness.messages import HOST, encode_request
 from harness.proxies import NAME, Proxy
 from harness.streams import LINES, NothingCame
+from harness.tokens import bearer, make_token
 from harness.tools import need
 from harness.waits import parked
 
@@ -242,7 +243,7 @@ def test_the_server_gets_the_name_and_the_address_of_the_client_and_not_what_the
 
 def test_each_client_behind_a_proxy_has_a_share_of_its_own(kind, places):
     trusting = places.known(trusted_proxies=HOST)
-    server = places.server(data="none", allowed_hosts=NAME, waiters_per_client_max=1, **trusting)
+    server = places.server(data="none", allowed_hosts=NAME, access="open", waiters_per_client_max=1, **trusting)
     proxy = Proxy(places, kind, server.port).start()
     forged = {"X-Forwarded-For": "192.0.2.6", "Forwarded": "for=192.0.2.6"}
 
@@ -256,6 +257,42 @@ def test_each_client_behind_a_proxy_has_a_share_of_its_own(kind, places):
     server.stop()
 
     expect_equal((second.status, third.status), (304, 429), "the waits of another client, and of the first one again")
+
+
+def test_a_server_behind_the_proxy_asks_for_the_token_of_the_guide(kind, places):
+    data = places.path(f"guide-{kind}")
+    token = make_token(places, data, "admin", "--all")
+    server = places.server(data=data, allowed_hosts=NAME, trusted_proxies=HOST)
+    proxy = Proxy(places, kind, server.port).start()
+
+    with proxy.client() as client:
+        statuses = [client.get("/v1").status, client.request("POST", "/v1/actions", add(1)).status]
+        with_token = client.get("/v1", **bearer(token)).status
+    proxy.end()
+    server.stop()
+
+    expect_equal((statuses, with_token), ([401, 401], 200), "the answers without and with the token")
+
+
+def test_an_open_server_on_loopback_is_closed_behind_a_proxy_that_its_settings_do_not_name(kind, places):
+    server = places.server(data="none")
+    # The name of the server in place of the public one, as a proxy without `Host` of its own sends it.
+    host = {
+        "nginx": {"proxy_set_header Host $http_host;": "proxy_set_header Host localhost;"},
+        "haproxy": {"http-request del-header Forwarded": "http-request set-header Host localhost"},
+        "caddy": {"header_up -Forwarded": "header_up Host localhost"},
+    }
+    proxy = Proxy(places, kind, server.port, host[kind]).start()
+
+    with proxy.client() as client:
+        answer = client.get("/v1/state")
+    with server.client() as client:
+        direct = client.get("/v1/state").status
+    proxy.end()
+    server.stop()
+
+    expect_equal((answer.status, direct), (401, 200), "the answers through the proxy and beside it")
+    expect("token create" in answer.json["detail"] and "--open" in answer.json["detail"], "what to do:", answer)
 
 
 def test_a_connection_to_the_server_serves_many_clients(recorded):

@@ -17,7 +17,7 @@ STREAM = "/v1/streams/commits"
 @pytest.fixture
 def behind_nginx(workspace):
     need("nginx")
-    server = workspace.server(data="none", allowed_hosts=NAME, wait_seconds_default=10)
+    server = workspace.server(data="none", allowed_hosts=NAME, access="open", wait_seconds_default=10)
     proxy = Proxy(workspace, "nginx", server.port).start()
     yield server, proxy
     proxy.end()

@@ -56,7 +56,7 @@ def test_a_name_of_the_listened_address_passes(server, host):
 def test_allowed_hosts_pass_beside_the_listened_address_and_others_do_not(workspace):
     allowed = workspace.known(allowed_hosts="state.example,other.example:8080")
     expect(allowed, "the server has no setting allowed_hosts")
-    server = workspace.server(data="none", **allowed)
+    server = workspace.server(data="none", access="open", **allowed)
     for host, status in (
         ("state.example", 200),
         ("state.example:8080", 200),

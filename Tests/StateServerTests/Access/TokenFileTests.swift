@@ -204,6 +204,32 @@ struct UnreadableTokensTests {
         #expect(door.code == "tokens-unreadable")
     }
 
+    @Test(
+        "a server that is open by itself refuses what came by a proxy, until it has a token",
+        arguments: [
+            "Forwarded", "Via", "X-Forwarded-For", "x-forwarded-proto", "X-Forwarded-Anything", "X-Real-IP",
+        ])
+    func proxied(field: String) throws {
+        let door = try Door(isOpen: true)
+        let name = try #require(HTTPField.Name(field))
+        func problem(_ fields: HTTPFields) -> Problem? {
+            let request = Request(target: "/v1/state", fields: fields, client: "127.0.0.1")
+            guard case .known(.refused(let problem)) = door.authenticator.authenticate(request) else { return nil }
+            return problem
+        }
+
+        #expect(problem([.origin: "http://localhost"]) == nil)
+        let refusal = try #require(problem([name: "x"]))
+        #expect(refusal.status == .unauthorized && refusal.code == "unauthorized")
+        #expect(refusal.detail.contains("token create --subject admin --all") && refusal.detail.contains("--open"))
+        #expect(refusal.fields.contains(.wwwAuthenticate))
+
+        let made = entry("ci")
+        try door.place.file.change { $0 = [made.entry] }
+        _ = door.refresh(at: 1001)
+        #expect(problem([name: "x", .authorization: "Bearer \(made.token)"]) == nil)
+    }
+
     @Test("a file that is misspelled locks no client out")
     func misspelled() throws {
         let door = try Door()
