@@ -12,10 +12,13 @@ package enum ContentCoding: String, Sendable, CaseIterable {
     /// What the entity tag of a value has at its end in this coding: each coding has other bytes, so another strong tag.
     package var tagSuffix: String { ".\(rawValue)" }
 
-    /// The tag of a value without what a coding has added.
+    /// The tag of a value without what a coding has added: this server (`.gzip`), or a proxy that compresses, such as Apache and
+    /// Caddy (`-gzip`, `-br`) and Jetty (`--gzip`).
     package static func plainTag(_ tag: String) -> String {
-        for coding in allCases where tag.hasSuffix(coding.tagSuffix) {
-            return String(tag.dropLast(coding.tagSuffix.count))
+        for coding in ["gzip", "zstd", "br", "deflate"] where tag.hasSuffix(coding) {
+            for mark in ["--", "-", "."] where tag.dropLast(coding.count).hasSuffix(mark) {
+                return String(tag.dropLast(coding.count + mark.count))
+            }
         }
         return tag
     }

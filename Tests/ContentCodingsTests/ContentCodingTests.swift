@@ -31,6 +31,14 @@ struct ContentCodingTests {
     @Test("a tag without the name of its coding is the tag of the value")
     func tags() {
         #expect(ContentCoding.plainTag("abc.gzip") == "abc" && ContentCoding.plainTag("abc.zstd") == "abc")
-        #expect(ContentCoding.plainTag("abc") == "abc" && ContentCoding.plainTag("abc.br") == "abc.br")
+        #expect(ContentCoding.plainTag("abc") == "abc" && ContentCoding.plainTag("abc.lzma") == "abc.lzma")
+    }
+
+    @Test(
+        "what a proxy that compresses has added to a tag is no part of it",
+        arguments: ["-gzip", "--gzip", "-br", "-zstd", "-deflate", ".br"])
+    func proxies(suffix: String) {
+        #expect(ContentCoding.plainTag("abc" + suffix) == "abc")
+        #expect(ContentCoding.plainTag("abc" + suffix + "x") == "abc" + suffix + "x")
     }
 }
