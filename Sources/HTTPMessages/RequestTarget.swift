@@ -100,7 +100,7 @@ package struct RequestTarget: Sendable, Equatable {
 
     /// Returns a target without the scheme and authority that a client sends to a proxy (RFC 9112, section 3.2.2); an
     /// empty path is `/`.
-    private static func originForm(_ target: String) -> String {
+    package static func originForm(_ target: String) -> String {
         guard let (_, rest) = absoluteForm(target) else { return target }
         return rest.first == UInt8(ascii: "/") ? String(Substring(rest)) : "/\(Substring(rest))"
     }

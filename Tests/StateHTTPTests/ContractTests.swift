@@ -28,6 +28,25 @@ struct ContractTests {
         return plan
     }
 
+    @Test(
+        "a request to a fork in the form for proxies is one to the same path",
+        arguments: ["", "http://127.0.0.1:8080", "https://state.example"])
+    func absoluteFork(origin: String) throws {
+        for (below, inner) in [
+            ("state/a%2Fb?pretty", "/v1/state/a%2Fb?pretty"),
+            ("changes?since=oldest&path=/a", "/v1/changes?since=oldest&path=/a"),
+            ("state/", "/v1/state/"),
+        ] {
+            guard
+                case .forks(.inside("f1", let request)) = try answer(Request(target: "\(origin)/v1/forks/f1/\(below)"))
+            else {
+                Issue.record("\(below)")
+                continue
+            }
+            #expect(request.target == origin + inner)
+        }
+    }
+
     private func json(_ response: Response) throws -> JSONValue { try JSONValue(parsing: response.body) }
 
     @Test("the description of the interface is OpenAPI 3.1, and each reference in it has a target")

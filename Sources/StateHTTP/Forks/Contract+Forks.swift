@@ -46,10 +46,14 @@ extension Contract {
 
     /// A request to a fork as one to a whole store: without the segments `forks` and the name.
     private func inner(_ request: Request) -> Request {
-        let path = request.target.utf8.prefix { $0 != UInt8(ascii: "?") }
-        let query = request.target.utf8.dropFirst(path.count)
+        let origin = RequestTarget.originForm(request.target)
+        let path = origin.utf8.prefix { $0 != UInt8(ascii: "?") }
+        let query = origin.utf8.dropFirst(path.count)
         let segments = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst(4)
-        let target = "/v1/" + segments.map { String(Substring($0)) }.joined(separator: "/") + String(Substring(query))
+        // The scheme and the authority of an absolute form stay: the authority counts in place of `Host`.
+        let target =
+            String(Substring(request.target.utf8.dropLast(origin.utf8.count))) + "/v1/"
+            + segments.map { String(Substring($0)) }.joined(separator: "/") + String(Substring(query))
         return Request(
             Request.Head(method: request.method, target: target, fieldsOf: request.head), body: request.body,
             client: request.client)

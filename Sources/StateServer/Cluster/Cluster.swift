@@ -96,7 +96,8 @@ final class Cluster: Sendable {
         _ done: @escaping @Sendable (Outcome) -> Void
     ) {
         var sent = HTTPConnection.Request(
-            address + request.target, within: Self.answerTime + wait, bodyBytesMax: Self.answerBytesMax)
+            address + RequestTarget.originForm(request.target), within: Self.answerTime + wait,
+            bodyBytesMax: Self.answerBytesMax)
         sent.connectTimeout = Self.connectTime
         sent.method = request.method.rawValue
         sent.body = request.body

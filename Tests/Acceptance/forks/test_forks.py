@@ -56,6 +56,8 @@ def test_a_fork_without_an_action_is_the_history_as_it_would_have_been(workspace
         expect_equal(client.get(f"{added['href']}/state/tasks/entities/1/title").json, "bread", "what else there is")
         copy = fork(client)
         expect_equal(client.get(f"{copy['href']}/state").body, before, "the state of a copy")
+        absolute = client.get(f"http://localhost{copy['href']}/state?pretty")
+        expect_equal((absolute.status, absolute.json), (200, json.loads(before)), "the answer to a target with its host")
 
 
 def test_a_wait_in_a_fork_ends_with_a_change_and_with_the_fork(workspace):
