@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import Glibc
+internal import StateJSON
 
 /// A ``SharedDocument`` that is a file.
 ///
@@ -40,7 +41,7 @@ struct SharedFile: SharedDocument {
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             let count = read(file, &chunk, chunk.count)
-            guard count != 0 else { return bytes }
+            guard count != 0 else { return Data(JSONText.withoutByteOrderMark([UInt8](bytes))) }
             if count > 0 {
                 bytes.append(contentsOf: chunk[..<count])
             } else if errno != EINTR {

@@ -15,7 +15,7 @@ enum DocumentSchema {
         let bytes = if let source { source } else { try ModelFile.bytes(file) }
         let value: JSONValue
         do throws(JSONFault) {
-            value = try JSONValue(parsing: bytes)
+            value = try JSONValue(parsing: JSONText.withoutByteOrderMark(bytes))
         } catch {
             throw SettingsFault(
                 description: "the schema \(settings.schema) is not JSON: \(error.pointer): \(error.detail)")

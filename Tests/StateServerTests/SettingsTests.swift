@@ -198,6 +198,12 @@ struct SettingsTests {
         #expect(try settings.isReachedFromHereOnly(settings.listeningPlaces()) == isOnlyFromHere)
     }
 
+    @Test("a byte order mark before the settings is skipped")
+    func mark() async throws {
+        #expect(try await own("\u{FEFF}{\"depth_max\":7}").settings.depthMax == 7)
+        #expect(await fault("\u{FEFF}\u{FEFF}{}")?.contains("is not JSON") == true)
+    }
+
     /// Reads the settings of a program with settings of its own.
     func own(
         _ json: String? = nil, environment: [String: String] = [:], flags: [String: String] = [:]

@@ -141,7 +141,8 @@ extension Contract {
         guard !routed.request.body.isEmpty else { return [] }
         let value: JSONValue
         do throws(JSONFault) {
-            value = try JSONValue(parsing: routed.request.body, depthMax: limits.depthMax)
+            value = try JSONValue(
+                parsing: JSONText.withoutByteOrderMark(routed.request.body), depthMax: limits.depthMax)
         } catch {
             throw .unreadable(error)
         }

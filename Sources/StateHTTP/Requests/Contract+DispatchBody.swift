@@ -59,6 +59,7 @@ extension Contract {
     private func transaction(
         _ body: [UInt8], _ options: DispatchOptions, line: Int?, _ hint: inout Hint
     ) throws(Problem) -> Transaction {
+        let body = JSONText.withoutByteOrderMark(body)
         let document: JSONDocument
         do throws(JSONFault) {
             document = try JSONDocument(body, depthMax: limits.depthMax)

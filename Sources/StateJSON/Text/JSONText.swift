@@ -26,6 +26,12 @@ package struct JSONText {
     /// The range of the outermost value.
     package var whole: Span { 0..<bytes.count }
 
+    /// A text without the byte order mark that tools on Windows write before it, and that a reader may skip (RFC 8259,
+    /// section 8.1).
+    package static func withoutByteOrderMark(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.starts(with: "\u{FEFF}".utf8) ? Array(bytes.dropFirst(3)) : bytes
+    }
+
     /// Whether two encodings can be of equal values, judged by their kinds and lengths; it parses neither.
     ///
     /// Compact encodings of equal values differ in the order of members and in the spelling of numbers and strings. No

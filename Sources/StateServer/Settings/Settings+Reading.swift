@@ -124,7 +124,7 @@ public struct SettingsReading: Sendable {
         }
         let value: JSONValue
         do {
-            value = try JSONValue(parsing: [UInt8](data))
+            value = try JSONValue(parsing: JSONText.withoutByteOrderMark([UInt8](data)))
         } catch let fault {
             throw SettingsFault(description: "the configuration file \(file) is not JSON: \(fault.detail)")
         }

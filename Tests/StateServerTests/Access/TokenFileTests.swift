@@ -230,6 +230,18 @@ struct UnreadableTokensTests {
         #expect(problem([name: "x", .authorization: "Bearer \(made.token)"]) == nil)
     }
 
+    @Test("a byte order mark before the tokens is skipped")
+    func mark() throws {
+        let door = try Door()
+        let url = URL(filePath: door.place.path)
+
+        try (Data("\u{FEFF}".utf8) + Data(contentsOf: url)).write(to: url)
+        _ = door.refresh(at: 1000)
+
+        #expect(door.code == nil && door.authenticator.unreadableReason == nil)
+        #expect(try door.place.file.read()?.count == 1)
+    }
+
     @Test("a file that is misspelled locks no client out")
     func misspelled() throws {
         let door = try Door()
