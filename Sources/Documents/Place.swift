@@ -14,8 +14,7 @@ struct Place {
     init(_ text: String, _ name: String = "/path") throws(Rejection) {
         guard let pointer = JSONPointer(text: text) else {
             throw Rejection(
-                "invalid-action", "\(name): expected a JSON Pointer, empty or beginning with /", kind: .invalid,
-                pointer: name)
+                "invalid-action", "\(name): \(JSONPointer.expectation(of: text))", kind: .invalid, pointer: name)
         }
         (self.pointer, self.name) = (pointer, name)
     }

@@ -129,6 +129,37 @@ struct DecodingTests {
         }
     }
 
+    @Test(
+        "a missing value is named by what JSON has for it, and not by its Swift type",
+        arguments: [
+            ("/any", "a value"), ("/listed", "one of left, right"), ("/closed", "a string"),
+            ("/inner", "a value"), ("/list", "an array"), ("/level", "a whole number"),
+        ])
+    func missing(pointer: String, expected: String) throws {
+        enum Listed: String, Codable, CaseIterable { case left, right }
+        enum Closed: String, Codable { case left, right }
+        enum Level: Int, Codable { case low, high }
+        struct Turn: Codable {
+            var any: JSONValue
+            var listed: Listed
+            var closed: Closed
+            var inner: Action.Inner
+            var list: [Int]
+            var level: Level
+        }
+        let whole = #"{"any":1,"listed":"left","closed":"left","inner":{"on":true},"list":[],"level":1}"#
+        var value = try JSONValue(parsing: Array(whole.utf8))
+        #expect(throws: Never.self) { try JSON.decode(Turn.self, from: value.text) }
+
+        guard case .object(var members) = value else { return }
+        members[String(pointer.dropFirst())] = nil
+        value = .object(members)
+
+        #expect(throws: JSONFault(.mismatch, at: JSONPointer(text: pointer)!, "is missing; expected \(expected)")) {
+            try JSON.decode(Turn.self, from: value.text)
+        }
+    }
+
     @Test("a value that an enum does not have is refused, with the values that it has where they are listed")
     func enumeration() {
         enum Listed: String, Codable, CaseIterable { case left, right }
@@ -154,6 +185,20 @@ struct DecodingTests {
             (#"{"a":1} x"#, "", "expected the end of the text, found 'x' at byte 8"),
             (#"{"a":NaN}"#, "/a", "expected a value, found 'N' at byte 5"),
             ("", "", "the text is empty; a JSON value was expected"),
+            (
+                #"{"a":["b\ud83d"]}"#, "/a/0",
+                "an escape is half of a surrogate pair, at byte 8"
+            ),
+            (
+                #"{"a":"\ud83d\u0041"}"#, "/a",
+                "an escape is half of a surrogate pair, at byte 6"
+            ),
+            (
+                #"{"a":"\ud83d\ude00\ude00"}"#, "/a",
+                "an escape is half of a surrogate pair, at byte 18"
+            ),
+            (#"{"a":"\u12G4"}"#, "/a", "expected a hexadecimal digit, found 'G' at byte 10"),
+            (#"{"a":"\u12"#, "/a", "expected a hexadecimal digit, found the end of the text at byte 10"),
             ("{\"a\":\"\u{1}\"}", "", "a control character in a string must be escaped, found byte 0x1 at byte 6"),
         ])
     func malformed(source: String, pointer: String, detail: String) {

@@ -29,12 +29,15 @@ extension Contract {
 
     private func test(_ value: JSONValue, _ place: JSONPointer) throws(Problem) -> ValueTest {
         guard case .object(let members) = value, members.members.count == 2, case .string(let text)? = members["path"],
-            let pointer = JSONPointer(text: text), pointer.tokens.count <= Self.tokensMax,
             let (key, wanted) = members.members.first(where: { $0.key != "path" })
         else {
             throw Self.invalid(
                 place, "expected path, a JSON Pointer, and one of value, minimum, maximum, exists and repeats")
         }
+        guard let pointer = JSONPointer(text: text) else {
+            throw Self.invalid(place.appending("path"), JSONPointer.expectation(of: text))
+        }
+        guard pointer.tokens.count <= Self.tokensMax else { throw Self.tooManyTokens }
         switch (key, wanted) {
         case ("value", _): return ValueTest(pointer, .equals(wanted))
         case ("minimum", _) where wanted.isNumber: return ValueTest(pointer, .atLeast(wanted))

@@ -78,7 +78,7 @@ extension Contract {
         var path: JSONPointer?
         if let text = try parameters.text("path") {
             guard let pointer = JSONPointer(text: text) else {
-                throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
+                throw Problem(.badRequest, "bad-parameter", "path: \(JSONPointer.expectation(of: text))")
             }
             guard pointer.tokens.count <= Self.tokensMax else { throw Self.tooManyTokens }
             path = store.outer(pointer)

@@ -195,8 +195,17 @@ func expectation(of type: Any.Type) -> String {
     case is any FixedWidthInteger.Type: "a whole number"
     case is any BinaryFloatingPoint.Type: "a number"
     case is any JSONArrayShaped.Type: "an array"
-    default: FoundationValue(type)?.expectation ?? "\(type)"
+    default:
+        // The name of a Swift type says nothing to a client.
+        FoundationValue(type)?.expectation ?? caseNames(of: type).map { "one of \($0.joined(separator: ", "))" }
+            ?? rawType(of: type).map(expectation) ?? "a value"
     }
+}
+
+/// The type of the raw values of a type, or nil for a type without them.
+private func rawType(of type: Any.Type) -> Any.Type? {
+    func rawType<Raw: RawRepresentable>(_ type: Raw.Type) -> Any.Type { Raw.RawValue.self }
+    return (type as? any RawRepresentable.Type).map { rawType($0) }
 }
 
 /// The raw values of an enum that lists its cases, or nil for any other type.

@@ -17,7 +17,7 @@ struct JSONFaultLocator {
 
     /// The first fault, with its pointer and what was expected there.
     ///
-    /// Where this parser finds none, a number or an escape has no value that can be represented.
+    /// Where this parser finds none, a number has no value that can be represented.
     mutating func locate() -> JSONFault {
         do throws(Stop) {
             skipSpace()
@@ -27,7 +27,7 @@ struct JSONFaultLocator {
         } catch {
             return JSONFault(error.kind, at: JSONPointer(path), "\(error.detail) at byte \(index)")
         }
-        return JSONFault(.malformed, at: .root, "a number or an escape in it has no value that can be represented")
+        return JSONFault(.malformed, at: .root, "a number in it has no value that can be represented")
     }
 
     static func firstInvalidUTF8(in bytes: [UInt8]) -> Int {
@@ -133,12 +133,40 @@ struct JSONFaultLocator {
                 guard let escaped = next, #""\/bfnrtu"#.utf8.contains(escaped) else {
                     throw Stop(detail: "expected an escape that JSON has, found \(found)")
                 }
+                if escaped == UInt8(ascii: "u") { try unicodeEscape() }
             }
             index += 1
         }
         guard next != nil else { throw Stop(detail: "expected '\"' at the end of a string, found \(found)") }
         index += 1
         return String(decoding: bytes[start..<index - 1], as: UTF8.self)
+    }
+
+    /// Reads the rest of an escape `\uXXXX`, and a second one behind the first half of a character; ends at the last digit.
+    private mutating func unicodeEscape() throws(Stop) {
+        let start = index - 1
+        let unit = try fourDigits()
+        var isWhole = !(0xD800...0xDFFF).contains(unit)
+        if unit >> 10 == 0xD800 >> 10, bytes[(index + 1)...].starts(with: #"\u"#.utf8) {
+            index += 2
+            isWhole = try fourDigits() >> 10 == 0xDC00 >> 10
+        }
+        guard isWhole else {
+            index = start
+            throw Stop(detail: "an escape is half of a surrogate pair,")
+        }
+    }
+
+    private mutating func fourDigits() throws(Stop) -> UInt32 {
+        var unit: UInt32 = 0
+        for _ in 0..<4 {
+            index += 1
+            guard let digit = next.flatMap({ Character(UnicodeScalar($0)).hexDigitValue }) else {
+                throw Stop(detail: "expected a hexadecimal digit, found \(found)")
+            }
+            unit = unit << 4 | UInt32(digit)
+        }
+        return unit
     }
 
     private mutating func literal(_ text: StaticString) throws(Stop) {

@@ -35,6 +35,13 @@ package struct JSONPointer: Sendable {
         self.tokens = tokens
     }
 
+    /// The first words of a sentence about a text that is not a JSON Pointer: "expected" and the rule that it breaks.
+    package static func expectation(of text: String) -> String {
+        text.utf8.first == UInt8(ascii: "/")
+            ? "expected a JSON Pointer, in which each ~ is followed by 0 (for ~) or 1 (for /)"
+            : "expected a JSON Pointer, empty or beginning with /"
+    }
+
     /// Whether a token has a `~`, so that its unescaped form is another one.
     package static func hasEscape(_ token: String) -> Bool {
         var token = token

@@ -105,7 +105,7 @@ struct JournalBisect: SettingsCommand {
 
     private func test() throws(SettingsFault) -> ValueTest {
         guard let pointer = JSONPointer(text: path) else {
-            throw SettingsFault(description: "--path must be a JSON Pointer, empty or beginning with /")
+            throw SettingsFault(description: "--path: \(JSONPointer.expectation(of: path))")
         }
         let given = [("--equals", equals), ("--at-least", atLeast), ("--at-most", atMost)]
             .compactMap { name, text in text.map { (name, $0) } }
