@@ -164,6 +164,8 @@ package struct Contract: Sendable {
             if let options = try onlyReads(request) { return .respond(options) }
             return .operations(try Parameters(target, known: ["pretty"]).style())
         case ("v1", "forks") where access.forks: return try forks(routed, Array(path.dropFirst(2)))
+        case ("v1", "me") where path.count == 2:
+            return try fixed(routed) { Self.description(of: access) }
         case ("v1", "bisect") where access.seesEverything && path.count == 2: return try bisect(routed)
         case ("v1", "stores"): return try fixed(routed) { list(names(ofStores: access), of: "stores", in: root) }
         case ("v1", _): return try route(routed, path.dropFirst())

@@ -8,6 +8,10 @@ internal import Synchronization
 package final class Access: Sendable {
     /// Who the client is; nil where the server does not ask.
     package let subject: String?
+    /// The grant, as the credential has it.
+    let grant: Grant
+    /// When the credential ends by itself; nil for never.
+    package let expiry: Timestamp?
     /// Whether the client may see and do everything.
     let isUnlimited: Bool
     /// Whether the client may see metrics and every reason of readiness, and operate the journal.
@@ -32,6 +36,7 @@ package final class Access: Sendable {
     package init() {
         (subject, isUnlimited, operates, mayFork, seesOthers) = (nil, true, true, true, true)
         (parts, views, visibility, share) = (nil, nil, nil, nil)
+        (grant, expiry) = (.everything, nil)
         var types = TypeSet()
         types.insert("*")
         (seenTypes, dispatchedTypes) = (types, types)
@@ -40,8 +45,10 @@ package final class Access: Sendable {
     /// Reads a grant against a catalogue.
     ///
     /// An entry that the grant misspells, or that names a view or a store that the domain has not, allows nothing.
-    package init(_ grant: Grant, subject: String, in catalogue: Catalogue) {
-        self.subject = subject
+    ///
+    /// - Parameter expiry: when the credential ends by itself; nil for never.
+    package init(_ grant: Grant, subject: String, in catalogue: Catalogue, expiry: Timestamp? = nil) {
+        (self.subject, self.grant, self.expiry) = (subject, grant, expiry)
         share = "subject " + Self.escaped(subject)
         operates = grant.operate
         mayFork = grant.fork

@@ -60,6 +60,15 @@ package struct Grant: Sendable, Hashable, Codable {
     }
 }
 
+extension Grant {
+    /// The grant as answers have it.
+    var json: JSONValue {
+        .of(
+            ("read", .array(read.map { .string($0) })), ("dispatch", .array(dispatch.map { .string($0) })),
+            ("others", .bool(others)), ("operate", .bool(operate)), ("fork", .bool(fork)))
+    }
+}
+
 /// An entry of ``Grant/read``.
 enum ReadEntry {
     case everything

@@ -47,4 +47,12 @@ extension Contract {
         writer.raw("}}")
         return writer.bytes
     }
+
+    /// The document of `GET /v1/me`: who the client is, its grant, and when its credential ends.
+    static func description(of access: Access) -> [UInt8] {
+        JSONValue.of(
+            ("subject", access.subject.map { .string($0) } ?? .null), ("grant", access.grant.json),
+            ("expires", access.expiry.map { .string(text($0)) } ?? .null)
+        ).text
+    }
 }

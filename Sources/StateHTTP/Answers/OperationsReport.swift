@@ -113,15 +113,6 @@ extension Contract {
     }
 
     private func json(_ grantee: OperationsReport.Grantee) -> JSONValue {
-        let grant = grantee.grant
-        return .of(
-            ("id", .string(grantee.id)), ("subject", .string(grantee.subject)),
-            (
-                "grant",
-                .of(
-                    ("read", .array(grant.read.map { .string($0) })),
-                    ("dispatch", .array(grant.dispatch.map { .string($0) })), ("others", .bool(grant.others)),
-                    ("operate", .bool(grant.operate)), ("fork", .bool(grant.fork)))
-            ))
+        .of(("id", .string(grantee.id)), ("subject", .string(grantee.subject)), ("grant", grantee.grant.json))
     }
 }

@@ -105,7 +105,7 @@ struct OpenAPIDocument {
         case "/v1/forks", "/v1/forks/{fork}": store.isWhole && store.access.forks
         case "/v1/bisect": store.isWhole && store.access.seesEverything
         case "/v1/operations": store.isWhole && store.access.operates
-        case "/v1/stores", "/v1/client.js", "/livez", "/readyz": store.isWhole
+        case "/v1/me", "/v1/stores", "/v1/client.js", "/livez", "/readyz": store.isWhole
         case "/v1/journal/backup": store.isWhole && store.access.backsUp
         case "/metrics": store.isWhole && store.access.operates
         default: true

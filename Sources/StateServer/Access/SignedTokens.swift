@@ -86,7 +86,7 @@ final class SignedTokens: Sendable {
         _ claims: Claims, _ digest: [UInt8], _ key: VerificationKey, until end: Timestamp
     ) -> Knowledge {
         let now = date()
-        let access = Access(claims.storekeeper, subject: claims.sub, in: catalogue)
+        let access = Access(claims.storekeeper, subject: claims.sub, in: catalogue, expiry: end)
         return state.withLock { state in
             // The key may have gone since the verification began.
             guard state.keys.contains(key) else { return .nothing }

@@ -311,3 +311,18 @@ def test_an_open_server_refuses_what_came_by_a_proxy_and_says_what_to_do(workspa
     declared = workspace.server(data="none", access="open")
     with declared.client() as client:
         expect(client.get("/v1/state/counter", **sent).status == 200, "a server with --open asks")
+
+
+def test_a_client_learns_what_its_credential_is(workspace, protected):
+    data, token, server = protected
+    part = make_token(workspace, data, "part", "--read", "/counter", "--dispatch", "tasks/*")
+    wait_for(server, part)
+    with server.client() as client:
+        found = client.get("/v1/me", **bearer(part)).json
+        grant = {"read": ["/counter"], "dispatch": ["tasks/*"], "others": False, "operate": False, "fork": False}
+        expect(found == {"subject": "part", "grant": grant, "expires": None}, f"{found}")
+        expect(client.get("/v1/me", **bearer(token)).json["subject"] == "ci", "another subject")
+        expect(client.get("/v1/me").status == 401, "nobody is somebody")
+    with workspace.server(data="none").client() as client:
+        open_to_all = client.get("/v1/me").json
+        expect(open_to_all["subject"] is None and open_to_all["grant"]["operate"], f"{open_to_all}")

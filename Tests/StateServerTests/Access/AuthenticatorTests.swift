@@ -101,7 +101,7 @@ struct AuthenticatorTests {
         let token = Self.token()
 
         let access = try #require(await door.access(token))
-        #expect(access.subject == "ci")
+        #expect(access.subject == "ci" && access.expiry == Timestamp(milliseconds: 2_060_000))
         #expect(await door.access(token) === access)
         #expect(door.world.asked.withLock { $0 } == ["a"])
         #expect(!door.authenticator.refresh())
