@@ -142,7 +142,7 @@ extension Contract {
         switch request.format {
         case .events:
             event(of: reason, to: &writer)
-            event("snapshot", state.cursor, bytes, to: &writer)
+            event(state.encoded == nil ? "removed" : "snapshot", state.cursor, bytes, to: &writer)
         case .lines:
             writer.raw("{\"reset\":true,\"reason\":")
             writer.string(reason.code)

@@ -15,9 +15,7 @@ extension RequestHandler {
         guard !isDraining.load(ordering: .acquiring) else { return .now(respond(.draining, request.requestID)) }
         if case .value(let read) = request.source {
             do {
-                if let now = try hub.readQuickly(read.selection), now.encoded == nil {
-                    return .now(contract.response(to: read, now))
-                }
+                _ = try hub.readQuickly(read.selection)
             } catch {
                 return .now(failedRead(read, error))
             }
@@ -56,7 +54,7 @@ extension RequestHandler {
         var examined: Version?
         switch request.source {
         case .value(let read):
-            subject = .value(read.selection, until: .present)
+            subject = .value(read.selection, until: .otherThan(.tags([])))
             if let seen = read.atLeast, seen > bounds.latest.version { first = .reset(.lost) }
         case .changes(let changes):
             let query = changes.streamQuery(since: 0)

@@ -11,14 +11,12 @@ def test_a_stream_of_a_value_a_view_or_a_derived_store_holds_nothing_else(worksp
     server = workspace.server(data="none", heartbeat_seconds=1)
     with server.client() as client:
         secret = 987_654_321
-        for target in (
-            "/v1/state/tasks/entities/1",
-            "/v1/views/nothing",
-            "/v1/stores/tasks/state/counter",
-            "/v1/stores/tasks/views/count",
-        ):
+        for target in ("/v1/views/nothing", "/v1/stores/tasks/views/count"):
             missing = client.get(target, Accept=EVENTS)
             expect_equal((missing.status, missing.fields["content-type"]), (404, "application/problem+json"), target)
+        for target in ("/v1/state/tasks/entities/1", "/v1/stores/tasks/state/counter"):
+            with open_stream(server, target) as stream:
+                expect_equal(stream.next(), Event("removed", client.get("/v1").cursor, "null"), target)
         one = {"id": 1, "title": "milk"}
         client.commit(action("tasks/add", one))
         begin = client.get("/v1/stores/tasks/state")
@@ -94,3 +92,28 @@ def test_a_stream_of_a_value_a_view_or_a_derived_store_holds_nothing_else(worksp
             expect_equal(
                 [lost.next().name, lost.next().json], ["reset", end.json], "reset and snapshot of a derived store"
             )
+
+
+def test_a_stream_that_comes_back_while_its_value_is_away_hears_of_the_next_value(workspace):
+    """An EventSource takes any other answer than 200 for the end."""
+    server = workspace.server(data="none", domain="document")
+    job = "/v1/state/job"
+    with server.client() as client:
+        client.commit(action("document/set", {"path": "/job", "value": 1}))
+        with open_stream(server, job) as stream:
+            last = stream.next().id
+        client.commit(action("document/remove", {"path": "/job"}))
+        # Also a client that has never been there, and one that comes from another history.
+        with open_stream(server, job, last) as stream, open_stream(server, job) as new:
+            with open_stream(server, job, "aaaaaaaaaaaaaaaa.7") as lost:
+                expect_equal(lost.next().name, "reset", "the first event of another history")
+                for each in (stream, new, lost):
+                    removed = each.next()
+                    expect_equal((removed.name, removed.version, removed.data), ("removed", 2, "null"), "what is away")
+                client.commit(action("document/set", {"path": "/other", "value": 0}))
+                # null is a value; a large one is encoded elsewhere.
+                for value in (None, "x" * 300_000, 3):
+                    cursor = client.commit(action("document/set", {"path": "/job", "value": value}))["cursor"]
+                    for each in (stream, new, lost):
+                        event = each.until(lambda event: event.name == "change")[-1]
+                        expect_equal((event.id, event.json), (cursor, value), "what has come")

@@ -54,7 +54,6 @@ def test_a_stream_that_cannot_be_had_gets_a_problem_at_once_and_the_connection_g
                 get("debounce in words", since + "&debounce=soon", 400, "bad-parameter", fields=events),
                 get("a path that is none", since + "&path=tasks", 400, fields=events),
                 get("an unknown parameter", since + "&sicne=1", 400, fields=events),
-                get("nothing there", "/v1/state/tasks/entities/4", 404, fields=events),
                 get("no such view", "/v1/views/nothing", 404, fields=events),
             ],
         )
