@@ -22,20 +22,28 @@ extension StateClient {
     /// A value that has to be in the state before an action.
     public struct Expectation: Encodable, Sendable {
         private let path: String
-        private let value: any Encodable & Sendable
+        /// The value; nil where nothing may be there.
+        private let value: (any Encodable & Sendable)?
 
         /// Expects a value at a JSON Pointer.
         public init(_ path: String, _ value: any Encodable & Sendable) {
             (self.path, self.value) = (path, value)
         }
 
-        private enum Key: CodingKey { case path, value }
+        /// Expects that nothing is at a JSON Pointer.
+        public init(absent path: String) { (self.path, value) = (path, nil) }
 
-        /// Encodes `{"path": ..., "value": ...}`.
+        private enum Key: CodingKey { case path, value, absent }
+
+        /// Encodes `{"path": ..., "value": ...}` or `{"path": ..., "absent": true}`.
         public func encode(to encoder: any Encoder) throws {
             var members = encoder.container(keyedBy: Key.self)
             try members.encode(path, forKey: .path)
-            try members.encode(value, forKey: .value)
+            if let value {
+                try members.encode(value, forKey: .value)
+            } else {
+                try members.encode(true, forKey: .absent)
+            }
         }
     }
 }

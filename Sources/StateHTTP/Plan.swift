@@ -136,6 +136,8 @@ final class DispatchOptions: Sendable {
     let returning: Preferences.Return?
     let wait: Wait?
     let tagGuard: Transaction.TagGuard?
+    /// The place where nothing may be.
+    let absence: Transaction.Expectation?
     let key: String?
     let purpose: Transaction.Purpose
     /// The value of the field `traceparent`.
@@ -143,8 +145,8 @@ final class DispatchOptions: Sendable {
 
     init(
         form: DispatchRequest.Form, store: VisibleStore, style: Style, returning: Preferences.Return?, wait: Wait?,
-        tagGuard: Transaction.TagGuard?, key: String?, purpose: Transaction.Purpose,
-        trace: String?
+        tagGuard: Transaction.TagGuard?, absence: Transaction.Expectation? = nil, key: String?,
+        purpose: Transaction.Purpose, trace: String?
     ) {
         self.form = form
         self.store = store
@@ -152,6 +154,7 @@ final class DispatchOptions: Sendable {
         self.returning = returning
         self.wait = wait
         self.tagGuard = tagGuard
+        self.absence = absence
         self.key = key
         self.purpose = purpose
         self.trace = trace

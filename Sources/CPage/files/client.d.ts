@@ -97,8 +97,8 @@ export interface DispatchOptions extends RequestOptions {
     id?: string
     /** What is recorded with the action. */
     meta?: { [member: string]: unknown }
-    /** Values that have to be in the state before the action, or it is refused as `precondition-failed`. */
-    expect?: { path: string; value: unknown }[]
+    /** What has to be in the state before the action, or where nothing may be, or it is refused as `precondition-failed`. */
+    expect?: ({ path: string; value: unknown } | { path: string; absent: true })[]
     /** The name of the intent: the same key commits once, also from another process. At random where it is missing. */
     key?: string
 }

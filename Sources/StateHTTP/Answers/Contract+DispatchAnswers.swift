@@ -250,14 +250,17 @@ extension Contract {
         if let expected = failure.expected { members.append(.init("expected", expected)) }
         // Without a value there is no `actual`: null would be a value. Of a large value the problem has the size and the
         // tag only: each line of a bulk load would carry the value.
+        let value = failure.expected == nil ? "a value" : "another value"
         let found: String
         switch (failure.actual, failure.actualBytes) {
         case (let actual?, _):
             members.append(.init("actual", actual))
-            found = "another value is there"
+            found = "\(value) is there"
         case (nil, let bytes?):
             members.append(.init("actualBytes", Array(String(bytes).utf8)))
-            found = "another value is there, of \(bytes) bytes, more than this answer shows"
+            found = "\(value) is there, of \(bytes) bytes, more than this answer shows"
+        case (nil, nil) where failure.expected == nil && !store.access.sees(failure.pointer):
+            found = "this credential may not see whether something is there"
         case (nil, nil): found = "there is nothing there"
         }
         if let tag = failure.actualTag { members.append(.string("etag", "\"\(tag)\"")) }

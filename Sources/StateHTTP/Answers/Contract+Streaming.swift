@@ -209,7 +209,7 @@ extension StreamRequest.Format {
     fileprivate var mediaTypes: [String] {
         switch self {
         case .events: ["text/event-stream"]
-        case .lines: ["application/x-ndjson", "application/ndjson"]
+        case .lines: Contract.linesTypes
         }
     }
 }

@@ -175,25 +175,28 @@ extension Contract {
         }
     }
 
+    private static let test = "an object with \"path\" and \"value\", or with \"path\" and \"absent\": true"
+
     private func expect(
         _ node: JSONNode, _ expectations: inout [Transaction.Expectation], _ store: VisibleStore
     ) throws(Problem) {
         guard let elements = node.elements else {
-            throw invalid(node.pointer, "expected an array of objects with \"path\" and \"value\"")
+            throw invalid(node.pointer, "expected an array, in which each element is \(Self.test)")
         }
         guard expectations.count + elements.count <= limits.expectationsMax else {
             throw invalid(node.pointer, "expected at most \(limits.expectationsMax) tests in a commit")
         }
         for element in elements {
-            guard let members = element.members, members.count(where: { _ in true }) == 2,
-                let path = members.first(where: { $0.key == "path" })?.value,
-                let value = members.first(where: { $0.key == "value" })?.value
-            else { throw invalid(element.pointer, "expected an object with \"path\" and \"value\"") }
+            let members = Dictionary(element.members?.map { ($0.key, $0.value) } ?? []) { $1 }
+            let value = members["value"]?.value
+            guard members.count == 2, let path = members["path"],
+                value != nil || members["absent"]?.value == .bool(true)
+            else { throw invalid(element.pointer, "expected \(Self.test)") }
             guard let pointer = path.string.flatMap(JSONPointer.init(text:)) else {
-                throw invalid(path.pointer, "expected a JSON Pointer, empty or beginning with /")
+                throw invalid(path.pointer, JSONPointer.expectation(of: path.string ?? ""))
             }
             let outer = store.outer(pointer)
-            expectations.append(.init(outer, value.value, isHidden: !store.access.sees(outer)))
+            expectations.append(.init(outer, value, isHidden: !store.access.sees(outer)))
         }
     }
 
@@ -232,7 +235,8 @@ extension DispatchOptions {
     ) -> Transaction {
         let isNamed = items[0].id != nil
         return Transaction(
-            items, form: form, purpose: purpose, expectations: expectations, tagGuard: tagGuard,
+            items, form: form, purpose: purpose, expectations: (absence.map { [$0] } ?? []) + expectations,
+            tagGuard: tagGuard,
             idempotency: key.map {
                 (IdempotencyKey($0, of: store.access.subject, line: line), ContentHash(body).text)
             },

@@ -14,15 +14,16 @@ extension Contract {
         let parameters = try Parameters(routed.target, known: Self.parametersOfActions)
         let purpose: Transaction.Purpose = try parameters.flag("dry-run") ? .dryRun : .commit
         let style = try parameters.style()
-        let tagGuard = try tagGuard(request, parameters, store)
+        let guards = try guards(request, parameters, store)
         let key = try idempotencyKey(request)
         let form = try form(request)
         return DispatchOptions(
             form: form, store: store, style: style, returning: Preferences(request[values: .prefer]).returning,
-            wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: tagGuard, key: key,
-            purpose: purpose, trace: request.trace?.text)
+            wait: form == .one && purpose == .commit ? preferredWait(request) : nil, tagGuard: guards.tag,
+            absence: guards.absence, key: key, purpose: purpose, trace: request.trace?.text)
     }
 
+    /// The form of a body by its `Content-Type` and `Content-Encoding`.
     func form(_ request: Request) throws(Problem) -> DispatchRequest.Form {
         if let coding = request[.contentEncoding], coding.lowercased() != "identity" {
             throw Problem(
@@ -32,45 +33,61 @@ extension Contract {
         // Most clients send exactly this, which needs no parsing.
         let given = request[.contentType]
         if given == "application/json" { return .one }
-        let parts = given?.split(separator: ";", omittingEmptySubsequences: false).map {
+        let parts = (given ?? "").split(separator: ";", omittingEmptySubsequences: false).map {
             $0.filter { $0 != " " && $0 != "\t" && $0 != "\"" }.lowercased()
         }
-        if let charset = parts?.first(where: { $0.hasPrefix("charset=") }), charset != "charset=utf-8" {
-            throw Problem(
-                .unsupportedMediaType, "media-type", "actions come in UTF-8",
+        let problem = { (detail: String) in
+            Problem(
+                .unsupportedMediaType, "media-type", detail,
                 fields: [.accept: "application/json, application/x-ndjson"])
         }
-        let type = parts?.first
-        switch type {
+        if let charset = parts.first(where: { $0.hasPrefix("charset=") }),
+            !["charset=utf-8", "charset=utf8"].contains(charset)
+        {
+            throw problem("actions come in UTF-8")
+        }
+        switch parts.first {
         case "application/json"?: return .one
-        case "application/x-ndjson"?: return .lines
-        default:
-            let found =
-                type == "application/x-www-form-urlencoded"
-                ? "the body came as a form, as curl -d sends it; use curl --json"
-                : "actions come as application/json (curl --json) or application/x-ndjson"
-            throw Problem(
-                .unsupportedMediaType, "media-type", found,
-                fields: [.accept: "application/json, application/x-ndjson"])
+        case let type? where Self.linesTypes.contains(type): return .lines
+        case "application/x-www-form-urlencoded"?:
+            throw problem("the body came as a form, as curl -d sends it; use curl --json")
+        default: throw problem("actions come as application/json (curl --json) or application/x-ndjson")
         }
     }
 
-    private func tagGuard(
+    /// The names of NDJSON.
+    static let linesTypes = ["application/x-ndjson", "application/ndjson", "application/jsonl"]
+
+    /// What `If-Match` or `If-None-Match` demands of the part at `path`.
+    private func guards(
         _ request: Request, _ parameters: Parameters, _ store: VisibleStore
-    ) throws(Problem) -> Transaction.TagGuard? {
+    ) throws(Problem) -> (tag: Transaction.TagGuard?, absence: Transaction.Expectation?) {
         let path = try parameters.text("path")
-        guard let value = request[.ifMatch] else {
+        let (match, noneMatch) = (request[.ifMatch], request[.ifNoneMatch])
+        guard match != nil || noneMatch != nil else {
             guard path == nil else {
-                throw Problem(.badRequest, "bad-parameter", "path says what If-Match guards; there is no If-Match")
+                throw Problem(
+                    .badRequest, "bad-parameter",
+                    "path says what If-Match or If-None-Match guards; the request has neither")
             }
-            return nil
+            return (nil, nil)
         }
         guard let pointer = JSONPointer(text: path ?? "") else {
-            throw Problem(.badRequest, "bad-parameter", "path must be a JSON Pointer, empty or beginning with /")
+            throw Problem(.badRequest, "bad-parameter", "path: \(JSONPointer.expectation(of: path ?? ""))")
         }
-        let isHidden = !store.access.sees(store.outer(pointer))
-        switch EntityTagCondition(value) {
-        case .any?: return .init(store.outer(pointer), .any, isHidden: isHidden)
+        let outer = store.outer(pointer)
+        let isHidden = !store.access.sees(outer)
+        if let noneMatch {
+            guard path != nil, match == nil, EntityTagCondition(noneMatch) == .any else {
+                throw Problem(
+                    .badRequest, "bad-entity-tag",
+                    "If-None-Match on a POST is * with path and without If-Match: the action is committed only if nothing is at path"
+                )
+            }
+            return (nil, .init(outer, nil, isHidden: isHidden))
+        }
+        switch EntityTagCondition(match ?? "") {
+        case .any?: return (.init(outer, .any, isHidden: isHidden), nil)
         case .tags(let tags)?:
             // If-Match compares strongly: a weak tag matches nothing.
             let strong = tags.filter { !$0.isWeak }.map { ContentCoding.plainTag($0.opaque) }
@@ -80,7 +97,7 @@ extension Contract {
                     "If-Match needs a strong tag: one that begins with W/, as answers to ?pretty have, matches nothing",
                     members: [.string("pointer", pointer.description)])
             }
-            return .init(store.outer(pointer), .tags(strong), isHidden: isHidden)
+            return (.init(outer, .tags(strong), isHidden: isHidden), nil)
         case nil: throw Problem(.badRequest, "bad-entity-tag", "If-Match must be * or a list of tags in double quotes")
         }
     }

@@ -38,11 +38,12 @@ package final class Transaction: Sendable {
     /// The value that the state must have at a pointer before the transaction applies.
     package struct Expectation: Sendable {
         package var pointer: JSONPointer
-        package var value: JSONValue
-        /// Whether the client may not see what is there: then there is nothing.
+        /// The value; nil where nothing may be there.
+        package var value: JSONValue?
+        /// Whether the client may not see what is there: then the expectation does not hold.
         package var isHidden: Bool
 
-        package init(_ pointer: JSONPointer, _ value: JSONValue, isHidden: Bool = false) {
+        package init(_ pointer: JSONPointer, _ value: JSONValue?, isHidden: Bool = false) {
             self.pointer = pointer
             self.value = value
             self.isHidden = isHidden

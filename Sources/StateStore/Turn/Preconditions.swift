@@ -47,12 +47,14 @@ struct Preconditions<State: StateType>: Sendable {
         }
         if let tagGuard = transaction.tagGuard, let failure = try failure(of: tagGuard, in: state) { return failure }
         for expectation in transaction.expectations {
-            let bytes = expectation.value.text
+            let bytes = expectation.value?.text
             guard !expectation.isHidden else {
                 return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: nil)
             }
+            if bytes == nil, try isEmpty(at: expectation.pointer, in: state) { continue }
             var actual = try find(expectation.pointer, in: state)
-            let holds = try actual.equals(expectation.value, bytes)
+            let holds =
+                if let value = expectation.value, let bytes { try actual.equals(value, bytes) } else { false }
             found[expectation.pointer] = actual
             guard holds else {
                 return PreconditionFailure(pointer: expectation.pointer, expected: bytes, actual: actual.encoded)
@@ -64,10 +66,8 @@ struct Preconditions<State: StateType>: Sendable {
     private mutating func failure(
         of tagGuard: Transaction.TagGuard, in state: State
     ) throws -> PreconditionFailure? {
-        if tagGuard.tags == .any, !tagGuard.isHidden {
-            // Whatever is there has a tag: nothing needs to be encoded.
-            if try layout.has(state, tagGuard.pointer.tokens[...]) { return nil }
-        }
+        // Whatever is there has a tag.
+        if tagGuard.tags == .any, !tagGuard.isHidden, try !isEmpty(at: tagGuard.pointer, in: state) { return nil }
         let actual = tagGuard.isHidden ? nil : try find(tagGuard.pointer, in: state).encoded
         guard !tagGuard.tags.contains(actual?.tag) else { return nil }
         let expected: [String] =
@@ -76,6 +76,11 @@ struct Preconditions<State: StateType>: Sendable {
             case .tags(let tags): tags.map { "\"\($0)\"" }
             }
         return PreconditionFailure(pointer: tagGuard.pointer, expected: try JSON.encode(expected), actual: actual)
+    }
+
+    /// Whether nothing is at a pointer; at most a plain part is encoded for that.
+    private func isEmpty(at pointer: JSONPointer, in state: State) throws -> Bool {
+        try !layout.has(state, pointer.tokens[...])
     }
 
     private mutating func find(_ pointer: JSONPointer, in state: State) throws -> Found {
@@ -92,8 +97,8 @@ package struct PreconditionFailure: Sendable {
     package static let actualBytesMax = 4096
 
     package let pointer: JSONPointer
-    /// UTF-8 JSON of the expected value, or an array of the expected tags as a header field spells them; nil where there was
-    /// no room for it.
+    /// UTF-8 JSON of the expected value, or an array of the expected tags as a header field spells them; nil where nothing
+    /// may be there, and where there was no room for it.
     package private(set) var expected: [UInt8]?
     /// UTF-8 JSON of the value; nil where there is no value, and where it is larger than ``actualBytesMax``.
     package private(set) var actual: [UInt8]?
@@ -102,7 +107,7 @@ package struct PreconditionFailure: Sendable {
     /// The content tag of the value; nil where there is no value.
     package let actualTag: String?
 
-    init(pointer: JSONPointer, expected: [UInt8], actual: Encoded?) {
+    init(pointer: JSONPointer, expected: [UInt8]?, actual: Encoded?) {
         self.pointer = pointer
         self.expected = expected
         self.actual = actual.flatMap { $0.json.count > Self.actualBytesMax ? nil : $0.bytes }
