@@ -95,6 +95,10 @@ package struct Contract: Sendable {
             return (plan, remembered == nil ? RememberedHead(access, nil) : nil)
         } catch {
             var error = error
+            let path = request.target.utf8.prefix { $0 != UInt8(ascii: "?") }
+            if error.code == "no-such-route", path.count > 1, path.last == UInt8(ascii: "/") {
+                error.detail += "; the path ends with a slash"
+            }
             // A browser asks for a name and a password, so that a person can open an address at all.
             if error.status == .unauthorized, isNavigation(request) {
                 error.fields.append(
@@ -160,12 +164,12 @@ package struct Contract: Sendable {
             if let options = try onlyReads(request) { return .respond(options) }
             _ = try Parameters(target, known: [])
             return .backup(access)
+        case ("v1", "me") where path.count == 2:
+            return try fixed(routed) { Self.description(of: access) }
         case ("v1", "operations") where access.operates && path.count == 2:
             if let options = try onlyReads(request) { return .respond(options) }
             return .operations(try Parameters(target, known: ["pretty"]).style())
         case ("v1", "forks") where access.forks: return try forks(routed, Array(path.dropFirst(2)))
-        case ("v1", "me") where path.count == 2:
-            return try fixed(routed) { Self.description(of: access) }
         case ("v1", "bisect") where access.seesEverything && path.count == 2: return try bisect(routed)
         case ("v1", "stores"): return try fixed(routed) { list(names(ofStores: access), of: "stores", in: root) }
         case ("v1", _): return try route(routed, path.dropFirst())
@@ -324,7 +328,8 @@ package struct Contract: Sendable {
             default: return .respond(try Self.refuseMethod(routed.request, allowed: "GET, HEAD, POST, OPTIONS"))
             }
         }
-        if let options = try onlyReads(routed.request) { return .respond(options) }
+        let hint = path == [""] ? "actions go to \(routed.store.path)/actions, without a slash at the end" : nil
+        if let options = try onlyReads(routed.request, hint: hint) { return .respond(options) }
         let parameters = try Parameters(routed.target, known: ["pretty"])
         // An ID that a client gave may hold a slash.
         return .outcome(id: path.joined(separator: "/"), routed.store, try parameters.style())
@@ -349,17 +354,20 @@ package struct Contract: Sendable {
     }
 
     /// Returns nil for GET and HEAD, and the response to OPTIONS; any other method is a problem.
-    func onlyReads(_ request: Request) throws(Problem) -> Response? {
+    ///
+    /// - Parameter hint: the right way for who uses another method.
+    func onlyReads(_ request: Request, hint: @autoclosure () -> String? = nil) throws(Problem) -> Response? {
         switch request.method {
         case .get, .head: nil
-        default: try Self.refuseMethod(request, allowed: "GET, HEAD, OPTIONS")
+        default: try Self.refuseMethod(request, allowed: "GET, HEAD, OPTIONS", hint: hint())
         }
     }
 
-    static func refuseMethod(_ request: Request, allowed: String) throws(Problem) -> Response {
+    static func refuseMethod(_ request: Request, allowed: String, hint: String? = nil) throws(Problem) -> Response {
         if request.method == .options { return Response(status: .noContent, fields: [.allow: allowed]) }
         throw Problem(
-            .methodNotAllowed, "method-not-allowed", "\(request.method.rawValue) cannot be used here; \(allowed) can",
+            .methodNotAllowed, "method-not-allowed",
+            "\(request.method.rawValue) cannot be used here; \(allowed) can\(hint.map { "; \($0)" } ?? "")",
             fields: [.allow: allowed])
     }
 }

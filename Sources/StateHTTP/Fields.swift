@@ -10,6 +10,8 @@ extension HTTPField.Name {
 
     /// The cursor of the instant that an answer describes.
     package static let stateCursor = known("State-Cursor")
+    /// Why the answer to a request with `wait` has not waited.
+    package static let stateWait = known("State-Wait")
     /// For how many seconds a server of a cluster may have missed what others acknowledge.
     package static let stateAge = known("State-Age")
     /// `true` on an answer that repeats the answer to an earlier request.

@@ -171,6 +171,8 @@ package struct ReadRequest: Sendable {
     package var known: TagSet?
     /// The value that the client waits for.
     package var until: JSONValue?
+    /// Whether the client waits for a value that is there.
+    package var untilExists = false
     /// How long the client waits for other content, or for ``until``; nil where it does not wait.
     package var wait: Wait?
     /// How long the server debounces the answer to a wait.
@@ -190,7 +192,8 @@ package struct ReadRequest: Sendable {
     /// The condition that ends the wait; nil for a request that does not wait.
     package var condition: WatchCondition? {
         guard wait != nil else { return nil }
-        return until.map { .equalTo($0) } ?? known.map { .otherThan($0) }
+        if let until { return .equalTo(until) }
+        return untilExists ? .present(otherThan: known ?? .tags([])) : known.map { .otherThan($0) }
     }
 }
 

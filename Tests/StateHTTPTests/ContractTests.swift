@@ -111,7 +111,7 @@ struct ContractTests {
 
         guard case .respond(let response) = answer else { Issue.record("\(answer)"); return }
         let described = try json(response)
-        let ofAnyRead = ["at-least", "debounce", "pretty", "until", "version", "wait"]
+        let ofAnyRead = ["at-least", "debounce", "pretty", "until", "until-exists", "version", "wait"]
         let ofState = (ofAnyRead + ["as", "since"]).sorted()
         for (path, target, known) in [
             ("/v1/state", "/v1/state", ofState),

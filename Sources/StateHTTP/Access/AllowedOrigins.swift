@@ -39,8 +39,8 @@ package struct AllowedOrigins: Sendable {
     /// The fields of answers that a page may read beside those that every page may.
     private static let exposed =
         """
-        ETag, Idempotency-Replayed, Link, Preference-Applied, Retry-After, State-Cursor, Stream-Cursor, \
-        Stream-Next-Offset, Stream-Up-To-Date, WWW-Authenticate
+        ETag, Idempotency-Replayed, Link, Preference-Applied, Retry-After, State-Cursor, State-Wait, \
+        Stream-Cursor, Stream-Next-Offset, Stream-Up-To-Date, WWW-Authenticate
         """
 
     /// The fields that a page may set.

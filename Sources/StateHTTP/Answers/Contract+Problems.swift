@@ -36,17 +36,26 @@ extension Contract {
             members: [.string("head", latest.description)])
     }
 
-    static func nothing(at selection: Selection, _ store: VisibleStore) -> Problem {
+    /// The problem where a selection has no value, or the client may not see all of it.
+    ///
+    /// - Parameter isPast: whether the client asks for a past version, in which nothing comes any more.
+    static func nothing(at selection: Selection, _ store: VisibleStore, isPast: Bool = false) -> Problem {
+        let hint = isPast ? "" : "; ?wait=25&until-exists waits for a value"
         switch selection {
         case .pointer(let pointer), .hidden(let pointer):
             let text = (store.inner(pointer) ?? pointer).description
+            let place = "the state" + (text.isEmpty ? "" : " at \(text)")
+            let visible = (store.access.parts(of: pointer) ?? []).prefix(10).compactMap { store.inner($0)?.description }
             return Problem(
-                .notFound, "no-such-path", "there is nothing in the state at \(text)",
+                .notFound, "no-such-path",
+                visible.isEmpty
+                    ? "there is nothing in \(place)\(hint)"
+                    : "this credential may not see all of \(place), only \(visible.joined(separator: ", "))",
                 members: [.string("pointer", text)])
         case .view(let name):
             return Problem(
                 .notFound, "no-such-view",
-                "the view \(name.dropFirst(store.isWhole ? 0 : store.name.count + 1)) has no value")
+                "the view \(name.dropFirst(store.isWhole ? 0 : store.name.count + 1)) has no value\(hint)")
         }
     }
 }

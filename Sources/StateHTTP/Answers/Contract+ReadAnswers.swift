@@ -21,7 +21,8 @@ extension Contract {
     package func response(to request: ReadRequest, _ reading: Reading) -> Response {
         guard let encoded = reading.encoded else {
             return response(
-                to: Self.nothing(at: request.selection, request.store), latest: reading.cursor,
+                to: Self.nothing(at: request.selection, request.store, isPast: request.version != nil),
+                latest: reading.cursor,
                 requestID: request.requestID,
                 style: request.style)
         }
@@ -38,6 +39,10 @@ extension Contract {
         ]
         fields.reserveCapacity(8)
         if coding != nil { fields.append(HTTPField(name: .vary, value: "Accept-Encoding")) }
+        if request.wait != nil, request.condition == nil, request.atLeast == nil {
+            let reason = "none; a wait needs If-None-Match with the ETag, until, until-exists or at-least"
+            fields.append(HTTPField(name: .stateWait, value: reason))
+        }
         if let seconds = request.wait?.applied {
             fields.append(HTTPField(name: .preferenceApplied, value: "wait=\(seconds)"))
         }

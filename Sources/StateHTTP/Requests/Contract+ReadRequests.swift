@@ -6,13 +6,19 @@ internal import StateStore
 
 /// Requests for the value of a selection.
 extension Contract {
-    private static let parametersOfViews: Set = ["wait", "until", "debounce", "at-least", "version", "pretty"]
+    private static let parametersOfViews: Set = [
+        "wait", "until", "until-exists", "debounce", "at-least", "version", "pretty",
+    ]
     private static let parametersOfState = parametersOfViews.union(["as", "since"])
 
     /// Reads a GET of a selection: a read, a stream, or a keyed difference.
     func read(_ selection: Selection, _ routed: RoutedRequest) throws(Problem) -> Plan {
         let (request, target, store) = (routed.request, routed.target, routed.store)
-        if let options = try onlyReads(request) { return .respond(options) }
+        if let options = try onlyReads(
+            request, hint: "an action changes the state: POST \(store.path)/actions")
+        {
+            return .respond(options)
+        }
         let parameters: Parameters
         switch selection {
         case .pointer, .hidden: parameters = try Parameters(target, known: Self.parametersOfState)
@@ -36,8 +42,9 @@ extension Contract {
             return .stream(try stream(read, format, request, parameters))
         }
         (read.until, read.debounce) = (try until(parameters), try debounce(parameters))
-        guard read.wait != nil || (read.until == nil && read.debounce == nil) else {
-            throw Problem(.badRequest, "bad-parameter", "until and debounce go with wait")
+        read.untilExists = try parameters.flag("until-exists")
+        guard read.wait != nil || (read.until == nil && read.debounce == nil && !read.untilExists) else {
+            throw Problem(.badRequest, "bad-parameter", "until, until-exists and debounce go with wait")
         }
         read.known = known
         let latest = routed.circumstances.latest
@@ -56,7 +63,7 @@ extension Contract {
             }
         }
         if let version {
-            guard !parameters.has("wait"), read.atLeast == nil, read.until == nil else {
+            guard !parameters.has("wait"), read.atLeast == nil, read.until == nil, !read.untilExists else {
                 throw Problem(
                     .badRequest, "bad-parameter",
                     "version takes no wait, no until and no at-least: the past never changes")
@@ -101,7 +108,7 @@ extension Contract {
     private func difference(
         at pointer: JSONPointer, _ routed: RoutedRequest, _ parameters: Parameters
     ) throws(Problem) -> ChangesRequest {
-        for name in ["version", "at-least", "until"] where parameters.has(name) {
+        for name in ["version", "at-least", "until", "until-exists"] where parameters.has(name) {
             throw Problem(.badRequest, "bad-parameter", "as=keyed takes since, wait and debounce, no \(name)")
         }
         let since = try parameters.text("since")

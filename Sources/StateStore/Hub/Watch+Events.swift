@@ -166,7 +166,8 @@ extension Watch {
     /// Makes a stream that has sent a value wait for another one.
     mutating func waitsForOther(than encoded: Encoded?) {
         guard case .value(let selection, _) = subject else { return }
-        subject = .value(selection, until: encoded.map { .otherThan(.tags([$0.tag])) } ?? .present)
+        subject = .value(
+            selection, until: encoded.map { .otherThan(.tags([$0.tag])) } ?? .present(otherThan: .tags([])))
     }
 }
 

@@ -177,8 +177,8 @@ package enum WatchCondition: Sendable {
     case otherThan(TagSet)
     /// A value that equals this one as JSON, in any spelling.
     case equalTo(JSONValue)
-    /// Any value.
-    case present
+    /// A value with another tag than these.
+    case present(otherThan: TagSet)
 
     /// Whether a value meets the condition; nil where the selection has no value.
     ///
@@ -188,7 +188,7 @@ package enum WatchCondition: Sendable {
         // A selection without a value has other content than every tag names, so it meets the condition.
         case .otherThan(let tags): !tags.contains(encoded?.tag)
         case .equalTo(let wanted): encoded?.value == wanted
-        case .present: encoded != nil
+        case .present(let tags): encoded.map { !tags.contains($0.tag) } ?? false
         }
     }
 

@@ -323,6 +323,8 @@ def test_a_client_learns_what_its_credential_is(workspace, protected):
         expect(found == {"subject": "part", "grant": grant, "expires": None}, f"{found}")
         expect(client.get("/v1/me", **bearer(token)).json["subject"] == "ci", "another subject")
         expect(client.get("/v1/me").status == 401, "nobody is somebody")
+        whole = client.get("/v1/state", **bearer(part)).json["detail"]
+        expect(whole == "this credential may not see all of the state, only /counter", whole)
     with workspace.server(data="none").client() as client:
         open_to_all = client.get("/v1/me").json
         expect(open_to_all["subject"] is None and open_to_all["grant"]["operate"], f"{open_to_all}")
