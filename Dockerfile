@@ -3,7 +3,7 @@
 FROM swift:6.3-bookworm AS build
 RUN apt-get update -q \
     && apt-get install -y -q --no-install-recommends \
-        libcurl4-openssl-dev libjemalloc-dev libmicrohttpd-dev libre2-dev libsimdjson-dev libsqlite3-dev libssl-dev libvalijson-dev libxxhash-dev libzstd-dev nlohmann-json3-dev pkg-config zlib1g-dev \
+        libcurl4-openssl-dev libjemalloc-dev libmicrohttpd-dev libre2-dev libsimdjson-dev libsqlite3-dev libssl-dev libxxhash-dev libzstd-dev pkg-config zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 # The dependencies are a layer of their own: they change less often than the sources.

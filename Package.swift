@@ -74,11 +74,10 @@ let package = Package(
         // JavaScriptCore (Debian: libjavascriptcoregtk-4.1-0), opened at run time, with the reducers of a model in it. Only
         // Models sees it.
         .target(name: "CModelEngine", exclude: ["files"]),
-        // JSON Schema: valijson (Debian: libvalijson-dev, nlohmann-json3-dev), with RE2 (libre2-dev) for patterns, behind a C
-        // interface. Only Schemas sees it.
-        .target(name: "CSchemas", linkerSettings: [.linkedLibrary("re2")]),
+        // RE2 (Debian: libre2-dev) behind a C interface, for the patterns of schemas. Only Schemas sees it.
+        .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
         // Checks of JSON values by JSON Schema.
-        .target(name: "Schemas", dependencies: ["CSchemas", "StateJSON"]),
+        .target(name: "Schemas", dependencies: ["CRE2", "StateJSON"]),
         // The domain of one JSON document.
         .target(name: "Documents", dependencies: ["StateJSON", "StateStore"]),
         // States and reducers in JavaScript.

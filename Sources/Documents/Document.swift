@@ -6,7 +6,9 @@ package struct Document: Domain {
     package typealias State = JSONState
 
     /// Looks for a reason why the document may not be so, with its place in the document; nil where there is none.
-    package typealias Check = @Sendable (_ json: [UInt8]) -> JSONFault?
+    ///
+    /// The parts that are the same in the document before may break rules that are newer than they are.
+    package typealias Check = @Sendable (_ json: [UInt8], _ before: @escaping () -> [UInt8]) -> JSONFault?
 
     private let initial: JSONTree
     private let check: Check?
@@ -122,7 +124,7 @@ package struct Document: Domain {
         JSONLayout(
             initial: initial, parts: schema.map { [JSONDomain.Part(.root, schema: $0)] },
             resume: { [check] recorded throws(JSONFault) in
-                if let misfit = check?(recorded.text) { throw misfit }
+                if let misfit = check?(recorded.text, { recorded.text }) { throw misfit }
                 return recorded
             }, reload: reload)
         on(Set.self) { edit, action throws(Rejection) in
@@ -148,10 +150,11 @@ package struct Document: Domain {
         _ type: Handled.Type, _ change: @escaping @Sendable (inout DocumentEdit, Handled) throws(Rejection) -> Void
     ) -> On<JSONState, Handled> {
         On(type) { [check] state, action, context throws(Rejection) in
-            var edit = DocumentEdit(state.tree, context.work)
+            let before = state.tree
+            var edit = DocumentEdit(before, context.work)
             try change(&edit, action)
             state.tree = edit.tree
-            guard let misfit = check?(state.tree.text) else { return }
+            guard let misfit = check?(state.tree.text, { before.text }) else { return }
             throw Rejection(
                 "document.misfit",
                 "the document would not fit its schema: \(misfit.pointer.tokens.isEmpty ? "the document" : "\(misfit.pointer)"): \(misfit.detail)",

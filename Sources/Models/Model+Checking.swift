@@ -45,7 +45,8 @@ extension Model {
         }
         for action in description.actions {
             guard let schema = action.schema else { continue }
-            checks[ExactText(action.type)] = try check("the payload of \(action.type)", schema)
+            let faults = try check("the payload of \(action.type)", schema)
+            checks[ExactText(action.type)] = { faults($0, nil) }
         }
         return checks
     }

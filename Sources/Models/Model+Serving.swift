@@ -13,9 +13,13 @@ extension Model {
             case lacks(slice: String, members: [String])
         }
 
+        /// Looks for reasons why a value may not be so.
+        ///
+        /// The parts that are the same in the value before, where there is one, may break rules that are newer than they are.
+        package typealias Faults = @Sendable (_ json: [UInt8], _ before: (() -> [UInt8])?) -> [JSONFault]
+
         /// Makes a check of a JSON Schema; it throws where the schema has a fault.
-        package typealias Check =
-            @Sendable (_ name: String, _ schema: JSONValue) throws(Fault) -> @Sendable ([UInt8]) -> [JSONFault]
+        package typealias Check = @Sendable (_ name: String, _ schema: JSONValue) throws(Fault) -> Faults
 
         /// Reads the file.
         package var read: @Sendable () throws(Fault) -> [UInt8]

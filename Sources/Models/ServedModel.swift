@@ -10,7 +10,7 @@ package final class ServedModel: Sendable {
     /// The file that the functions are from.
     private let source: Mutex<[UInt8]>
     /// The parts of the state that have a schema.
-    private let checks: [(part: JSONPointer, faults: @Sendable ([UInt8]) -> [JSONFault])]
+    private let checks: [(part: JSONPointer, faults: Model.Serving.Faults)]
 
     /// The member of the state that has the version of a file with `export const version`.
     private static let versionPart = JSONPointer(["_version"])
@@ -26,7 +26,7 @@ package final class ServedModel: Sendable {
         let model = try Self.load(source, serving)
         self.serving = serving
         description = model.description
-        var checks: [(part: JSONPointer, faults: @Sendable ([UInt8]) -> [JSONFault])] = []
+        var checks: [(part: JSONPointer, faults: Model.Serving.Faults)] = []
         for slice in description.slices {
             guard let schema = slice.schema else { continue }
             let part = JSONPointer(text: slice.mount) ?? .root
@@ -105,12 +105,11 @@ package final class ServedModel: Sendable {
         }
         var actions: [JSONDomain.Handled] = []
         for action in description.actions {
-            let declaration =
-                if let schema = action.schema {
-                    DeclaredAction.Declaration(
-                        action.type, payload: schema,
-                        faults: try serving.check("the payload of \(action.type)", schema))
-                } else { DeclaredAction.Declaration(action.type) }
+            var declaration = DeclaredAction.Declaration(action.type)
+            if let schema = action.schema {
+                let faults = try serving.check("the payload of \(action.type)", schema)
+                declaration = DeclaredAction.Declaration(action.type, payload: schema, faults: { faults($0, nil) })
+            }
             actions.append(.init(declaration, part: action.slice.flatMap { mounts[ExactText($0)] }))
         }
         let views = description.views.map { view in
@@ -213,8 +212,9 @@ package final class ServedModel: Sendable {
     private func check(_ changed: JSONTree, madeOf tree: JSONTree) throws(Rejection) {
         guard changed !== tree else { return }
         for (part, faults) in checks {
-            guard let new = changed.tree(at: part.tokens[...]), new !== tree.tree(at: part.tokens[...]),
-                let fault = faults(new.text).first
+            let old = tree.tree(at: part.tokens[...])
+            guard let new = changed.tree(at: part.tokens[...]), new !== old,
+                let fault = faults(new.text, old.map { old in { old.text } }).first
             else { continue }
             let place = JSONPointer(part.tokens + fault.pointer.tokens)
             throw Rejection(

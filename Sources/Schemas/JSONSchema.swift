@@ -1,4 +1,3 @@
-internal import CSchemas
 package import StateJSON
 
 /// A JSON Schema, draft 7, by which values are checked.
@@ -20,28 +19,18 @@ package final class JSONSchema: Sendable {
 
     /// The schema as it was given.
     package let value: JSONValue
-    /// unsafe: the library does not change a schema that it has made.
-    nonisolated(unsafe) private let compiled: OpaquePointer
+    let rules: SchemaRules
+    /// The formats that are not checked, each with its place in the schema.
+    package let unknownFormats: [String]
 
     /// Compiles a schema; O(n) in its size.
     ///
     /// - Throws: ``Fault`` for a keyword that this server does not know, a pattern that RE2 does not take, a reference that leads
     ///   nowhere or back to itself, and a value that a keyword cannot have.
     package init(_ schema: JSONValue) throws(Fault) {
-        value = schema
-        let text = try SchemaWalk.prepared(schema).text
-        let faults = Faults()
-        let made = text.withUnsafeBytes { bytes in
-            storekeeper_schema_make(
-                bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count, faults.context, Faults.take)
-        }
-        guard let made else {
-            throw Fault(pointer: .root, detail: faults.found.first?.detail ?? "the schema has a fault")
-        }
-        compiled = made
+        let compiled = try SchemaCompiler(schema)
+        (value, rules, unknownFormats) = (schema, compiled.rules, compiled.unknownFormats)
     }
-
-    deinit { storekeeper_schema_free(compiled) }
 
     /// Why a value does not fit; empty where it does.
     ///
@@ -49,46 +38,28 @@ package final class JSONSchema: Sendable {
     /// takes more than 1,000,000 + 16 n looks at a schema has that as its fault, and so has one that nests too deeply for it.
     ///
     /// - Parameters:
-    ///   - json: UTF-8 JSON.
+    ///   - json: UTF-8 JSON, at most a thousand levels deep.
+    ///   - old: the value before it, which fits but for formats: where a part is as it was, its format does not matter.
     ///   - most: the most faults in the result.
-    package func faults(of json: [UInt8], most: Int = 16) -> [JSONFault] {
-        let faults = Faults()
-        _ = json.withUnsafeBytes { bytes in
-            storekeeper_schema_check(
-                compiled, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count, most, faults.context,
-                Faults.take)
-        }
-        return faults.found
-    }
-
-    /// Takes what the library says.
-    private final class Faults {
-        var found: [JSONFault] = []
-
-        var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
-
-        static let take: storekeeper_schema_fault = { context, depth, names, lengths, sentence in
-            guard let context, let sentence else { return }
-            let tokens = (0..<depth).map { index in
-                let bytes = UnsafeRawBufferPointer(start: names?[index], count: lengths?[index] ?? 0)
-                return String(decoding: bytes, as: UTF8.self)
+    package func faults(of json: [UInt8], before old: (() -> [UInt8])? = nil, most: Int = 16) -> [JSONFault] {
+        do throws(JSONFault) {
+            let document = try JSONDocument(json, depthMax: 1000)
+            func faults(checksFormats: Bool = true, most: Int) -> [JSONFault] {
+                var check = SchemaCheck(
+                    self, document, checksFormats: checksFormats, stepsMax: 1_000_000 + 16 * json.count)
+                check.run(most: max(1, most))
+                return check.faults
             }
-            Unmanaged<Faults>.fromOpaque(context).takeUnretainedValue().found.append(
-                JSONFault(.mismatch, at: JSONPointer(tokens), String(cString: sentence)))
-        }
-    }
-}
-
-extension JSONSchema {
-    /// Why RE2 does not take an expression; nil where it does.
-    static func patternFault(_ pattern: String) -> String? {
-        var pattern = pattern
-        return pattern.withUTF8 { utf8 in
-            utf8.withMemoryRebound(to: CChar.self) { bytes in
-                guard let sentence = storekeeper_pattern_fault(bytes.baseAddress, bytes.count) else { return nil }
-                defer { storekeeper_free(sentence) }
-                return String(cString: sentence)
+            let found = faults(most: most)
+            guard let old, !found.isEmpty, faults(checksFormats: false, most: 1).isEmpty else { return found }
+            let new = try JSONValue(parsing: json, depthMax: 1000)
+            let former = try JSONValue(parsing: old(), depthMax: 1000)
+            let changed = faults(most: .max).filter { fault in
+                new[pointer: fault.pointer].map { $0 != former[pointer: fault.pointer] } ?? true
             }
+            return Array(changed.prefix(most))
+        } catch {
+            return [error]
         }
     }
 }

@@ -1,40 +1,15 @@
 internal import StateJSON
 
-/// What a keyword of draft 7 has for its value.
+/// What a keyword of draft 7 says of a value.
 enum Keyword {
     /// Says nothing that is checked.
     case annotation
-    /// The names of types.
-    case type
-    /// A whole number that is not negative.
-    case count
-    /// A number.
-    case limit
-    /// A number above 0.
-    case divisor
-    /// True or false.
-    case flag
-    /// The names of members.
-    case names
-    /// Any value.
-    case value
-    /// An array of any values.
-    case values
-    case pattern
-    /// A schema for a part of the value.
-    case schema
-    /// A schema for the same value.
-    case schemaInPlace
-    /// An array of such.
-    case schemasInPlace
-    /// A schema for each element, or an array of one for each position.
-    case items
-    /// An object of schemas for members.
-    case members
-    /// An object of schemas for the members whose names match a pattern.
-    case patternMembers
-    /// An object of schemas for the same value, or arrays of names.
-    case dependencies
+    case format, type, const, `enum`, pattern, required, uniqueItems
+    case limit(SchemaRules.Limit)
+    case count(SchemaRules.Part, isMost: Bool)
+    case items, additionalItems, contains
+    case properties, patternProperties, additionalProperties, propertyNames, dependencies
+    case allOf, anyOf, oneOf, not, `if`, then, `else`
     /// An object of schemas that are only named.
     case definitions
 
@@ -45,25 +20,23 @@ enum Keyword {
         all[ExactText(name)] ?? (name.utf8.starts(with: "x-".utf8) ? .annotation : nil)
     }
 
-    private static let all: [ExactText: Keyword] = {
-        let named: [(Keyword, String)] = [
-            (.annotation, "$comment title description default examples readOnly writeOnly format"),
-            (.annotation, "contentEncoding contentMediaType deprecated"),
-            (.type, "type"), (.value, "const"), (.values, "enum"), (.pattern, "pattern"), (.names, "required"),
-            (.limit, "maximum exclusiveMaximum minimum exclusiveMinimum"), (.divisor, "multipleOf"),
-            (.count, "maxLength minLength maxItems minItems maxProperties minProperties"), (.flag, "uniqueItems"),
-            (.schema, "additionalItems contains additionalProperties propertyNames"),
-            (.schemaInPlace, "not if then else"), (.schemasInPlace, "allOf anyOf oneOf"), (.items, "items"),
-            (.members, "properties"), (.patternMembers, "patternProperties"), (.dependencies, "dependencies"),
-            (.definitions, "definitions $defs"),
-        ]
-        return Dictionary(
-            uniqueKeysWithValues: named.flatMap { keyword, names in
-                names.split(separator: " ").map { (ExactText(String($0)), keyword) }
-            })
-    }()
-
-    static let types: Set<ExactText> = ["array", "boolean", "integer", "null", "number", "object", "string"]
+    private static let all: [ExactText: Keyword] = [
+        "format": .format, "type": .type, "const": .const, "enum": .enum, "pattern": .pattern, "required": .required,
+        "uniqueItems": .uniqueItems,
+        "maximum": .limit(.maximum), "minimum": .limit(.minimum), "exclusiveMaximum": .limit(.exclusiveMaximum),
+        "exclusiveMinimum": .limit(.exclusiveMinimum), "multipleOf": .limit(.multipleOf),
+        "maxItems": .count(.elements, isMost: true), "minItems": .count(.elements, isMost: false),
+        "maxProperties": .count(.members, isMost: true), "minProperties": .count(.members, isMost: false),
+        "maxLength": .count(.characters, isMost: true), "minLength": .count(.characters, isMost: false),
+        "items": .items, "additionalItems": .additionalItems, "contains": .contains,
+        "properties": .properties, "patternProperties": .patternProperties,
+        "additionalProperties": .additionalProperties, "propertyNames": .propertyNames, "dependencies": .dependencies,
+        "allOf": .allOf, "anyOf": .anyOf, "oneOf": .oneOf, "not": .not, "if": .if, "then": .then, "else": .else,
+        "definitions": .definitions, "$defs": .definitions,
+        "$comment": .annotation, "title": .annotation, "description": .annotation, "default": .annotation,
+        "examples": .annotation, "readOnly": .annotation, "writeOnly": .annotation, "contentEncoding": .annotation,
+        "contentMediaType": .annotation, "deprecated": .annotation,
+    ]
 
     /// The end of the sentence about a name that is no keyword here: what to do instead, or the keyword that may be meant.
     ///
@@ -89,7 +62,7 @@ enum Keyword {
     /// something else.
     private static func member(of value: JSONValue) -> JSONValue? {
         switch value {
-        case .string(let type) where types.contains(ExactText(type)): ["type": value]
+        case .string(let type) where SchemaRules.Types(type) != nil: ["type": value]
         case .object(let object) where object["type"] != nil: value
         default: nil
         }

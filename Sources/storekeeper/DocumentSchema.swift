@@ -1,4 +1,5 @@
 internal import Documents
+internal import Logging
 internal import Schemas
 internal import StateJSON
 internal import StateServer
@@ -26,18 +27,22 @@ enum DocumentSchema {
         } catch {
             throw SettingsFault(description: "the schema \(settings.schema): \(error)")
         }
-        let check: Document.Check = { schema.faults(of: $0, most: 1).first }
+        if !schema.unknownFormats.isEmpty {
+            Logger(label: "storekeeper.schema").warning(
+                "formats are not checked", metadata: ["formats": .string(schema.unknownFormats.joined(separator: ", "))]
+            )
+        }
         // What the schema names as its default is the first document; the empty object without.
         var initial = JSONValue.object(JSONObject())
         if case .object(let members) = value, let given = members["default"] { initial = given }
-        if let misfit = check(initial.text) {
+        if let misfit = schema.faults(of: initial.text, most: 1).first {
             throw SettingsFault(
                 description:
                     "the schema \(settings.schema) does not fit the first document: at \(misfit.place) \(misfit.detail); \"default\" beside \"type\" names another one"
             )
         }
         return Document(
-            initial: initial, schema: value, check: check,
+            initial: initial, schema: value, check: { schema.faults(of: $0, before: $1, most: 1).first },
             reload: { state in
                 let read = try ModelFile.bytes(file)
                 guard read != bytes else { return .unchanged }

@@ -33,7 +33,9 @@ enum ModelFile {
                 } catch { throw Model.Fault(error.description) }
             }, name: name(path), time: .milliseconds(settings.modelMilliseconds), bytesMax: settings.modelBytesMax,
             dropped: dropped == "none" ? [] : dropped.split(separator: ",").map { JSONPointer([String($0)]) },
-            check: check,
+            check: { (name, schema) throws(Model.Fault) in
+                try made(name, schema) { logger.warning("formats are not checked", metadata: ["formats": .string($0)]) }
+            },
             report: { logger.log($0) })
         do throws(Model.Fault) {
             return try ServedModel(serving, source: source).domain()
@@ -42,13 +44,19 @@ enum ModelFile {
         }
     }
 
-    /// Makes the check of a schema in a model.
-    static func check(
-        _ name: String, _ schema: JSONValue
-    ) throws(Model.Fault) -> @Sendable ([UInt8]) -> [JSONFault] {
+    /// Makes the check of a schema in a model, for a command that serves nothing.
+    static func check(_ name: String, _ schema: JSONValue) throws(Model.Fault) -> Model.Serving.Faults {
+        try made(name, schema) { print("warning: formats are not checked: \($0)") }
+    }
+
+    /// - Parameter warn: takes the formats that are not checked.
+    private static func made(
+        _ name: String, _ schema: JSONValue, warn: (String) -> Void
+    ) throws(Model.Fault) -> Model.Serving.Faults {
         do throws(JSONSchema.Fault) {
             let schema = try JSONSchema(schema)
-            return { schema.faults(of: $0) }
+            if !schema.unknownFormats.isEmpty { warn("\(name): \(schema.unknownFormats.joined(separator: ", "))") }
+            return { schema.faults(of: $0, before: $1) }
         } catch { throw Model.Fault("\(name): \(error)") }
     }
 

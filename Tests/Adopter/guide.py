@@ -179,7 +179,7 @@ def serve_whole(binary, scratch):
 
 
 # What only the program of this package is built with: the schemas of documents and models.
-OF_THE_PROGRAM = {"libre2-dev", "libvalijson-dev", "nlohmann-json3-dev"}
+OF_THE_PROGRAM = {"libre2-dev"}
 
 
 def judge_dockerfile(text, manifest, binary):

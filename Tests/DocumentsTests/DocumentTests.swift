@@ -152,7 +152,9 @@ struct DocumentTests {
     @Test("a check sees the document behind each action")
     func check() throws {
         let store = try Store(
-            Document(check: { $0.count > 20 ? JSONFault(.mismatch, at: JSONPointer(["a"]), "is too long") : nil }))
+            Document(check: { text, _ in
+                text.count > 20 ? JSONFault(.mismatch, at: JSONPointer(["a"]), "is too long") : nil
+            }))
         try store.dispatch(Document.Set(path: "/a", value: 1))
 
         let error = #expect(throws: DispatchError.self) {

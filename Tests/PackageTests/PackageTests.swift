@@ -36,7 +36,7 @@ enum Tree {
 @Suite("The import table")
 struct ImportTests {
     static let own: Set<String> = [
-        "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CModelEngine", "CPage", "CSchemas", "CSimdjson",
+        "CCrypto", "CCurl", "CDocuments", "CMicroHTTPD", "CModelEngine", "CPage", "CRE2", "CSimdjson",
         "CSocketCalls",
         "CXXHash", "CZlib",
         "CZstd",
@@ -92,7 +92,7 @@ struct ImportTests {
             "StateServerTesting", ["HTTPMessages", "StateJSON", "StateServer", "StateStore"], ["Dispatch", "Glibc"]
         ),
         ("Showcase", ["StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
-        ("Schemas", ["CSchemas", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
+        ("Schemas", ["CRE2", "StateJSON"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         ("Documents", ["StateJSON", "StateStore"], ["Foundation", "Dispatch", "Logging", "HTTPTypes", "Glibc"]),
         (
             "Models", ["CModelEngine", "StateJSON", "StateStore"],
@@ -131,7 +131,7 @@ struct ImportTests {
         #expect(
             Set(folders).subtracting([
                 "CCrypto", "CCurl", "CDocuments", "CZlib", "CZstd", "CJemalloc", "CMicroHTTPD", "CModelEngine", "CPage",
-                "CSchemas", "CSimdjson",
+                "CRE2", "CSimdjson",
                 "CSocketCalls",
                 "CXXHash",
             ]) == Set(Self.table.map(\.target)))

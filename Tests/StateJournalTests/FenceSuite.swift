@@ -46,7 +46,8 @@ extension FenceSuite {
 
     func contents() throws -> [String: Data] {
         var contents: [String: Data] = [:]
-        for name in try FileManager.default.contentsOfDirectory(atPath: scratch.path) where !name.hasSuffix("-shm") {
+        for name in try FileManager.default.contentsOfDirectory(atPath: scratch.path)
+        where !name.hasSuffix("-shm") && name != "lock" {
             let data = try Data(contentsOf: URL(fileURLWithPath: scratch.path + "/" + name))
             // A reader of SQLite may leave an empty WAL.
             if !data.isEmpty { contents[name] = data }

@@ -7,8 +7,8 @@ internal import CSimdjson
 /// may use a document.
 package final class JSONDocument {
     private let parser: JSONParserPool.Parser
-    private let tape: UnsafePointer<UInt64>
-    private let strings: UnsafePointer<UInt8>
+    @usableFromInline let tape: UnsafePointer<UInt64>
+    @usableFromInline let strings: UnsafePointer<UInt8>
     private let bytes: [UInt8]
     /// Who has written the text.
     let origin: Origin
@@ -54,16 +54,16 @@ package final class JSONDocument {
     }
 
     /// The outermost value.
-    var root: Int { 1 }
+    @inlinable package var root: Int { 1 }
 
     /// The kind of a value, as a letter of simdjson's tape: `{ [ " l u d t f n`.
-    @inline(__always)
-    func kind(_ index: Int) -> UInt8 {
+    @inlinable @inline(__always)
+    package func kind(_ index: Int) -> UInt8 {
         UInt8(truncatingIfNeeded: tape[index] >> 56)
     }
 
-    @inline(__always)
-    private func payload(_ index: Int) -> UInt64 {
+    @inlinable @inline(__always)
+    func payload(_ index: Int) -> UInt64 {
         tape[index] & 0x00FF_FFFF_FFFF_FFFF
     }
 
@@ -71,8 +71,8 @@ package final class JSONDocument {
     var textCount: Int { bytes.count }
 
     /// The index of the value after this one.
-    @inline(__always)
-    func after(_ index: Int) -> Int {
+    @inlinable @inline(__always)
+    package func after(_ index: Int) -> Int {
         switch kind(index) {
         case UInt8(ascii: "{"), UInt8(ascii: "["): Int(payload(index) & 0xFFFF_FFFF)
         case UInt8(ascii: "l"), UInt8(ascii: "u"), UInt8(ascii: "d"): index + 2
@@ -81,30 +81,31 @@ package final class JSONDocument {
     }
 
     /// The bits of a number.
-    func bits(_ index: Int) -> UInt64 {
+    @inlinable package func bits(_ index: Int) -> UInt64 {
         tape[index + 1]
     }
 
-    /// The content of a string, without escapes; valid as long as the document.
-    @inline(__always)
-    func utf8(_ index: Int) -> UnsafeBufferPointer<UInt8> {
+    /// The content of a string or a key, without escapes; valid as long as the document.
+    @inlinable @inline(__always)
+    package func utf8(_ index: Int) -> UnsafeBufferPointer<UInt8> {
         let start = strings + Int(payload(index))
         let count = UnsafeRawPointer(start).loadUnaligned(as: UInt32.self)
         return UnsafeBufferPointer(start: start + 4, count: Int(count))
     }
 
-    func string(_ index: Int) -> String {
+    /// The content of a string or a key.
+    package func string(_ index: Int) -> String {
         String(decoding: utf8(index), as: UTF8.self)
     }
 
     /// The first child of a container: an array's first element, or an object's first key.
-    func firstChild(_ container: Int) -> Int {
+    @inlinable package func firstChild(_ container: Int) -> Int {
         container + 1
     }
 
     /// Whether an index is that of the end of its container.
-    @inline(__always)
-    func isEnd(_ index: Int) -> Bool {
+    @inlinable @inline(__always)
+    package func isEnd(_ index: Int) -> Bool {
         let kind = kind(index)
         return kind == UInt8(ascii: "}") || kind == UInt8(ascii: "]")
     }
@@ -214,7 +215,7 @@ package final class JSONDocument {
     /// The pointer to the value, or to the member with the key, at an index.
     ///
     /// O(n) in the document; faults and expectations need it.
-    func pointer(to target: Int) -> JSONPointer {
+    package func pointer(to target: Int) -> JSONPointer {
         var tokens: [String] = []
         var container = root
         while container != target {

@@ -1,0 +1,34 @@
+internal import CRE2
+internal import StateJSON
+
+/// A regular expression, which matches anywhere in a text.
+final class Pattern: Sendable {
+    /// Why RE2 does not take an expression.
+    struct Fault: Error {
+        var detail: String
+    }
+
+    let text: String
+    /// unsafe: RE2 does not change an expression that it has compiled.
+    nonisolated(unsafe) private let compiled: OpaquePointer
+
+    init(_ text: String) throws(Fault) {
+        var reason = [CChar](repeating: 0, count: 256)
+        let made = text.withBytes { bytes in
+            bytes.withMemoryRebound(to: CChar.self) {
+                storekeeper_pattern_make($0.baseAddress, $0.count, &reason, reason.count)
+            }
+        }
+        guard let made else {
+            let bytes = reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            throw Fault(detail: String(decoding: bytes, as: UTF8.self))
+        }
+        (self.text, compiled) = (text, made)
+    }
+
+    deinit { storekeeper_pattern_free(compiled) }
+
+    func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        text.withMemoryRebound(to: CChar.self) { storekeeper_pattern_matches(compiled, $0.baseAddress, $0.count) }
+    }
+}

@@ -1,0 +1,299 @@
+internal import StateJSON
+
+/// One check of one value.
+struct SchemaCheck {
+    /// How many schemas deep a check goes.
+    static let depthMax = 3000
+
+    private let schema: JSONSchema
+    private let document: JSONDocument
+    private let checksFormats: Bool
+    private let stepsMax: Int
+    private var steps = 0
+    private var depth = 0
+    /// How many faults are taken; with the last one the check ends.
+    private var most = 0
+    private var isStopped = false
+    private(set) var faults: [JSONFault] = []
+    /// The way to the value where faults are taken: the places of keys, and the numbers of elements with their bits inverted.
+    private var way: [Int] = []
+    private var equalElements = EqualElements()
+
+    private typealias Rules = SchemaRules
+
+    /// Makes a check that looks at no more than so many schemas.
+    init(_ schema: JSONSchema, _ document: JSONDocument, checksFormats: Bool, stepsMax: Int) {
+        (self.schema, self.document, self.checksFormats) = (schema, document, checksFormats)
+        self.stepsMax = stepsMax
+    }
+
+    /// Takes the first faults of the value.
+    mutating func run(most: Int) {
+        // Nearly every value fits, and to find that out costs less without a list of faults.
+        guard !fits(0, document.root), !isStopped else { return }
+        (self.most, steps) = (most, 0)
+        _ = fits(0, document.root)
+    }
+
+    /// Whether faults are still taken; otherwise the first one ends the check.
+    private var isLoud: Bool { faults.count < most }
+
+    private mutating func fits(_ number: Rules.Number, _ value: Int) -> Bool {
+        if number == Rules.anything { return true }
+        if number == Rules.nothing { return fault("the schema allows no value here") }
+        if isStopped { return false }
+        steps += 1
+        if steps > stepsMax { return stop(value, "the schema has too many choices for a value of this size") }
+        if depth == Self.depthMax { return stop(value, "is nested too deeply for its schema") }
+        depth += 1
+        defer { depth -= 1 }
+        var fits = true
+        for position in schema.rules.schemas[number] where fits || isLoud {
+            fits = holds(schema.rules.rules[position], value) && fits
+        }
+        return fits
+    }
+
+    /// Whether a value fits a schema, whose faults are not taken.
+    private mutating func fitsQuietly(_ number: Rules.Number, _ value: Int) -> Bool {
+        let most = most
+        self.most = 0
+        defer { self.most = most }
+        return fits(number, value)
+    }
+
+    /// - Parameter step: the place of the key, or the number of the element with its bits inverted.
+    private mutating func fits(_ number: Rules.Number, _ value: Int, step: Int) -> Bool {
+        guard isLoud else { return fits(number, value) }
+        way.append(step)
+        defer { way.removeLast() }
+        return fits(number, value)
+    }
+
+    private mutating func holds(_ rule: Rules.Rule, _ value: Int) -> Bool {
+        switch rule {
+        case .never: fault("the schema allows no value here")
+        case .reference(let number): fits(number, value)
+        case .type(let types):
+            document.types(value, among: types).isDisjoint(with: types)
+                ? fault("expected \(types.names.joined(separator: " or "))") : true
+        case .all(let list): allHold(list, value)
+        case .any(let list): anyHolds(list, value)
+        case .one(let list): oneHolds(list, value)
+        case .not(let number): !fitsQuietly(number, value) || fault("fits what the schema does not allow")
+        case .condition(let condition, let then, let otherwise):
+            fits(fitsQuietly(condition, value) ? then : otherwise, value)
+        case .oneOf(let values, let isConstant): isOne(of: values, isConstant: isConstant, value)
+        case .limit(let limit, let number, let wanted): keeps(limit, number, wanted, value)
+        case .count(let part, let isMost, let limit): keepsCount(part, isMost, limit, value)
+        default:
+            switch document.kind(value) {
+            case UInt8(ascii: "{"): holdsOfObject(rule, value)
+            case UInt8(ascii: "["): holdsOfArray(rule, value)
+            case UInt8(ascii: "\""): holdsOfText(rule, value)
+            default: true
+            }
+        }
+    }
+
+    private mutating func holdsOfText(_ rule: Rules.Rule, _ value: Int) -> Bool {
+        switch rule {
+        case .pattern(let number):
+            let pattern = schema.rules.patterns[number]
+            return pattern.matches(document.utf8(value)) || fault("failed to match the pattern \(pattern.text)")
+        case .format(let format):
+            return !checksFormats || format.matches(document.utf8(value)) || fault("expected \(format.sentence)")
+        default: return true
+        }
+    }
+}
+
+/// Choices, values and limits.
+extension SchemaCheck {
+    private mutating func allHold(_ list: Rules.Positions, _ value: Int) -> Bool {
+        var fits = true
+        for position in list where fits || isLoud { fits = self.fits(schema.rules.lists[position], value) && fits }
+        return fits
+    }
+
+    private mutating func anyHolds(_ list: Rules.Positions, _ value: Int) -> Bool {
+        for position in list where fitsQuietly(schema.rules.lists[position], value) { return true }
+        return fault("fits none of the \(list.count) schemas of anyOf")
+    }
+
+    private mutating func oneHolds(_ list: Rules.Positions, _ value: Int) -> Bool {
+        var count = 0
+        for position in list where count < 2 { count += fitsQuietly(schema.rules.lists[position], value) ? 1 : 0 }
+        switch count {
+        case 0: return fault("fits none of the \(list.count) schemas of oneOf")
+        case 1: return true
+        default: return fault("fits more than one of the schemas of oneOf")
+        }
+    }
+
+    private mutating func isOne(of values: Rules.Positions, isConstant: Bool, _ value: Int) -> Bool {
+        for position in values where document.equals(value, schema.rules.values[position]) { return true }
+        guard isLoud else { return false }
+        let wanted: JSONValue = isConstant ? schema.rules.values[values.lowerBound] : .array(Array(schema.rules.values[values]))
+        return fault(isConstant ? "expected " : "expected one of ", wanted)
+    }
+
+    private mutating func keeps(_ limit: Rules.Limit, _ number: SchemaNumber, _ wanted: Int, _ value: Int) -> Bool {
+        guard let found = document.number(value) else { return true }
+        let (isKept, sentence) =
+            switch limit {
+            case .maximum: (found <= number, "expected at most ")
+            case .minimum: (found >= number, "expected at least ")
+            case .exclusiveMaximum: (found < number, "expected less than ")
+            case .exclusiveMinimum: (found > number, "expected more than ")
+            case .multipleOf: (found.isMultiple(of: number), "expected a multiple of ")
+            }
+        guard isLoud, !isKept else { return isKept }
+        return fault(sentence, schema.rules.values[wanted])
+    }
+
+    private mutating func keepsCount(_ part: Rules.Part, _ isMost: Bool, _ limit: Int, _ value: Int) -> Bool {
+        guard let count = document.count(of: part, in: value) else { return true }
+        return (isMost ? count <= limit : count >= limit)
+            || fault("expected at \(isMost ? "most" : "least") \(limit) \(part.rawValue)")
+    }
+}
+
+/// Elements.
+extension SchemaCheck {
+    private mutating func holdsOfArray(_ rule: Rules.Rule, _ array: Int) -> Bool {
+        switch rule {
+        case .elements(let list, let rest): return elementsFit(list, rest: rest, array)
+        case .uniqueItems:
+            guard let (first, second) = equalElements.firstTwo(of: array, in: document) else { return true }
+            return fault("is the same as the element \(first)", below: String(second))
+        case .contains(let number):
+            var element = document.firstChild(array)
+            while !document.isEnd(element) {
+                if fitsQuietly(number, element) { return true }
+                element = document.after(element)
+            }
+            return fault("expected an element that fits the schema of contains")
+        default: return true
+        }
+    }
+
+    private mutating func elementsFit(_ list: Rules.Positions, rest: Rules.Number, _ array: Int) -> Bool {
+        var (fits, index, element) = (true, 0, document.firstChild(array))
+        while !document.isEnd(element), fits || isLoud {
+            if index < list.count {
+                fits = self.fits(schema.rules.lists[list.lowerBound + index], element, step: ~index) && fits
+            } else if rest == Rules.anything {
+                return fits
+            } else if rest == Rules.nothing, !list.isEmpty {
+                fits = fault("the schema has no such element", below: String(index))
+            } else {
+                fits = self.fits(rest, element, step: ~index) && fits
+            }
+            element = document.after(element)
+            index += 1
+        }
+        return fits
+    }
+}
+
+/// Members.
+extension SchemaCheck {
+    private mutating func holdsOfObject(_ rule: Rules.Rule, _ object: Int) -> Bool {
+        switch rule {
+        case .members(let named, let patterns, let rest):
+            return membersFit(named, patterns: patterns, rest: rest, object)
+        case .memberNames(let number): return namesFit(number, object)
+        case .required(let names): return has(names, object)
+        case .namesBeside(let name, let names): return !hasMember(name, object) || has(names, beside: name, object)
+        case .schemaBeside(let name, let number): return !hasMember(name, object) || fits(number, object)
+        default: return true
+        }
+    }
+
+    private mutating func membersFit(
+        _ named: Rules.Positions, patterns: Rules.Positions, rest: Rules.Number, _ object: Int
+    ) -> Bool {
+        var (fits, key) = (true, document.firstChild(object))
+        while !document.isEnd(key), fits || isLoud {
+            let name = document.utf8(key)
+            let number = schema.rules.schema(of: name, among: named)
+            if let number { fits = self.fits(number, key + 1, step: key) && fits }
+            var isKnown = number != nil
+            if !patterns.isEmpty, fits || isLoud {
+                fits = patternsFit(patterns, key, &isKnown) && fits
+            }
+            if !isKnown, rest == Rules.nothing {
+                fits = faultOfMember(key, "the schema has no such member")
+            } else if !isKnown {
+                fits = self.fits(rest, key + 1, step: key) && fits
+            }
+            key = document.after(key + 1)
+        }
+        return fits
+    }
+
+    /// - Parameter isKnown: is set where a pattern matches the member's name.
+    private mutating func patternsFit(_ patterns: Rules.Positions, _ key: Int, _ isKnown: inout Bool) -> Bool {
+        var fits = true
+        for position in patterns where fits || isLoud {
+            let (pattern, number) = schema.rules.patternMembers[position]
+            guard schema.rules.patterns[pattern].matches(document.utf8(key)) else { continue }
+            isKnown = true
+            fits = self.fits(number, key + 1, step: key) && fits
+        }
+        return fits
+    }
+
+    private mutating func namesFit(_ number: Rules.Number, _ object: Int) -> Bool {
+        var (fits, key) = (true, document.firstChild(object))
+        while !document.isEnd(key), fits || isLoud {
+            // A key is a string as values are.
+            if !fitsQuietly(number, key) { fits = faultOfMember(key, "the schema does not allow this name") }
+            key = document.after(key + 1)
+        }
+        return fits
+    }
+
+    private func hasMember(_ name: Rules.Positions, _ object: Int) -> Bool {
+        schema.rules.bytes.withUnsafeBufferPointer { document.hasMember(UnsafeBufferPointer(rebasing: $0[name]), object) }
+    }
+
+    private mutating func has(_ names: Rules.Positions, beside other: Rules.Positions? = nil, _ object: Int) -> Bool {
+        var hasAll = true
+        for position in names where !hasMember(schema.rules.names[position], object) {
+            guard isLoud else { return false }
+            let sentence = other.map { "is missing beside \(schema.rules.string($0))" } ?? "is missing"
+            _ = fault(sentence, below: schema.rules.string(schema.rules.names[position]))
+            hasAll = false
+        }
+        return hasAll
+    }
+}
+
+/// Faults.
+extension SchemaCheck {
+    private mutating func fault(_ sentence: @autoclosure () -> String, below name: String? = nil) -> Bool {
+        guard isLoud else { return false }
+        let tokens = way.map { $0 < 0 ? String(~$0) : document.string($0) } + (name.map { [$0] } ?? [])
+        faults.append(JSONFault(.mismatch, at: JSONPointer(tokens), sentence()))
+        return false
+    }
+
+    private mutating func faultOfMember(_ key: Int, _ sentence: String) -> Bool {
+        isLoud ? fault(sentence, below: document.string(key)) : false
+    }
+
+    /// A fault with a value of the schema in its sentence, where that is short.
+    private mutating func fault(_ start: String, _ wanted: JSONValue) -> Bool {
+        let text = wanted.text
+        return fault(start + (text.count <= 200 ? String(decoding: text, as: UTF8.self) : "what the schema has"))
+    }
+
+    /// Ends the check, of which this is a fault, also within a schema whose faults are not taken.
+    private mutating func stop(_ value: Int, _ sentence: String) -> Bool {
+        isStopped = true
+        faults.append(JSONFault(.mismatch, at: document.pointer(to: value), sentence))
+        return false
+    }
+}

@@ -1,0 +1,124 @@
+internal import StateJSON
+
+/// A schema as it is checked: tables whose entries refer to each other by their positions.
+///
+/// The rules hold no references, so that a check of a small value does not count any.
+struct SchemaRules {
+    /// The number of a schema; the first one is the whole.
+    typealias Number = Int
+    /// The positions of neighbours in a table.
+    typealias Positions = Range<Int>
+
+    /// `true` as a schema inside another one.
+    static let anything: Number = -1
+    /// `false` as a schema inside another one.
+    static let nothing: Number = -2
+
+    /// The rules of each schema.
+    var schemas: [Positions] = []
+    var rules: [Rule] = []
+    /// Lists of schemas.
+    var lists: [Number] = []
+    /// The members that schemas name; those of one schema by the lengths of their names, and by their bytes.
+    var members: [Member] = []
+    var patternMembers: [(pattern: Int, schema: Number)] = []
+    /// Lists of names.
+    var names: [Positions] = []
+    /// The UTF-8 of all names.
+    var bytes: [UInt8] = []
+    var patterns: [Pattern] = []
+    /// The values of `const` and `enum`, and the limits for sentences.
+    var values: [JSONValue] = []
+
+    struct Member {
+        var name: Positions
+        var schema: Number
+    }
+
+    enum Rule {
+        case never
+        /// `$ref`.
+        case reference(Number)
+        case type(Types)
+        case limit(Limit, SchemaNumber, value: Int)
+        /// `const`, or one of several for `enum`.
+        case oneOf(values: Positions, isConstant: Bool)
+        case count(Part, isMost: Bool, Int)
+        case pattern(Int)
+        case format(Format)
+        case uniqueItems
+        case contains(Number)
+        /// The schemas of the first elements, and that of all others.
+        case elements(Positions, rest: Number)
+        case members(Positions, patterns: Positions, rest: Number)
+        case memberNames(Number)
+        case required(Positions)
+        /// `dependencies`: what has to be beside the member with a name.
+        case namesBeside(name: Positions, Positions)
+        case schemaBeside(name: Positions, Number)
+        case all(Positions)
+        case any(Positions)
+        case one(Positions)
+        case not(Number)
+        case condition(Number, then: Number, else: Number)
+    }
+
+    enum Limit { case maximum, minimum, exclusiveMaximum, exclusiveMinimum, multipleOf }
+
+    /// A count in a value.
+    enum Part: String { case elements, members, characters }
+
+    /// Types of JSON.
+    struct Types: OptionSet {
+        let rawValue: UInt8
+
+        static let array = Types(rawValue: 1)
+        static let boolean = Types(rawValue: 2)
+        static let integer = Types(rawValue: 4)
+        static let null = Types(rawValue: 8)
+        static let number = Types(rawValue: 16)
+        static let object = Types(rawValue: 32)
+        static let string = Types(rawValue: 64)
+    }
+}
+
+extension SchemaRules {
+    /// The schema of a member among those that a schema names; nil where it names another one.
+    func schema(of name: UnsafeBufferPointer<UInt8>, among named: Positions) -> Number? {
+        bytes.withUnsafeBufferPointer { bytes in
+            var (low, high) = (named.lowerBound, named.upperBound)
+            while low < high {
+                let middle = (low + high) / 2
+                let found = UnsafeBufferPointer(rebasing: bytes[members[middle].name])
+                if found.hasBytes(of: name) { return members[middle].schema }
+                if Self.isBefore(found, name) { low = middle + 1 } else { high = middle }
+            }
+            return nil
+        }
+    }
+
+    /// The order of the names of members: nearly always their lengths decide.
+    static func isBefore(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool {
+        left.count == right.count ? left.lexicographicallyPrecedes(right) : left.count < right.count
+    }
+
+    func string(_ name: Positions) -> String { String(decoding: bytes[name], as: UTF8.self) }
+}
+
+extension SchemaRules.Types {
+    /// The types by their names, in the order of the alphabet.
+    private static let all: [(name: String, type: Self)] = [
+        ("array", .array), ("boolean", .boolean), ("integer", .integer), ("null", .null), ("number", .number),
+        ("object", .object), ("string", .string),
+    ]
+
+    static var names: [String] { all.map(\.name) }
+
+    /// nil for a name that is not one of a type.
+    init?(_ name: String) {
+        guard let found = Self.all.first(where: { JSONPointer.sameBytes($0.name, name) }) else { return nil }
+        self = found.type
+    }
+
+    var names: [String] { Self.all.filter { contains($0.type) }.map(\.name) }
+}
