@@ -72,10 +72,12 @@ extension ClusterJournal {
     }
 
     /// Reads the turns behind the tip from etcd.
-    func catchUp() {
+    ///
+    /// - Parameter reader: the client to read by; nil for that of the appends, which need what is behind the tip.
+    func catchUp(by reader: EtcdClient? = nil) {
         do {
             let tip = known.withLock { $0.tip.version }
-            try TurnPages(client, keys).forEach(from: tip + 1) { first, value in
+            try TurnPages(reader ?? client, keys).forEach(from: tip + 1) { first, value in
                 do throws(KnownTurns.Fault) {
                     try note(first, value)
                     return true
@@ -96,7 +98,7 @@ extension ClusterJournal {
     ///
     /// - Throws: ``ClusterFault`` where etcd refuses to give it.
     package func document(_ name: String) throws -> ClusterDocument {
-        let document = ClusterDocument(client, keys, name)
+        let document = ClusterDocument(documentClient, keys, name)
         condition.withLock { $0.documents.append(document) }
         try whenReached { try document.follow() }
         return document

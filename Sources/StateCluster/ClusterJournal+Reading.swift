@@ -7,7 +7,7 @@ internal import Synchronization
 /// What a journal in etcd keeps: from memory where it is among the newest commits, and else from etcd.
 extension ClusterJournal {
     /// Whether etcd has turns whose keys have a later version than this one.
-    func hasTurns(after version: Version) throws(ClusterFault) -> Bool {
+    func hasTurns(after version: Version, by client: EtcdClient) throws(ClusterFault) -> Bool {
         var range = Etcd.Range(keys.turn(version + 1), upTo: ClusterKeys.end(of: keys.turns), limit: 1)
         range.keys_only = true
         let answer: Etcd.RangeResponse = try client.ask("/v3/kv/range", range)
@@ -19,7 +19,7 @@ extension ClusterJournal {
     /// - Throws: ``ClusterFault`` where etcd does not answer.
     package func newestVersion() throws -> Version {
         let tip = known.withLock { $0.tip.version }
-        if try hasTurns(after: tip) { catchUp() }
+        if try hasTurns(after: tip, by: reader) { catchUp(by: reader) }
         return known.withLock { $0.tip.version }
     }
 
@@ -29,7 +29,7 @@ extension ClusterJournal {
         }
         var commits: [Commit] = []
         var bytes = 0
-        try TurnPages(client, keys).forEach(from: try turn(of: version + 1), through: last) { first, value in
+        try TurnPages(reader, keys).forEach(from: try turn(of: version + 1), through: last) { first, value in
             do throws(KnownTurns.Fault) {
                 for commit in try KnownTurns.commits(first, value, epoch)
                 where commit.version > version && commit.version <= last && commits.count < limit {
@@ -48,7 +48,7 @@ extension ClusterJournal {
         var range = Etcd.Range(keys.turn(1), upTo: keys.turn(version + 1), limit: 1)
         (range.sort_order, range.keys_only) = ("DESCEND", true)
         do {
-            let answer: Etcd.RangeResponse = try client.call("/v3/kv/range", range)
+            let answer: Etcd.RangeResponse = try reader.call("/v3/kv/range", range)
             return answer.kvs?.first.flatMap { keys.version(ofTurn: $0.key) } ?? version
         } catch {
             throw ClusterFault(error)
@@ -88,9 +88,9 @@ extension ClusterJournal {
     private func readPastIDs() throws {
         let (since, isWhole) = known.withLock { ($0.ids.since, $0.ids.isWhole) }
         guard !isWhole else { return }
-        var past = KnownIDs(since: try ClusterOpening(client, keys).oldestTurn())
+        var past = KnownIDs(since: try ClusterOpening(reader, keys).oldestTurn())
         if past.since < since {
-            try TurnPages(client, keys).forEach(from: past.since + 1, through: since) { first, value in
+            try TurnPages(reader, keys).forEach(from: past.since + 1, through: since) { first, value in
                 do throws(KnownTurns.Fault) {
                     for commit in try KnownTurns.commits(first, value, epoch, needsIDs: true)
                     where commit.version <= since { past.insert(commit) }
@@ -102,12 +102,12 @@ extension ClusterJournal {
     }
 
     package func state(at version: Version) throws -> [UInt8]? {
-        try ClusterOpening(client, keys).state(at: version, epoch) {
+        try ClusterOpening(reader, keys).state(at: version, epoch) {
             try commits(after: $0, through: version, limit: $1)
         }
     }
 
     package func oldestState() throws -> Version {
-        try ClusterSnapshots(client: client, keys: keys).manifests(limit: 1).first?.version ?? 0
+        try ClusterSnapshots(client: reader, keys: keys).manifests(limit: 1).first?.version ?? 0
     }
 }

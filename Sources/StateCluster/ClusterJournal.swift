@@ -25,7 +25,12 @@ package final class ClusterJournal: Journal {
         }
     }
 
+    /// Appends, and reads what they need.
     let client: EtcdClient
+    /// Reads the past and saves snapshots, so that no append waits for a large answer or for an etcd that hangs.
+    let reader: EtcdClient
+    /// Reads and changes the documents beside the turns.
+    let documentClient: EtcdClient
     private let retention: Retention
     let keys: ClusterKeys
     let cache: SnapshotCache?
@@ -137,6 +142,8 @@ package final class ClusterJournal: Journal {
     ) throws {
         self.retention = retention
         self.client = client
+        reader = try EtcdClient(address, label: "reader")
+        documentClient = try EtcdClient(address, label: "documents")
         self.keys = keys
         self.cache = cache
         self.report = report
@@ -188,7 +195,7 @@ package final class ClusterJournal: Journal {
     private func confirm(_ version: Version) -> AppendResult {
         if let reason = condition.withLock({ $0.broken }) { return fail(reason, isOpen: false) }
         do {
-            guard try !hasTurns(after: version) else {
+            guard try !hasTurns(after: version, by: client) else {
                 catchUp()
                 return .refused(after: version)
             }
@@ -292,7 +299,7 @@ package final class ClusterJournal: Journal {
         background.async { [self] in
             defer { condition.withLock { $0.isSaving = false } }
             do {
-                let opening = ClusterOpening(client, keys, cache: cache)
+                let opening = ClusterOpening(reader, keys, cache: cache)
                 try opening.save(snapshot.whole(), link, key, records, epoch)
                 let now = Timestamp.now()
                 let live = records.filter { $0.expiry > now }
